@@ -1,0 +1,1 @@
+"""What the pages share: state, cached model access, figures and components."""

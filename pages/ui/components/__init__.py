@@ -1,0 +1,1 @@
+"""Components of our own, for what Streamlit and Plotly cannot draw without a flicker."""
