@@ -1,0 +1,170 @@
+"""Multi-head scaled dot-product attention, by PyTorch's fused kernel or by the paper's four steps.
+
+Shapes: batch, pos (or query, key), head, d_head, d_model = head · d_head.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import ModelConfig
+from .hooks import HookPoint
+from .masks import causal_mask
+from .positions import rotate
+
+
+@dataclass
+class KeyValues:
+    """The keys and values one attention has computed so far, (batch, key, head, d_head) each."""
+
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest positions; returns all keys and all values."""
+        if self.keys is not None:
+            keys, values = torch.cat((self.keys, keys), 1), torch.cat((self.values, values), 1)
+        self.keys, self.values = keys, values
+        return keys, values
+
+
+class Attention(nn.Module):
+    """What all attention shares, once there are queries, keys and values: weigh, average, project.
+
+    Source: Vaswani et al. 2017, §3.2.
+    """
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__()
+        self.n_heads = config.n_heads
+        self.causal = causal
+        self.out = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+        self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
+        self.hook_z, self.hook_result = HookPoint(), HookPoint()
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """(batch, pos, d_model) → (batch, pos, head, d_head)."""
+        return x.unflatten(-1, (self.n_heads, -1))
+
+    def visible(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor:
+        """The mask of this place: (query, key), or (batch, 1, query, key) where padding makes it differ."""
+        if self.causal:
+            mask = causal_mask(query, key, device)
+        else:
+            mask = torch.ones(query, key, dtype=torch.bool, device=device)
+        return self.hook_mask(mask if padding is None else mask & padding)
+
+    def project(self, z: Tensor) -> Tensor:
+        """Concat(head_1, …, head_h) W_O: (batch, pos, head, d_head) → (batch, pos, d_model)."""
+        if not self.hook_result.is_watched:
+            return self.out(z.flatten(-2))
+        per_head = self.out.weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
+        result = self.hook_result(torch.einsum("bphd,ohd->bpho", z, per_head))
+        summed = result.sum(2)
+        return summed if self.out.bias is None else summed + self.out.bias
+
+
+class SoftmaxAttention(Attention):
+    """softmax(Q Kᵀ / √d_head) V (eq. 1), in one fused call while nobody looks at the scores."""
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__(config, causal=causal)
+        self.hook_q, self.hook_k = HookPoint(), HookPoint()
+        self.hook_raw_scores, self.hook_scaled_scores = HookPoint(), HookPoint()
+        self.hook_attn_scores = HookPoint()
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
+        """Each query's average of the values, weighted by how well it fits their keys.
+
+        q, k, v: (batch, query or key, head, d_head); padding: (batch, 1, 1, key) or None.
+        Returns: z, (batch, query, head, d_head).
+        """
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head, pos, d_head)
+        z = self._four_steps(q, k, v, padding) if self._is_looked_at() else self._fused(q, k, v, padding)
+        return self.hook_z(z.transpose(1, 2))
+
+    def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
+        raw = self.hook_raw_scores(q @ k.transpose(-2, -1))  # (batch, head, query, key)
+        scaled = self.hook_scaled_scores(raw / math.sqrt(q.shape[-1]))
+        mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
+        scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
+        pattern = self.hook_pattern(safe_softmax(scores))
+        return pattern @ v
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
+        query, key = q.shape[-2], k.shape[-2]
+        if padding is None and (not self.causal or query == 1):
+            return F.scaled_dot_product_attention(q, k, v)  # the newest token sees everything
+        if padding is None and query == key:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mask = self.visible(query, key, padding, q.device)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
+
+    def _is_looked_at(self) -> bool:
+        return (
+            self.hook_pattern.is_watched
+            or self.hook_attn_scores.is_watched
+            or self.hook_mask.is_watched
+            or self.hook_scaled_scores.is_watched
+            or self.hook_raw_scores.is_watched
+        )
+
+
+class SelfAttention(SoftmaxAttention):
+    """Queries, keys and values from one sequence."""
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__(config, causal=causal)
+        self.qkv = nn.Linear(config.d_model, 3 * config.d_model, bias=config.attention_bias)
+        self.rotary = config.positions == "rotary"
+        if self.rotary:
+            self.hook_rot_q, self.hook_rot_k = HookPoint(), HookPoint()
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
+        q, k, v = map(self.split_heads, self.qkv(x).chunk(3, dim=-1))
+        q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        if self.rotary:
+            q, k = self.hook_rot_q(rotate(q, start)), self.hook_rot_k(rotate(k, start))
+        if past is not None:
+            k, v = past.append(k, v)
+        return self.project(self.attend(q, k, v, padding))
+
+
+class UniformAttention(Attention):
+    """The plain average over the visible positions: attention before there are queries and keys."""
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__(config, causal=causal)
+        self.v = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
+        v = self.hook_v(self.split_heads(self.v(x)))
+        if past is not None:
+            _, v = past.append(v, v)
+        mask = self.visible(x.shape[1], v.shape[1], padding, x.device)
+        weights = mask / mask.sum(-1, keepdim=True).clamp(min=1)
+        pattern = self.hook_pattern(weights.expand(x.shape[0], self.n_heads, -1, -1).type_as(v))
+        return self.project(self.hook_z((pattern @ v.transpose(1, 2)).transpose(1, 2)))
+
+
+def safe_softmax(scores: Tensor) -> Tensor:
+    """Softmax over keys, where a query that sees no key at all gets zeros instead of 0 / 0.
+
+    scores: (…, query, key), −∞ where a key is hidden.
+    """
+    sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
+    if not sees_nothing.any():
+        return scores.softmax(-1)
+    return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)

@@ -1,0 +1,158 @@
+"""Texts to train on: found in a folder, in the user's cache, or downloaded once and checked.
+
+Offline there is always one: the manual that ships with Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER_VARIABLE = "HEADSUP_CORPORA"
+
+
+class CorpusError(Exception):
+    """A corpus can't be had; the message says why, and what would help."""
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """Where a corpus comes from, and how it is split."""
+
+    name: str
+    title: str
+    language: str
+    licence: str
+    train_fraction: float
+    """The part of the characters, from the start, to train on; the rest validates."""
+    file_name: str = ""
+    url: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A text, and the two parts it is split into."""
+
+    source: CorpusSource
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the text as UTF-8."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def split(self) -> tuple[str, str]:
+        """The part to train on and the part to validate on."""
+        at = int(len(self.text) * self.source.train_fraction)
+        return self.text[:at], self.text[at:]
+
+
+SOURCES = {
+    source.name: source
+    for source in (
+        CorpusSource(
+            name="tiny-shakespeare",
+            title="Tiny Shakespeare: scenes from the plays",
+            language="English",
+            licence="public domain",
+            train_fraction=0.9,
+            file_name="tiny_shakespeare.txt",
+            url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+            sha256="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+        ),
+        CorpusSource(
+            name="martin-fierro",
+            title="José Hernández: Martín Fierro (1872, 1879)",
+            language="Spanish",
+            licence="public domain",
+            train_fraction=0.8,
+            file_name="martin_fierro.txt",
+            url="https://raw.githubusercontent.com/segusantos/transformer-notebook/main/data/martin_fierro.txt",
+            sha256="a6ce4aff789c6f4d6f5375026795f08bb33fd2c65f2f912f7280af21c575c360",
+        ),
+        CorpusSource(
+            name="python-manual",
+            title="The language reference that ships with Python",
+            language="English",
+            licence="Python Software Foundation License",
+            train_fraction=0.9,
+        ),
+    )
+}
+
+
+def load_corpus(
+    name: str, folder: str | Path | None = None, progress: Callable[[int, int], None] | None = None
+) -> Corpus:
+    """A corpus by name.
+
+    Looked for in `folder`, else in the folder that HEADSUP_CORPORA names, else in the user's cache, else
+    downloaded into the cache. A file counts only if its SHA-256 is right.
+    progress: called with the bytes received and the bytes expected while downloading.
+    Raises: CorpusError if it is unknown, damaged, or can't be downloaded.
+    """
+    source = SOURCES.get(name)
+    if source is None:
+        raise CorpusError(f"There is no corpus {name!r}; there are {', '.join(SOURCES)}.")
+    if not source.url:
+        return Corpus(source, _python_manual())
+    for place in (folder, os.environ.get(FOLDER_VARIABLE)):
+        if place and (path := Path(place) / source.file_name).is_file():
+            return Corpus(source, _read_checked(path, source))
+    return Corpus(source, _download(source, progress))
+
+
+def _read_checked(path: Path, source: CorpusSource) -> str:
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != source.sha256:
+        raise CorpusError(
+            f"{path.name} in {path.parent} is not the file it should be (its SHA-256 differs). "
+            f"Delete it, or get it again from {source.url}."
+        )
+    return content.decode("utf-8")
+
+
+def _download(source: CorpusSource, progress: Callable[[int, int], None] | None) -> str:
+    import pooch
+
+    try:
+        path = pooch.retrieve(
+            url=source.url,
+            known_hash=f"sha256:{source.sha256}",
+            fname=source.file_name,
+            path=pooch.os_cache("headsup"),
+            downloader=pooch.HTTPDownloader(progressbar=_Progress(progress) if progress else False, timeout=20),
+        )
+    except Exception as error:  # pooch hands on whatever the network raised
+        raise CorpusError(
+            f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
+            f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."
+        ) from error
+    return Path(path).read_text(encoding="utf-8")
+
+
+class _Progress:
+    """The progress bar pooch expects, as a callback."""
+
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self.report, self.total, self.received = report, 0, 0
+
+    def update(self, amount: int) -> None:
+        self.received += amount
+        self.report(self.received, self.total)
+
+    def reset(self) -> None:
+        self.received = 0
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _python_manual() -> str:
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[name] for name in sorted(topics))

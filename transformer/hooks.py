@@ -1,0 +1,202 @@
+"""Hook points: identity modules at every place worth looking at, and what is done at them.
+
+One model instance may serve many threads at once. What a call records or changes therefore belongs to the
+call: it travels in a `ContextVar`, which every thread has for itself, and nothing is kept on a module.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+NamePredicate = Callable[[str], bool]
+NamesFilter = str | Sequence[str] | NamePredicate | None
+HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
+ForwardHook = tuple[str | NamePredicate, HookFunction]
+
+ON_REQUEST = ("attn.hook_result",)
+"""Endings of points that cost too much to compute unless someone asks for them by name."""
+
+
+class HookPoint(nn.Module):
+    """Hands its input on unchanged, to be recorded or replaced on the way.
+
+    The model that owns it gives it its `name`. PyTorch's own `register_forward_hook` works on it too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = ""
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        if self._forward_hooks or self._forward_pre_hooks:
+            return super().__call__(tensor)
+        return self.forward(tensor)  # without the machinery of nn.Module, which costs more than the point
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        call = _current_call.get()
+        return tensor if call is None else call.visit(self, tensor)
+
+    @property
+    def is_watched(self) -> bool:
+        """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
+        call = _current_call.get()
+        return self.is_edited or (call is not None and self.name in call.keep)
+
+    @property
+    def is_edited(self) -> bool:
+        """True if the call in progress, or a hook of PyTorch's own, may replace this point's tensor."""
+        if self._forward_hooks or self._forward_pre_hooks:
+            return True
+        call = _current_call.get()
+        return call is not None and any(self.name in names for names, _ in call.edits)
+
+
+class ActivationCache(Mapping[str, Tensor]):
+    """The tensors that one forward pass recorded, by hook point, in the order they were computed.
+
+    Read-only, and detached from the graph. `cache["pattern", 0]` is short for the one recorded point of block
+    0 whose name ends in `hook_pattern`; where several do, a third part tells them apart:
+    `cache["scale", 0, "ln1"]`.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._tensors = dict(tensors)
+
+    def __getitem__(self, key: str | tuple[str, int] | tuple[str, int, str]) -> Tensor:
+        if isinstance(key, str):
+            if key in self._tensors:
+                return self._tensors[key]
+            if f"hook_{key}" in self._tensors:
+                return self._tensors[f"hook_{key}"]
+            raise KeyError(f"{key!r} was not recorded.{_suggest(key, self._tensors)}")
+        return self._tensors[self._resolve(*key)]
+
+    def _resolve(self, short: str, layer: int, module: str = "") -> str:
+        pattern = re.compile(rf"(.*\.)?blocks\.{layer}\.(.*\.)?(hook_)?{re.escape(short)}")
+        names = [name for name in self._tensors if pattern.fullmatch(name) and _has_parts(name, module)]
+        wanted = (short, layer, module) if module else (short, layer)
+        if not names:
+            raise KeyError(f"{wanted!r} matches nothing that was recorded.")
+        if len(names) > 1:
+            raise KeyError(f"{wanted!r} may mean {', '.join(names)}; say which as a third part.")
+        return names[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __repr__(self) -> str:
+        return f"ActivationCache({len(self)} tensors: {', '.join(self._tensors)})"
+
+
+@dataclass
+class _Call:
+    """What one forward pass records and changes."""
+
+    keep: frozenset[str]
+    edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+    def visit(self, point: HookPoint, tensor: Tensor) -> Tensor:
+        for names, function in self.edits:
+            if point.name in names:
+                tensor = _apply(function, point, tensor)
+        if point.name in self.keep:
+            self.tensors[point.name] = tensor.detach()
+        return tensor
+
+
+_current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
+
+
+class HookedModule(nn.Module):
+    """A model whose hook points can be recorded and edited, call by call."""
+
+    def name_hook_points(self) -> None:
+        """Give each hook point the dotted name of its place; called once the model is built."""
+        points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
+        for name, point in points.items():
+            point.name = name
+        self._point_names = frozenset(points)
+        self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
+
+    def run_with_cache(
+        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (), **kwargs
+    ) -> tuple[Tensor, ActivationCache]:
+        """The forward pass, and the tensors at the chosen hook points.
+
+        names_filter: None for every point but those in `ON_REQUEST`; a name, a list of names, or a predicate.
+        fwd_hooks: interventions, as in `run_with_hooks`; what is recorded is what they left.
+        Returns: the model's output and an `ActivationCache`.
+        Raises: ValueError for a name that is no hook point of this model.
+        """
+        call = self._call(names_filter, fwd_hooks)
+        with _active(call):
+            output = self(*inputs, **kwargs)
+        return output, ActivationCache(call.tensors)
+
+    def run_with_hooks(self, *inputs: Tensor, fwd_hooks: Sequence[ForwardHook] = (), **kwargs) -> Tensor:
+        """The forward pass with interventions.
+
+        fwd_hooks: pairs of a hook point's name, or a predicate on names, and `fn(tensor, hook)`, which returns
+        None, or a tensor of the same shape that takes its place. They run in the order given.
+        Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape.
+        """
+        with _active(self._call((), fwd_hooks)):
+            return self(*inputs, **kwargs)
+
+    def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook]) -> _Call:
+        known = self._point_names
+        edits = tuple((_chosen(target, known), function) for target, function in fwd_hooks)
+        return _Call(self._cheap_names if names_filter is None else _chosen(names_filter, known), edits)
+
+
+@contextmanager
+def _active(call: _Call | None) -> Iterator[None]:
+    token = _current_call.set(call)
+    try:
+        yield
+    finally:
+        _current_call.reset(token)
+
+
+def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
+    with _active(None):  # a model run inside the hook is a call of its own
+        replacement = function(tensor, point)
+    if replacement is None:
+        return tensor
+    if not isinstance(replacement, Tensor) or replacement.shape != tensor.shape:
+        given = tuple(replacement.shape) if isinstance(replacement, Tensor) else type(replacement).__name__
+        raise ValueError(
+            f"The hook at {point.name} returned {given}; it must return None or a tensor of shape "
+            f"{tuple(tensor.shape)}."
+        )
+    return replacement
+
+
+def _chosen(names: str | Sequence[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
+    if callable(names):
+        return frozenset(name for name in known if names(name))
+    chosen = frozenset([names] if isinstance(names, str) else names)
+    if unknown := sorted(chosen - known):
+        raise ValueError(f"{unknown[0]!r} is no hook point of this model.{_suggest(unknown[0], known)}")
+    return chosen
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=3)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def _has_parts(name: str, module: str) -> bool:
+    """True if the dotted `module` stands in the dotted `name` as whole parts."""
+    return not module or f".{module}." in f".{name}."

@@ -1,0 +1,115 @@
+"""Layer norm, the feed-forward layer, and the block that joins them to attention around the residual stream.
+
+    x ──┬──────────────► + ──┬──────────────► + ──►        pre-norm: every sublayer reads a normalised copy
+        └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘
+
+    x ──┬────────► + ─► ln1 ──┬───────► + ─► ln2 ──►       post-norm, as in the paper: the sum is normalised
+        └─ attn ───┘          └─ mlp ───┘
+
+Shapes: batch, pos, d_model, d_ff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import KeyValues, SelfAttention, UniformAttention
+from .config import ModelConfig
+from .hooks import HookPoint
+
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+
+
+class LayerNorm(nn.Module):
+    """(x − mean) / √(variance + ε) · gain + shift, over the last dimension (Ba et al. 2016, eq. 4)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.eps = config.layer_norm_eps
+        self.weight = nn.Parameter(torch.ones(config.d_model))
+        self.bias = nn.Parameter(torch.zeros(config.d_model))
+        self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.hook_scale.is_watched:
+            return self.hook_normalized(F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps))
+        out, mean, inverse_scale = torch.native_layer_norm(
+            x, self.weight.shape, self.weight, self.bias, self.eps
+        )
+        scale = self.hook_scale(1 / inverse_scale)
+        if self.hook_scale.is_edited:
+            out = (x - mean) / scale * self.weight + self.bias
+        return self.hook_normalized(out)
+
+
+class MLP(nn.Module):
+    """Two linear layers with an activation between, the same at every position (Vaswani et al. 2017, §3.3)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
+        self.activation = ACTIVATIONS[config.activation]
+        self.hook_pre, self.hook_post = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.hook_post(self.activation(self.hook_pre(self.up(x)))))
+
+
+class Block(nn.Module):
+    """Attention, then the feed-forward layer, each added to the residual stream (Vaswani et al. 2017, §3.1)."""
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__()
+        self.post_norm = config.norm == "post"
+        self.residual = config.residual
+        self.has_mlp = config.d_ff > 0
+        self.dropout = nn.Dropout(config.dropout)
+        stream_point = HookPoint if config.residual else nn.Identity
+        self.hook_resid_pre = stream_point()
+        self.ln1 = norm_layer(config)
+        self.attn = self_attention(config, causal=causal)
+        self.hook_attn_out = HookPoint()
+        if self.has_mlp:
+            self.hook_resid_mid = stream_point()
+            self.ln2 = norm_layer(config)
+            self.mlp = MLP(config)
+            self.hook_mlp_out = HookPoint()
+        self.hook_resid_post = stream_point()
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """x: (batch, pos, d_model), its first row at position `start`; returns the same shape."""
+        attend = partial(self.attn, padding=padding, past=past, start=start)
+        after_attention = self.hook_resid_mid if self.has_mlp else self.hook_resid_post
+
+        x = self.hook_resid_pre(x)
+        x = self.sublayer(x, attend, self.ln1, self.hook_attn_out, after_attention)
+        if self.has_mlp:
+            x = self.sublayer(x, self.mlp, self.ln2, self.hook_mlp_out, self.hook_resid_post)
+        return x
+
+    def sublayer(self, x: Tensor, f: Callable, norm: nn.Module, hook_out: nn.Module, hook_sum: nn.Module) -> Tensor:
+        """norm(x + f(x)) under post-norm, as in the paper; x + f(norm(x)) under pre-norm.
+
+        Dropout falls on the sublayer's output, before the sum (§5.4). Without residuals the x + is left out.
+        """
+        out = hook_out(self.dropout(f(x if self.post_norm else norm(x))))
+        total = hook_sum(x + out) if self.residual else out
+        return norm(total) if self.post_norm else total
+
+
+def norm_layer(config: ModelConfig) -> nn.Module:
+    """A layer norm, or an identity where the configuration has none."""
+    return nn.Identity() if config.norm == "none" else LayerNorm(config)
+
+
+def self_attention(config: ModelConfig, *, causal: bool) -> SelfAttention | UniformAttention:
+    """The kind of attention that the configuration names."""
+    return (SelfAttention if config.attention == "softmax" else UniformAttention)(config, causal=causal)

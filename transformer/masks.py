@@ -1,0 +1,40 @@
+"""Which keys a query may attend to, as boolean matrices: True where a key may be seen.
+
+Shapes: batch, pos, query, key.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def causal_mask(query: int, key: int, device: torch.device | str | None = None) -> Tensor:
+    """Hide the future: query i sees key j only where j is not after i.
+
+    The last query stands at the last key, so that with fewer queries than keys (as when earlier keys come
+    from a cache) each query still sees everything up to its own position.
+
+    Returns: (query, key), boolean, True where the key may be seen.
+    Raises: ValueError if there are more queries than keys.
+    Source: Vaswani et al. 2017, §3.2.3.
+
+    >>> causal_mask(3, 3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    if not 0 <= query <= key:
+        raise ValueError(f"A causal mask needs at least as many keys as queries, not {query} queries, {key} keys.")
+    return torch.ones(query, key, dtype=torch.bool, device=device).tril(key - query)
+
+
+def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
+    """Hide padding: no query sees a key that only fills up a batch of unequal lengths.
+
+    tokens: (batch, key), integer.
+    Returns: (batch, 1, 1, key), boolean, which broadcasts over heads and queries.
+    """
+    if tokens.dim() != 2:
+        raise ValueError(f"padding_mask takes tokens of shape (batch, pos), not {tuple(tokens.shape)}.")
+    return (tokens != pad_token_id)[:, None, None, :]

@@ -1,0 +1,89 @@
+"""Where a token stands: sinusoidal, learned and rotary positions.
+
+Attention alone treats its input as a set. Each of these tells it the order, in its own way: a fixed table
+or a learned one added to the embeddings, or a rotation of queries and keys.
+Shapes: batch, pos, head, d_head, d_model.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+
+def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Tensor:
+    """The fixed table of Vaswani et al. 2017, §3.5.
+
+    PE(pos, 2i) = sin(pos / base^(2i / d_model)) and PE(pos, 2i+1) = cos of the same angle, so that a step of
+    k positions is the same rotation wherever it starts.
+
+    Returns: (length, d_model), float32; even columns sines, odd columns cosines.
+    Raises: ValueError if d_model is odd, or length or base makes no table.
+
+    >>> sinusoidal_encoding(2, 4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"d_model is {d_model}; sines and cosines come in pairs, so it must be even, 2 or more.")
+    if length < 0:
+        raise ValueError(f"length is {length}; a table has 0 rows or more.")
+    if not base > 0:
+        raise ValueError(f"base is {base}; it must be above 0 (the paper has 10000).")
+    angles = position_angles(length, d_model, base)  # (length, d_model / 2)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
+
+
+def position_angles(length: int, width: int, base: float = 10000.0) -> Tensor:
+    """Angle in radians of each position and pair of dimensions: pos / base^(2i / width).
+
+    Returns: (length, width / 2), float64: at large positions float32 would lose the fast waves.
+    """
+    positions = torch.arange(length, dtype=torch.float64)
+    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
+    return positions[:, None] / base**exponents
+
+
+def rotate(vectors: Tensor, start: int = 0, base: float = 10000.0) -> Tensor:
+    """Turn each pair (2i, 2i+1) of a query or key by its position's angle (rotary positions).
+
+    The product of a rotated query at m and a rotated key at n depends on n − m alone.
+
+    vectors: (batch, pos, head, d_head), the first of them at position `start`.
+    Returns: the same shape.
+    Source: Su et al. 2021, RoFormer, §3.2.2 and eq. 34.
+    """
+    pos, d_head = vectors.shape[1], vectors.shape[-1]
+    cosine, sine = _rotation(start, pos, d_head, base, vectors.device)
+    even, odd = vectors[..., 0::2], vectors[..., 1::2]
+    turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1)
+    return turned.flatten(-2).type_as(vectors)
+
+
+def sinusoidal_rows(start: int, pos: int, d_model: int, device: torch.device) -> Tensor:
+    """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model), on a device."""
+    return _sinusoidal_table(_rounded_up(start + pos), d_model, device)[start : start + pos]
+
+
+def _rotation(start: int, pos: int, d_head: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines for `rotate`, each (pos, 1, d_head / 2), which broadcasts over heads."""
+    cosine, sine = _rotation_table(_rounded_up(start + pos), d_head, base, device)
+    return cosine[start : start + pos], sine[start : start + pos]
+
+
+@lru_cache(maxsize=16)
+def _sinusoidal_table(length: int, d_model: int, device: torch.device) -> Tensor:
+    return sinusoidal_encoding(length, d_model).to(device)
+
+
+@lru_cache(maxsize=16)
+def _rotation_table(length: int, d_head: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    angles = position_angles(length, d_head, base)[:, None, :]
+    return angles.cos().float().to(device), angles.sin().float().to(device)
+
+
+def _rounded_up(length: int) -> int:
+    """The next power of two, so that a growing text needs few tables, and a huge context none it doesn't use."""
+    return 1 << max(length - 1, 0).bit_length()

@@ -1,0 +1,125 @@
+"""The register of hook points: what each one holds, its formula and its shape, in the order of the pass.
+
+`hook_points(config)` walks the forward pass of that configuration and lists what it meets, so that pages,
+documentation and tests all read the same register, and a point a configuration lacks is not in it.
+
+Symbols: x is the residual stream, W a weight matrix, b a bias, i a query's and j a key's position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .config import ModelConfig
+
+STREAM = ("batch", "pos", "d_model")
+HEADS = ("batch", "pos", "head", "d_head")
+SCORES = ("batch", "head", "query", "key")
+
+
+@dataclass(frozen=True)
+class HookInfo:
+    """One hook point: its full name, what its tensor means, how it is computed, and its dimensions' names."""
+
+    name: str
+    meaning: str
+    formula: str
+    shape: tuple[str, ...]
+
+
+def hook_points(config: ModelConfig) -> dict[str, HookInfo]:
+    """Every hook point of a model with this configuration, by name, in the order of the forward pass."""
+    points = _decoder_only(config)
+    return {point.name: point for point in points}
+
+
+def _decoder_only(config: ModelConfig) -> Iterator[HookInfo]:
+    yield from _embeddings(config)
+    for layer in range(config.n_layers):
+        yield from _within(f"blocks.{layer}.", _block(config))
+    if config.norm == "pre":
+        yield from _within("ln_final.", _layer_norm("the last residual stream, before the unembedding"))
+
+
+def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
+    scaled = " · √d_model" if config.scale_embeddings else ""
+    yield HookInfo("hook_embed", "Each token's embedding: its row of the table.", f"W_E[token]{scaled}", STREAM)
+    if config.positions in ("sinusoidal", "learned"):
+        rows = {
+            "sinusoidal": ("sin and cos of pos / 10000^(2i / d_model)", "the fixed table of sines and cosines"),
+            "learned": ("W_P[pos]", "a table that was learned"),
+        }
+        formula, table = rows[config.positions]
+        yield HookInfo("hook_pos_embed", f"Each position's row of {table}, added to the embedding.", formula, STREAM)
+
+
+def _block(config: ModelConfig) -> Iterator[HookInfo]:
+    if config.residual:
+        yield HookInfo("hook_resid_pre", "The residual stream as it enters the block.", "x", STREAM)
+    if config.norm == "pre":
+        yield from _within("ln1.", _layer_norm("the input of attention"))
+    yield from _within("attn.", _attention(config))
+    yield HookInfo("hook_attn_out", "What attention adds to the residual stream.", "concat(z) · W_O + b_O", STREAM)
+    if config.residual:
+        name = "hook_resid_mid" if config.d_ff else "hook_resid_post"
+        yield HookInfo(name, "The residual stream after attention.", "x + attention", STREAM)
+    if config.norm == "post":
+        yield from _within("ln1.", _layer_norm("the residual stream after attention"))
+    if config.d_ff:
+        yield from _feed_forward(config)
+
+
+def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
+    if config.norm == "pre":
+        yield from _within("ln2.", _layer_norm("the input of the feed-forward layer"))
+    yield from _within("mlp.", _mlp(config))
+    yield HookInfo("hook_mlp_out", "What the feed-forward layer adds.", "hidden · W_down + b_down", STREAM)
+    if config.residual:
+        yield HookInfo("hook_resid_post", "The residual stream after the block.", "x + feed-forward", STREAM)
+    if config.norm == "post":
+        yield from _within("ln2.", _layer_norm("the residual stream after the feed-forward layer"))
+
+
+def _layer_norm(of: str) -> Iterator[HookInfo]:
+    yield HookInfo("hook_scale", f"Layer norm of {of}: the spread it divides by.", "√(var(x) + ε)", ("batch", "pos", "1"))
+    yield HookInfo(
+        "hook_normalized", f"Layer norm of {of}: its output, gain and shift included.",
+        "(x − mean(x)) / scale · gain + shift", STREAM,
+    )  # fmt: skip
+
+
+def _attention(config: ModelConfig) -> Iterator[HookInfo]:
+    softmax = config.attention == "softmax"
+    if softmax:
+        yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
+        yield HookInfo("hook_k", "Keys: what each position offers to be found by.", "x · W_K + b_K", HEADS)
+    yield HookInfo("hook_v", "Values: what each position hands over when it is looked at.", "x · W_V + b_V", HEADS)
+    if softmax and config.positions == "rotary":
+        turned = "turned, pair by pair, by their position's angle"
+        yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
+        yield HookInfo("hook_rot_k", f"Keys {turned}.", "R(pos) · k", HEADS)
+    if softmax:
+        yield HookInfo("hook_raw_scores", "How well each query fits each key.", "q_i · k_j", SCORES)
+        yield HookInfo("hook_scaled_scores", "Scores whose spread no longer grows with the width of the head.",
+                       "q_i · k_j / √d_head", SCORES)  # fmt: skip
+    yield HookInfo("hook_mask", "True where a query may see a key.", "j ≤ i", ("query", "key"))
+    if softmax:
+        yield HookInfo("hook_attn_scores", "Scaled scores, −∞ where the key is hidden.",
+                       "score if visible, else −∞", SCORES)  # fmt: skip
+    formula = "exp(score_ij) / Σ_j exp(score_ij)" if softmax else "1 / number of visible keys"
+    yield HookInfo("hook_pattern", "Attention weights: each row sums to one.", formula, SCORES)
+    yield HookInfo("hook_z", "Each head's average of the values, weighted by its row.", "Σ_j pattern_ij · v_j", HEADS)
+    yield HookInfo("hook_result", "Each head's own share of what attention adds, without the output bias.",
+                   "z_head · W_O[head]", ("batch", "pos", "head", "d_model"))  # fmt: skip
+
+
+def _mlp(config: ModelConfig) -> Iterator[HookInfo]:
+    hidden = ("batch", "pos", "d_ff")
+    activation = {"relu": "max(0, pre)", "gelu": "pre · Φ(pre)", "gelu_tanh": "pre · Φ(pre), Φ through tanh"}
+    yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", "x · W_up + b_up", hidden)
+    yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation[config.activation], hidden)
+
+
+def _within(prefix: str, points: Iterator[HookInfo]) -> Iterator[HookInfo]:
+    return (replace(point, name=prefix + point.name) for point in points)

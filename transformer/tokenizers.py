@@ -1,0 +1,115 @@
+"""Text to token ids and back, over `tokenizer.json` files of the library `tokenizers`.
+
+Whether a token is a character, a word or a piece of one is the file's affair. What is ours: a text with
+anything the model has never seen is refused, piece by piece, rather than shortened in silence; and labels in
+which spaces and line ends can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tokenizers
+from tokenizers import Regex, decoders, models, pre_tokenizers
+
+VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+@dataclass(frozen=True)
+class UnknownPiece:
+    """A character or word that the vocabulary lacks, and where it begins in the text (from 0)."""
+
+    text: str
+    position: int
+
+
+class UnknownTokenError(ValueError):
+    """The text has pieces that the tokenizer's vocabulary lacks; `pieces` lists each one with its place."""
+
+    def __init__(self, pieces: Sequence[UnknownPiece]) -> None:
+        self.pieces = tuple(pieces)
+        listed = ", ".join(f"{printable(piece.text)!r} at {piece.position + 1}" for piece in self.pieces[:8])
+        more = f" and {len(self.pieces) - 8} more" if len(self.pieces) > 8 else ""
+        super().__init__(f"This model has never seen: {listed}{more}.")
+
+
+class Tokenizer:
+    """Encodes, decodes and labels; `encode` never drops anything."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+        self._vocabulary = backend.get_vocab()
+
+    @classmethod
+    def of_characters(cls, alphabet: Iterable[str]) -> Tokenizer:
+        """One token a character; ids follow the characters' code points."""
+        vocabulary = {character: index for index, character in enumerate(sorted(set(alphabet)))}
+        backend = tokenizers.Tokenizer(models.WordLevel(vocabulary))
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        backend.decoder = decoders.Fuse()
+        return cls(backend)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Tokenizer:
+        """Read a `tokenizer.json`. Raises ValueError for a file that is none."""
+        try:
+            return cls(tokenizers.Tokenizer.from_file(str(path)))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library panics, below Exception, on some damaged files
+            raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write a `tokenizer.json`."""
+        self._backend.save(str(path))
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, special ones included."""
+        return self._backend.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text. Raises UnknownTokenError for pieces that the vocabulary lacks."""
+        if unknown := self.unknown_pieces(text):
+            raise UnknownTokenError(unknown)
+        return self._backend.encode(text).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text that these ids write."""
+        return self._backend.decode(list(ids))
+
+    def label(self, token_id: int) -> str:
+        """A token as it can be read in a chart: spaces, tabs and line ends shown by signs."""
+        token = self._backend.id_to_token(token_id)
+        return f"#{token_id}" if token is None else printable(token)
+
+    def labels(self, ids: Iterable[int]) -> list[str]:
+        """`label` of each id."""
+        return [self.label(token_id) for token_id in ids]
+
+    def unknown_pieces(self, text: str) -> list[UnknownPiece]:
+        """Every piece of the text that the vocabulary lacks, in order."""
+        by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
+        unknown = []
+        for piece, start in self._pieces(text):
+            parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
+            unknown += [UnknownPiece(part, place) for part, place in parts if part not in self._vocabulary]
+        return unknown
+
+    def without_unknown(self, text: str) -> str:
+        """The text with every piece that the vocabulary lacks taken out."""
+        for piece in reversed(self.unknown_pieces(text)):
+            text = text[: piece.position] + text[piece.position + len(piece.text) :]
+        return text
+
+    def _pieces(self, text: str) -> list[tuple[str, int]]:
+        if self._backend.pre_tokenizer is None:
+            return [(text, 0)] if text else []
+        return [(piece, start) for piece, (start, _) in self._backend.pre_tokenizer.pre_tokenize_str(text)]
+
+
+def printable(text: str) -> str:
+    """The text with spaces, line ends and other invisible characters replaced by signs."""
+    return "".join(VISIBLE.get(c, c if c.isprintable() else f"U+{ord(c):04X}") for c in text)
