@@ -88,7 +88,7 @@ class TransformerModel(HookedModule):
                 f"{self.config.context_length}; give it the last {self.config.context_length}."
             )
         on_cpu = tokens.device.type == "cpu"  # a GPU would have to be waited for
-        if on_cpu and tokens.numel() and not (0 <= tokens.min() and tokens.max() < self.config.vocab_size):
+        if on_cpu and tokens.numel() and (tokens.min() < 0 or tokens.max() >= self.config.vocab_size):
             raise ValueError(f"Token ids must lie between 0 and {self.config.vocab_size - 1} for this model.")
 
     def hook_points(self) -> dict[str, HookInfo]:

@@ -82,7 +82,8 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
 
 
 def _layer_norm(of: str) -> Iterator[HookInfo]:
-    yield HookInfo("hook_scale", f"Layer norm of {of}: the spread it divides by.", "√(var(x) + ε)", ("batch", "pos", "1"))
+    spread = f"Layer norm of {of}: the spread it divides by."
+    yield HookInfo("hook_scale", spread, "√(var(x) + ε)", ("batch", "pos", "1"))
     yield HookInfo(
         "hook_normalized", f"Layer norm of {of}: its output, gain and shift included.",
         "(x − mean(x)) / scale · gain + shift", STREAM,

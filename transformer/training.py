@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .hooks import ActivationCache, NamesFilter
+from .optimizers import make_optimizers
 
 IGNORED = -100
 """A target that counts for nothing, such as padding."""
@@ -105,7 +106,13 @@ class TrainingRun:
     def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
         self.model, self.config = model, config
         self.step = 0
-        self.optimizers = _optimizers(model, config)
+        self.optimizers = make_optimizers(
+            model,
+            muon=config.optimizer == "muon",
+            learning_rate=config.learning_rate,
+            betas=config.betas,
+            weight_decay=config.weight_decay,
+        )
         self.average = (
             AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average_decay))
             if config.average_decay
@@ -265,24 +272,6 @@ def autocast(device: torch.device) -> contextlib.AbstractContextManager:
     """bfloat16 arithmetic where the hardware has it: half the bytes, and matrix units twice as fast."""
     has_bfloat16 = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
     return torch.autocast(device.type, torch.bfloat16) if has_bfloat16 else contextlib.nullcontext()
-
-
-def _optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    parameters = dict(model.named_parameters())
-    inside = {n: p for n, p in parameters.items() if p.dim() == 2 and "blocks." in n and config.optimizer == "muon"}
-    matrices = [p for n, p in parameters.items() if p.dim() == 2 and n not in inside]
-    vectors = [p for p in parameters.values() if p.dim() != 2]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(
-        [group for group in groups if group["params"]], lr=config.learning_rate, betas=config.betas, fused=True
-    )
-    if not inside:
-        return [adamw]
-    muon = torch.optim.Muon(
-        inside.values(), lr=config.learning_rate, weight_decay=config.weight_decay,
-        adjust_lr_fn="match_rms_adamw",
-    )  # fmt: skip
-    return [muon, adamw]
 
 
 def _snapshot(model: nn.Module, probe: Probe) -> ActivationCache:

@@ -1,0 +1,116 @@
+"""The colours, fonts and margins of every figure: readable in light and dark, by the colour-blind too.
+
+Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016), and the categorical
+palette of Okabe and Ito (2008).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from plotly import colors
+
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+Colorscale = list[tuple[float, str]]
+
+
+def _hex(color: tuple[float, float, float]) -> str:
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in color)
+
+
+def _evenly_spaced(stops: list[str]) -> Colorscale:
+    triples = colors.convert_colors_to_same_type(list(stops), colortype="tuple")[0]
+    return [(index / (len(stops) - 1), _hex(triple)) for index, triple in enumerate(triples)]
+
+
+SEQUENTIAL: Colorscale = _evenly_spaced(colors.sequential.Viridis)
+"""Weights and probabilities, 0 (dark violet) to 1 (yellow)."""
+
+# Plotly's 12 samples of balance leave out the middle, where zero must look neutral.
+DIVERGING: Colorscale = sorted([*_evenly_spaced(colors.cmocean.balance), (0.5, "#f1eceb")])
+"""Scores and encodings: blue below zero, neutral at zero, red above."""
+
+CATEGORICAL: tuple[str, ...] = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito without black and yellow. The first four have a contrast of 3 on white and on near-black."""
+
+HIDDEN: dict[str, str] = {"light": "#b4b8bf", "dark": "#4b505a"}
+"""A cell the mask hides: a grey that neither colour scale contains."""
+
+INVALID = "#d55e00"
+"""A visible cell whose value is not a finite number."""
+
+
+def text_colors(dark: bool) -> tuple[str, str]:
+    """(main, muted) text colours for a dark or a light page."""
+    return ("#fafafa", "#a9b0bb") if dark else ("#262730", "#5f6570")
+
+
+def sequential_stops(n: int = 64) -> list[str]:
+    """`n` hex colours evenly spaced along SEQUENTIAL, first for 0 and last for 1. ValueError for n < 2."""
+    if n < 2:
+        raise ValueError(f"sequential_stops got n={n}; a colour scale needs at least 2 stops")
+    places, stops = zip(*SEQUENTIAL, strict=True)
+    channels = np.array([colors.hex_to_rgb(stop) for stop in stops]) / 255
+    return [
+        _hex(color)
+        for color in np.stack([np.interp(np.linspace(0, 1, n), places, c) for c in channels.T], axis=1)
+    ]
+
+
+@dataclass(frozen=True)
+class Theme:
+    """What a figure needs to know of the page that it is drawn on, whose background shows through."""
+
+    dark: bool = False
+
+    @property
+    def foreground(self) -> str:
+        return text_colors(self.dark)[0]
+
+    @property
+    def muted(self) -> str:
+        return text_colors(self.dark)[1]
+
+    @property
+    def grid(self) -> str:
+        return "#3a3f4a" if self.dark else "#dfe2e8"
+
+    @property
+    def hidden(self) -> str:
+        return HIDDEN["dark" if self.dark else "light"]
+
+    @property
+    def surface(self) -> str:
+        """The page's own colour, for what must cover something: hover labels and halos."""
+        return "#0e1117" if self.dark else "#ffffff"
+
+
+def style(
+    theme: Theme, *, height: int, title: str | None, across: str, down: str, top: int = 10, bottom: int = 44
+) -> dict:
+    """The layout that all figures share, for `go.Figure(traces, layout)`, with `xaxis` and `yaxis` to add to.
+
+    `height` is of the plot area in pixels; a title adds to it. `across` and `down` name the axes. Figures are
+    built from whole dictionaries because each `add_trace` and `update_layout` costs milliseconds.
+    """
+    top += 26 if title else 0
+    font = dict(family=SANS, color=theme.foreground)
+    hover = dict(bgcolor=theme.surface, bordercolor=theme.muted, align="left", font=dict(size=13, **font))
+    axis = dict(gridcolor=theme.grid, linecolor=theme.grid, tickcolor=theme.muted, zeroline=False)
+    axis |= dict(showline=True, mirror=True, automargin=True)
+    layout = dict(
+        template="none",
+        height=height + top + bottom,
+        margin=dict(l=44, r=14, t=top, b=bottom),
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font=dict(size=12, **font),
+        hoverlabel=hover,
+        xaxis=axis | dict(title=dict(text=across, standoff=8)),
+        yaxis=axis | dict(title=dict(text=down, standoff=6)),
+    )
+    if title:
+        place = dict(x=0.5, xanchor="center", y=1, yanchor="top", pad=dict(t=7))
+        layout["title"] = dict(text=title, font=dict(size=15), **place)
+    return layout

@@ -1,0 +1,351 @@
+"""Figures of positional encodings, and the arithmetic behind them: arrays in, a plotly figure out.
+
+Dimensions 2i and 2i+1 of the sinusoidal encoding are the sine and cosine of position · base^(−2i/d_model)
+(Vaswani et al. 2017, §3.5). Shapes: table (position, dimension); one frequency a pair, so d_model/2 of them.
+"""
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pages.ui.figures import (
+    FOOT,
+    LIGHT,
+    as_matrix,
+    invalid_notes,
+    selection_shapes,
+    symmetric_limit,
+    value_traces,
+)
+from pages.ui.palette import CATEGORICAL, DIVERGING, Theme, style
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+LEGEND = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")
+STROKES = tuple(zip(CATEGORICAL, DASHES, strict=True))
+
+
+def angular_frequencies(d_model: int, base: float = 10000.0) -> np.ndarray:
+    """Radians per position of each pair, base^(−2i/d_model): float64 (d_model/2,), 1 first.
+
+    ValueError for an odd d_model, or a base of 1 or less.
+    """
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"d_model is {d_model}; give an even number from 2 up, for each sine has its cosine")
+    if not base > 1:
+        raise ValueError(f"base is {base}; give a number above 1, such as 10000")
+    return float(base) ** (-np.arange(0, d_model, 2) / d_model)
+
+
+def wavelengths(d_model: int, base: float = 10000.0) -> np.ndarray:
+    """Positions for one full turn of each pair, from 2π to nearly 2π · base: float64 (d_model/2,)."""
+    return 2 * np.pi / angular_frequencies(d_model, base)
+
+
+def dot_products(table: np.ndarray) -> np.ndarray:
+    """Dot product of every two rows over d_model/2, in float64 (position, position).
+
+    Each sine and cosine pair has length 1, so a sinusoidal row with itself gives 1.
+    """
+    table = as_matrix(table, "table").astype(np.float64)
+    return table @ table.T / (table.shape[1] / 2)
+
+
+def cosine_similarities(table: np.ndarray) -> np.ndarray:
+    """Cosine of the angle between every two rows, in float64 (position, position); NaN for a row of zeros."""
+    table = as_matrix(table, "table").astype(np.float64)
+    norms = np.linalg.norm(table, axis=1)
+    norms[norms == 0] = np.nan
+    return table @ table.T / np.outer(norms, norms)
+
+
+def pair_distances(length: int) -> np.ndarray:
+    """|i − j| of every two positions: int (length, length)."""
+    return np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
+
+
+def summarise_by_distance(
+    distances: np.ndarray, similarity: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(distance, mean, least, greatest) over the pairs at each distance, in ascending order.
+
+    Both arguments have one entry a pair, in any shape they share. ValueError where they differ or are empty.
+    """
+    distances, similarity = np.asarray(distances), np.asarray(similarity, dtype=np.float64)
+    if distances.shape != similarity.shape or not distances.size:
+        raise ValueError(
+            f"distances have shape {distances.shape} and similarity {similarity.shape}; "
+            "give one of each for every pair"
+        )
+    each, group = np.unique(distances.ravel(), return_inverse=True)
+    groups = [similarity.ravel()[group == index] for index in range(len(each))]
+    return (
+        each,
+        np.array([values.mean() for values in groups]),
+        np.array([values.min() for values in groups]),
+        np.array([values.max() for values in groups]),
+    )
+
+
+def encoding_heatmap(
+    table: np.ndarray,
+    *,
+    title: str | None = None,
+    theme: Theme = LIGHT,
+    selected: tuple[int, int] | None = None,
+) -> go.Figure:
+    """A table (position, dimension), position 0 on top, with `selected` (position, dimension) outlined.
+
+    The scale is −1 to 1 where the largest size is from 0.5 to 1, as with sines, and else ends at that size.
+    ValueError for a table that is not 2-D, or a selection outside it.
+    """
+    table = as_matrix(table, "table")
+    # Sines computed in float32 may pass 1 by a rounding error.
+    limit = symmetric_limit(table) if not 0.5 < symmetric_limit(table) < 1.001 else 1.0
+    height = int(np.clip(9 * table.shape[0], 120, 360))
+    names = dict(across="dimension", down="position")
+    layout = style(theme, height=height, title=title, bottom=44 + FOOT, **names)
+    layout["shapes"] = selection_shapes(selected, _places(table), theme, 1.5)
+    return _table_figure(table, limit, "value", "position %{y}, dimension %{x}", layout)
+
+
+def encoding_waves(
+    table: np.ndarray,
+    dimensions: Sequence[int],
+    *,
+    title: str | None = None,
+    theme: Theme = LIGHT,
+    base: float | None = 10000.0,
+) -> go.Figure:
+    """The value of each of `dimensions` along a table (position, dimension), one line each.
+
+    `base` is that of the sinusoidal encoding, for the wavelengths in the legend; None for a learned table,
+    which has none. ValueError for no dimensions, or one that the table does not have.
+    """
+    table = as_matrix(table, "table")
+    positions, d_model = table.shape
+    wrong = [dimension for dimension in dimensions if not 0 <= dimension < d_model]
+    if wrong or not len(dimensions):
+        raise ValueError(f"dimensions are {list(dimensions)}; give some of 0 to {d_model - 1}")
+    traces = [
+        dict(
+            name=_wave_name(dimension, d_model, base),
+            x=np.arange(positions),
+            y=table[:, dimension],
+            mode="lines+markers" if positions <= 64 else "lines",
+            marker=dict(size=5),
+            line=dict(color=color, dash=dash, width=2),
+            hovertemplate=f"position %{{x}}, dimension {dimension}<br><b>%{{y:.6~g}}</b><extra></extra>",
+        )
+        for dimension, (color, dash) in zip(dimensions, cycle(STROKES), strict=False)
+    ]
+    top = 16 + 20 * len(dimensions)
+    layout = style(theme, height=240, title=title, top=top, across="position", down="value")
+    layout["xaxis"] |= dict(range=[-0.5, positions - 0.5])
+    layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
+    return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND))
+
+
+def similarity_matrix(
+    table: np.ndarray, *, measure: str = "cosine", title: str | None = None, theme: Theme = LIGHT
+) -> go.Figure:
+    """How alike every two rows of a table (position, dimension) are: `measure` is "cosine" or "dot".
+
+    "dot" is `dot_products`, over d_model/2. ValueError for another measure.
+    """
+    measures = {"cosine": cosine_similarities, "dot": dot_products}
+    if measure not in measures:
+        raise ValueError(f"measure is {measure!r}; give 'cosine' or 'dot'")
+    values = measures[measure](table)
+    unit = {"cosine": "cosine", "dot": "dot ÷ (d/2)"}[measure]
+    limit = 1.0 if measure == "cosine" else symmetric_limit(values)
+    names = dict(across="position", down="position")
+    layout = style(theme, height=310, title=title, bottom=44 + FOOT, **names)
+    layout["xaxis"] |= dict(constrain="domain")
+    layout["yaxis"] |= dict(constrain="domain", constraintoward="top", scaleanchor="x")
+    return _table_figure(values.astype(np.float32), limit, unit, "positions %{y} and %{x}", layout)
+
+
+def similarity_by_distance(
+    distances: np.ndarray,
+    similarity: np.ndarray,
+    *,
+    unit: str = "dot product ÷ (d_model/2)",
+    title: str | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """The mean similarity of two positions against their distance, in a band from the least to the greatest.
+
+    Both have one entry a pair, in any shape they share: `pair_distances(n)` and `dot_products(table)`, say.
+    `unit` names what was measured. For sinusoids the band has no width: the distance alone decides.
+    """
+    distance, mean, least, greatest = summarise_by_distance(distances, similarity)
+    color = CATEGORICAL[0]
+    band = f"rgba({int(color[1:3], 16)}, {int(color[3:5], 16)}, {int(color[5:7], 16)}, 0.3)"
+    edge = dict(x=distance, mode="lines", line=dict(width=0), hoverinfo="skip")
+    traces = [
+        dict(name="greatest", y=greatest, showlegend=False, **edge),
+        dict(name="least to greatest", y=least, fill="tonexty", fillcolor=band, **edge),
+        dict(
+            name="mean",
+            x=distance,
+            y=mean,
+            mode="lines+markers" if len(distance) <= 64 else "lines",
+            line=dict(color=color, width=2),
+            marker=dict(size=5),
+            customdata=np.stack([least, greatest], axis=1),
+            hovertemplate="distance %{x}<br><b>mean %{y:.6~g}</b><br>"
+            "least %{customdata[0]:.6~g}, greatest %{customdata[1]:.6~g}<extra></extra>",
+        ),
+    ]
+    across = "distance between two positions"
+    layout = style(theme, height=240, title=title, top=36, across=across, down=unit)
+    layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
+    return go.Figure(traces, layout | dict(legend=LEGEND))
+
+
+def rotation_figure(
+    frequency: float,
+    position: int,
+    shift: int,
+    *,
+    length: int = 32,
+    pair: int | None = None,
+    title: str | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """One pair of dimensions on the unit circle, and the turn from `position` to `position + shift`.
+
+    `frequency` is in radians per position, as in `angular_frequencies`; `length` positions from 0 on are
+    dotted. The turn from 0 to `shift` is drawn inside it: the same angle, wherever it starts. `pair` is i,
+    and names the axes' dimensions 2i and 2i+1. ValueError for a length below 1.
+    """
+    if length < 1:
+        raise ValueError(f"length is {length}; give at least 1 position")
+    every = np.arange(length)
+    angle = shift * frequency
+    turn = f"{angle:.4g} rad = {np.degrees(angle):.4g}°".replace("-", "−")
+    close = abs(np.angle(np.exp(1j * angle))) < 0.25
+    circle = np.linspace(0, 2 * np.pi, 181)
+    silent = dict(mode="lines+markers", hoverinfo="skip", showlegend=False)
+    traces = [
+        dict(x=np.cos(circle), y=np.sin(circle), **silent | dict(mode="lines", line=dict(color=theme.grid))),
+        dict(
+            name=f"positions 0 to {length - 1}",
+            x=np.cos(every * frequency),
+            y=np.sin(every * frequency),
+            customdata=every,
+            mode="markers",
+            marker=dict(color=theme.muted, size=6),
+            hovertemplate="position %{customdata}<br><b>cosine %{x:.6~g}, sine %{y:.6~g}</b><extra></extra>",
+        ),
+        _turn_trace(frequency, 0, shift, 0.5, turn, dict(color=theme.muted, dash="dot", width=3)),
+        _turn_trace(frequency, position, shift, 0.75, turn, dict(color=CATEGORICAL[1], width=3)),
+    ]
+    labels = []
+    ends = ((position, CATEGORICAL[0], 1.16), (position + shift, CATEGORICAL[1], 1.32 if close else 1.16))
+    for place, color, reach in ends:
+        x, y = np.cos(place * frequency), np.sin(place * frequency)
+        look = dict(line=dict(color=color), marker=dict(color=color, size=[0, 12], opacity=1), **silent)
+        traces.append(dict(name=f"position {place}", x=[0, x], y=[0, y], **look))
+        label = dict(text=f"<b>{_signed(place)}</b>", showarrow=False, font=dict(size=14))
+        labels.append(dict(x=reach * x, y=reach * y, **label))
+    across, down = ("", "") if pair is None else (f" (dimension {2 * pair + 1})", f" (dimension {2 * pair})")
+    ticks = dict(range=[-1.42, 1.42], tickvals=[-1, 0, 1], constrain="domain")
+    layout = style(theme, height=310, title=title, top=76, across="cosine" + across, down="sine" + down)
+    layout["xaxis"] |= ticks
+    layout["yaxis"] |= dict(scaleanchor="x", constraintoward="top", **ticks)
+    return go.Figure(traces, layout | dict(legend=LEGEND, annotations=labels))
+
+
+def frequency_spectrum(
+    d_model: int,
+    base: float = 10000.0,
+    *,
+    length: int | None = None,
+    selected: int | None = None,
+    title: str | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """The wavelength in positions of every pair of dimensions, on a log axis from 2π to 2π · base.
+
+    `length` draws the context length as a line, `selected` rings one pair. ValueError as in
+    `angular_frequencies`, and for a pair that is not there.
+    """
+    waves = wavelengths(d_model, base)
+    if selected is not None and not 0 <= selected < len(waves):
+        raise ValueError(f"selected is pair {selected}; d_model {d_model} has pairs 0 to {len(waves) - 1}")
+    pairs = np.arange(len(waves))
+    traces = [
+        dict(
+            name="wavelength",
+            x=pairs,
+            y=waves,
+            mode="lines+markers" if len(waves) <= 64 else "lines",
+            line=dict(color=CATEGORICAL[0], width=1.5),
+            customdata=np.stack([2 * pairs, 2 * pairs + 1], axis=1),
+            hovertemplate="pair %{x}: dimensions %{customdata[0]} and %{customdata[1]}<br>"
+            "<b>wavelength %{y:.6~g} positions</b><extra></extra>",
+        )
+    ]
+    if selected is not None:
+        ring = dict(size=14, symbol="circle-open", color=CATEGORICAL[1], line=dict(width=3))
+        place = dict(x=[selected], y=[waves[selected]])
+        traces.append(dict(name="selected pair", mode="markers", marker=ring, hoverinfo="skip", **place))
+    levels = {"2π": 2 * np.pi, f"2π · {base:g}": 2 * np.pi * base}
+    if length is not None:
+        levels[f"context length {length}"] = length
+    dotted = dict(type="line", xref="paper", x0=0, x1=1, line=dict(color=theme.muted, width=1, dash="dot"))
+    beside = dict(x=1, xref="paper", xanchor="right", yanchor="bottom", showarrow=False)
+    beside |= dict(font=dict(color=theme.muted))
+    low, high = np.log10([2 * np.pi, 2 * np.pi * base])
+    names = dict(across="pair i of dimensions 2i and 2i+1", down="wavelength (positions)")
+    layout = style(theme, height=260, title=title, **names) | dict(showlegend=False)
+    layout["shapes"] = [dict(y0=level, y1=level, **dotted) for level in levels.values()]
+    # On a log axis plotly takes a shape's place as it is, and an annotation's as its logarithm.
+    layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]
+    layout["xaxis"] |= dict(range=[-0.5, len(waves) - 0.5])
+    layout["yaxis"] |= dict(type="log", range=[low - 0.3, high + 0.5], dtick=1, exponentformat="power")
+    return go.Figure(traces, layout)
+
+
+def _places(values: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x": np.arange(values.shape[1]), "y": np.arange(values.shape[0])}
+
+
+def _table_figure(values: np.ndarray, limit: float, unit: str, where: str, layout: dict) -> go.Figure:
+    """`values` (row, column) on axes with whole numbers, row 0 on top."""
+    rows, columns = values.shape
+    whole = dict(tickformat="d", showgrid=False, ticks="outside", ticklen=4)
+    layout["xaxis"] |= dict(range=[-0.5, columns - 0.5], dtick=1 if columns <= 10 else None, **whole)
+    layout["yaxis"] |= dict(range=[rows - 0.5, -0.5], dtick=1 if rows <= 10 else None, **whole)
+    notes = invalid_notes(values, np.ones(values.shape, dtype=bool))
+    traces = value_traces(values, _places(values), notes, DIVERGING, (-limit, limit), unit, where)
+    return go.Figure(traces, layout)
+
+
+def _wave_name(dimension: int, d_model: int, base: float | None) -> str:
+    if base is None:
+        return f"dimension {dimension}"
+    wavelength = wavelengths(d_model, base)[dimension // 2]
+    return f"dimension {dimension} ({'cosine' if dimension % 2 else 'sine'}), wavelength {wavelength:.4g}"
+
+
+def _turn_trace(frequency: float, start: int, shift: int, radius: float, turn: str, line: dict) -> dict:
+    """The angle from `start` to `start + shift`, widening, so that more than a full turn can be seen."""
+    angles = np.linspace(start * frequency, (start + shift) * frequency, 181)
+    radii = np.linspace(radius, radius + 0.12, 181)
+    return dict(
+        name=f"{start} → {_signed(start + shift)}: {turn}",
+        x=radii * np.cos(angles),
+        y=radii * np.sin(angles),
+        mode="lines+markers",
+        line=line,
+        marker=dict(symbol="arrow", angleref="previous", color=line["color"], size=[*[0] * 180, 11]),
+        hoverinfo="skip",
+    )
+
+
+def _signed(number: int) -> str:
+    return str(number).replace("-", "−")

@@ -1,0 +1,23 @@
+"""What every test shares: how hypothesis searches, and how many threads torch may take."""
+
+import importlib.util
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no failure: no deadline, and slow generation is not held against a test. On CI the
+# examples are the same every time, so that a red run can be repeated.
+_COMMON = {"deadline": None, "max_examples": 50, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", **_COMMON)
+settings.register_profile("ci", **_COMMON, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_torch_threads() -> None:
+    """Two threads: tiny tensors gain nothing from more, and results don't depend on the machine's cores."""
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(2)

@@ -1,0 +1,69 @@
+"""Pure functions of tensors that answer a question about what a model did."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
+    """A token's probability and rank (1 for the likeliest), and the distribution's entropy in nats.
+
+    logits: (vocab,), raw. Equal logits rank by token id.
+    """
+    log_probabilities = logits.double().log_softmax(-1)
+    probabilities = log_probabilities.exp()
+    entropy = -torch.special.xlogy(probabilities, probabilities).sum()
+    likelier = int((logits > logits[token_id]).sum() + (logits[:token_id] == logits[token_id]).sum())
+    return float(probabilities[token_id]), likelier + 1, max(float(entropy), 0.0)
+
+
+@dataclass(frozen=True)
+class ScoreArithmetic:
+    """How one attention weight comes about, number by number, for a query i and a key j of one head."""
+
+    products: Tensor
+    """(d_head,): query and key multiplied dimension by dimension."""
+    raw: float
+    """Their sum, q_i · k_j."""
+    scaled: float
+    """Divided by √d_head."""
+    visible: bool
+    row_maximum: float
+    """The largest visible score of the row, taken off every score so that no exponential overflows."""
+    exponential: float
+    """exp(scaled − row_maximum); 0 for a hidden key."""
+    row_sum: float
+    """The sum of the row's exponentials."""
+    weight: float
+    """exponential / row_sum."""
+
+
+def score_arithmetic(queries: Tensor, keys: Tensor, mask: Tensor, query: int, key: int) -> ScoreArithmetic:
+    """Recompute one cell of the attention pattern from its queries and keys, in float64.
+
+    queries: (query, d_head), keys: (key, d_head), as they enter the product (rotated, where positions are
+    rotary); mask: (query, key), True where visible.
+    Source: Vaswani et al. 2017, eq. 1.
+    """
+    q, k = queries.double(), keys.double()
+    products = q[query] * k[key]
+    row = (k @ q[query]) / math.sqrt(q.shape[-1])
+    seen = row[mask[query]]
+    maximum = float(seen.max()) if len(seen) else 0.0
+    row_sum = float((seen - maximum).exp().sum())
+    visible = bool(mask[query, key])
+    exponential = math.exp(float(row[key]) - maximum) if visible else 0.0
+    return ScoreArithmetic(
+        products=products,
+        raw=float(products.sum()),
+        scaled=float(row[key]),
+        visible=visible,
+        row_maximum=maximum,
+        exponential=exponential,
+        row_sum=row_sum,
+        weight=exponential / row_sum if row_sum else 0.0,
+    )

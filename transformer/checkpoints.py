@@ -1,0 +1,234 @@
+"""A trained model as a folder: weights, configuration, tokenizer, and a card that says where it comes from.
+
+No pickle is ever read. What a file claims is checked against its size before any memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from .config import ModelConfig
+from .models import DecoderOnly, build_model
+from .tokenizers import Tokenizer
+
+WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "card.json"
+LARGEST_JSON = 8_000_000
+"""Bytes; a tokenizer of a large vocabulary stays below it."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint can't be read; the message says which file, and what is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What a visitor should know of a model, and what it takes to train it again."""
+
+    title: str
+    summary: str = ""
+    language: str = ""
+    task: str = ""
+    corpus: dict[str, Any] = field(default_factory=dict)
+    """Name, SHA-256, licence, and how it was split."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Hyper-parameters, seed, steps, seconds, class of machine, and the command that trains it again."""
+    parameters: int = 0
+    train_loss: float | None = None
+    """Nats per token."""
+    validation_loss: float | None = None
+    accuracy: float | None = None
+    examples: list[str] = field(default_factory=list)
+    """Prompts that suit the model."""
+    start_token_id: int | None = None
+    end_token_id: int | None = None
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Card:
+        """Read a card; fields of later versions are passed over. Raises ValueError if it is none."""
+        if not isinstance(fields, dict) or not isinstance(fields.get("title"), str):
+            raise ValueError("a card needs at least a title")
+        known = {field.name for field in dataclasses.fields(cls)}
+        card = cls(**{name: value for name, value in fields.items() if name in known})
+        if not isinstance(card.examples, list) or not all(isinstance(example, str) for example in card.examples):
+            raise ValueError("its examples must be a list of texts")
+        return card
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model in evaluation mode, its tokenizer and its card."""
+
+    model: DecoderOnly
+    tokenizer: Tokenizer
+    card: Card
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """A folder found by `list_checkpoints`: its card and configuration, or what is wrong with it."""
+
+    name: str
+    path: Path
+    card: Card | None = None
+    config: ModelConfig | None = None
+    problem: str | None = None
+
+
+def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> None:
+    """Write a checkpoint folder, whole or not at all: into a temporary sibling, then renamed.
+
+    dtype: to store the weights in half the bytes, say; None keeps them as they are.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        _write(partial, checkpoint, dtype)
+        previous = _previous(path)
+        if path.exists():
+            shutil.rmtree(previous, ignore_errors=True)
+            path.rename(previous)  # a crash from here on leaves it there, where `_recover` finds it
+        partial.rename(path)
+        shutil.rmtree(previous, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint folder; the weights become float32, the model is in evaluation mode.
+
+    Raises: CheckpointError for a folder that is missing, incomplete, damaged, or claims more than it holds.
+    """
+    path = Path(path)
+    entry = inspect_checkpoint(path)
+    if entry.problem:
+        raise CheckpointError(entry.problem)
+    try:
+        tokenizer = Tokenizer.from_file(path / TOKENIZER)
+    except ValueError as error:
+        raise CheckpointError(f"{path.name}: {error}") from None
+    if tokenizer.vocab_size > entry.config.vocab_size:
+        raise CheckpointError(
+            f"{path.name}: {TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {entry.config.vocab_size}."
+        )
+    model = build_model(entry.config, seed=0)
+    try:
+        weights = load_file(path / WEIGHTS)
+    except Exception as error:
+        raise CheckpointError(f"{path.name}: {WEIGHTS} can't be read ({error}).") from None
+    if not all(tensor.isfinite().all() for tensor in weights.values()):
+        raise CheckpointError(f"{path.name}: {WEIGHTS} holds numbers that are infinite or not numbers at all.")
+    if entry.config.tie_embeddings:
+        weights["unembed.weight"] = weights["embed.weight"]
+    model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    return Checkpoint(model.eval(), tokenizer, entry.card)
+
+
+def list_checkpoints(folder: str | Path) -> list[CheckpointEntry]:
+    """Every checkpoint folder inside `folder`, by name; a damaged one is listed with what is wrong.
+
+    Reads cards and headers only, no weights. A folder that doesn't exist holds none.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        return []
+    for previous in folder.glob(".*.previous"):
+        _recover(folder / previous.name[1:].removesuffix(".previous"))
+    names = sorted(child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+    return [inspect_checkpoint(folder / name) for name in names]
+
+
+def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
+    """A checkpoint's card and configuration, checked against the header of its weights, without reading them."""
+    path = Path(path)
+    try:
+        _recover(path)
+        if not path.is_dir():
+            raise CheckpointError(f"There is no checkpoint folder {path.name!r}.")
+        if missing := [name for name in (WEIGHTS, CONFIG, TOKENIZER, CARD) if not (path / name).is_file()]:
+            raise CheckpointError(f"{path.name}: {' and '.join(missing)} is missing.")
+        card = _parse(path, CARD, Card.from_dict)
+        config = _parse(path, CONFIG, ModelConfig.from_dict)
+        _check_header(path, config)
+    except CheckpointError as error:
+        return CheckpointEntry(path.name, path, problem=str(error))
+    return CheckpointEntry(path.name, path, card, config)
+
+
+def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
+    weights = checkpoint.model.state_dict()
+    if checkpoint.model.config.tie_embeddings:
+        del weights["unembed.weight"]  # the same tensor as embed.weight
+    weights = {name: tensor.detach().cpu().to(dtype or tensor.dtype).contiguous() for name, tensor in weights.items()}
+    save_file(weights, folder / WEIGHTS)
+    checkpoint.tokenizer.save(folder / TOKENIZER)
+    _dump(folder / CONFIG, checkpoint.model.config.to_dict())
+    _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
+    for file in folder.iterdir():
+        _flush_to_disk(file)
+    folder.chmod(0o755)
+
+
+def _dump(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f".{path.name}.previous")
+
+
+def _recover(path: Path) -> None:
+    """Put back the old checkpoint if a crash struck between the two renames of a save."""
+    if not path.exists() and _previous(path).is_dir():
+        _previous(path).rename(path)
+
+
+def _parse(path: Path, name: str, build: Any) -> Any:
+    file = path / name
+    if file.stat().st_size > LARGEST_JSON:
+        raise CheckpointError(f"{path.name}: {name} is larger than any such file should be.")
+    try:
+        return build(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
+
+
+def _check_header(path: Path, config: ModelConfig) -> None:
+    """Compare the header of the weights with what the configuration needs, before any of it is allocated."""
+    try:
+        with safe_open(path / WEIGHTS, framework="pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise CheckpointError(f"{path.name}: {WEIGHTS} is damaged ({error}).") from None
+    if config.n_layers > len(found):
+        raise CheckpointError(f"{path.name}: {CONFIG} claims {config.n_layers} layers; {WEIGHTS} has far fewer.")
+    with torch.device("meta"):  # shapes alone, no memory
+        needed = {name: tuple(tensor.shape) for name, tensor in DecoderOnly(config).state_dict().items()}
+    if config.tie_embeddings:
+        needed.pop("unembed.weight", None)
+    for name in sorted(needed.keys() | found.keys()):
+        if found.get(name) != needed.get(name):
+            raise CheckpointError(
+                f"{path.name}: {WEIGHTS} and {CONFIG} don't fit: {name} is {_shape(found.get(name))} in one, "
+                f"{_shape(needed.get(name))} in the other."
+            )
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else " × ".join(map(str, shape))

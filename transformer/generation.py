@@ -1,0 +1,167 @@
+"""Writing text: one token after another, each step with everything that led to it.
+
+Shapes: batch (always 1 here), pos, vocab.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .analysis import token_statistics
+from .hooks import ActivationCache, ForwardHook, NamesFilter
+from .models import DecoderOnly, KeyValueCache
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is drawn from the model's distribution.
+
+    temperature: logits are divided by it; 0 always takes the likeliest token (greedy).
+    top_k: only the k likeliest may be drawn; None for all.
+    top_p: only the likeliest that together reach this probability (Holtzman et al. 2020, §3.1); None for all.
+    seed: with a seed the draw at a position is always the same; None draws differently each time.
+    They apply in the order of this list. Raises ValueError for a number outside its range.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature is {self.temperature}; it must be 0 (greedy) or more.")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k is {self.top_k}; it must be None or at least 1.")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; it must be None, or above 0 and at most 1.")
+        if self.seed is not None and self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must be None, or 0 or more.")
+
+
+@dataclass(frozen=True)
+class GenerationStep:
+    """One written token. What it reports of probability is the model's own: temperature 1, nothing cut off."""
+
+    position: int
+    """Its place in the whole text, prompt included, from 0."""
+    token_id: int
+    probability: float
+    rank: int
+    """1 for the likeliest token."""
+    entropy: float
+    """Of the distribution it was drawn from, in nats."""
+    logits: Tensor
+    """(vocab,), raw, so that the sampling can be redone without the model."""
+    cache: ActivationCache
+    """What this step's forward pass recorded: of the newest token alone where earlier ones were cached."""
+
+
+def generate(
+    model: DecoderOnly,
+    tokens: Sequence[int] | Tensor,
+    *,
+    max_new_tokens: int,
+    sampling: Sampling = Sampling(),
+    stop_tokens: Sequence[int] = (),
+    names_filter: NamesFilter = None,
+    fwd_hooks: Sequence[ForwardHook] = (),
+) -> Iterator[GenerationStep]:
+    """Go on from a prompt, token by token.
+
+    Keys and values of earlier tokens are cached. Past the context length the window slides, and every step
+    recomputes it, since each token's place in the window has changed. With interventions nothing is cached
+    either: each of them sees the whole window, as in a forward pass.
+
+    tokens: the prompt's ids, (pos,) or (1, pos), at least one.
+    stop_tokens: ids after which writing ends; the stop token itself is still reported.
+    names_filter, fwd_hooks: as in `run_with_cache`; () records nothing, which is fastest. They are active only
+        while a step is computed, never while the caller holds the iterator.
+    Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
+    Raises: ValueError for an empty prompt, or one with ids the model doesn't know.
+    """
+    sequence = _as_list(tokens)
+    if not sequence:
+        raise ValueError("The prompt is empty; a decoder goes on from at least one token.")
+    if bad := [token for token in sequence if not 0 <= token < model.config.vocab_size]:
+        raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
+    if sampling.seed is None:
+        sampling = replace(sampling, seed=secrets.randbits(63))
+    return _steps(model, sequence, max_new_tokens, sampling, set(stop_tokens), names_filter, fwd_hooks)
+
+
+def _steps(
+    model: DecoderOnly,
+    sequence: list[int],
+    max_new_tokens: int,
+    sampling: Sampling,
+    stop_tokens: set[int],
+    names_filter: NamesFilter,
+    fwd_hooks: Sequence[ForwardHook],
+) -> Iterator[GenerationStep]:
+    context = model.config.context_length
+    past = None if fwd_hooks else KeyValueCache.for_model(model.config)
+    for _ in range(max_new_tokens):
+        if len(sequence) > context:
+            past = None
+        unseen = sequence[past.length if past else 0 :][-context:]
+        inputs = torch.tensor([unseen], device=model.embed.weight.device)
+        with torch.no_grad():
+            logits, cache = model.run_with_cache(inputs, names_filter=names_filter, fwd_hooks=fwd_hooks, past=past)
+        logits = logits[0, -1].float()
+        token_id = choose_token(logits, sampling, position=len(sequence))
+        probability, rank, entropy = token_statistics(logits, token_id)
+        yield GenerationStep(len(sequence), token_id, probability, rank, entropy, logits, cache)
+        if token_id in stop_tokens:
+            return
+        sequence.append(token_id)
+
+
+def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+    """The probabilities a token is drawn with, after temperature, top-k and top-p.
+
+    logits: (vocab,), raw. Returns: (vocab,), summing to one; zero for tokens that are cut off.
+    """
+    logits = logits.double()
+    if sampling.temperature == 0:
+        return torch.zeros_like(logits).index_fill_(0, logits.argmax(), 1.0)
+    logits = (logits - logits.max()) / sampling.temperature
+    if sampling.top_k is not None and sampling.top_k < len(logits):
+        logits = logits.masked_fill(logits < logits.topk(sampling.top_k).values[-1], -torch.inf)
+    probabilities = logits.softmax(-1)
+    if sampling.top_p is not None and sampling.top_p < 1:
+        ranked, order = probabilities.sort(descending=True, stable=True)
+        likelier = ranked.cumsum(-1) - ranked  # the probability of all that rank above
+        probabilities[order[likelier >= sampling.top_p]] = 0.0
+        probabilities = probabilities / probabilities.sum()
+    return probabilities
+
+
+def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
+    """Draw the token at a position. logits: (vocab,), raw.
+
+    A random number between 0 and 1 falls into one token's share of the distribution. With a seed, that number
+    depends on seed and position alone: not on other threads, nor on whether the text was written in one go.
+    """
+    probabilities = sampling_distribution(logits, sampling)
+    if sampling.temperature == 0:
+        return int(probabilities.argmax())
+    seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
+    shares = probabilities.cumsum(-1)
+    point = np.random.default_rng((seed, position)).random() * float(shares[-1])
+    index = int(torch.searchsorted(shares.cpu(), torch.tensor(point, dtype=shares.dtype), right=True))
+    return min(index, int(probabilities.nonzero()[-1]))
+
+
+def _as_list(tokens: Sequence[int] | Tensor) -> list[int]:
+    if isinstance(tokens, Tensor):
+        if tokens.dim() == 2 and tokens.shape[0] != 1:
+            raise ValueError(f"generate writes one text at a time; a prompt of shape {tuple(tokens.shape)} is several.")
+        tokens = tokens.flatten().tolist()
+    return [int(token) for token in tokens]
