@@ -2,15 +2,19 @@
 
 import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import head_grid, live_text
 from pages.ui.components.live_text import Candidate, StripToken
+
+DEMO = Path(__file__).with_name("browser") / "component_demo.py"
 
 
 def a_token(text="a", written=True, **changes):
@@ -120,7 +124,8 @@ def test_select_of_a_written_token_is_accepted():
 
 
 @pytest.mark.parametrize(
-    "value", [None, 1, {}, {"index": 0}, {"index": 0, "id": 99}, {"index": 1, "id": 8}, {"index": 0, "id": [8]}]
+    "value",
+    [None, 1, {}, {"index": 0}, {"index": 0, "id": 99}, {"index": 1, "id": 8}, {"index": 0, "id": [8]}],
 )
 def test_pick_of_what_was_not_offered_is_ignored(value):
     assert live_text.checked_pick(value, payload([a_token()])) is None
@@ -198,10 +203,19 @@ def test_patterns_of_a_wrong_shape_are_refused(shape):
         head_grid.build_payload(np.zeros(shape), [0, 1], (0, 0), None)
 
 
-@pytest.mark.parametrize("value", [None, 3, [1], [1, 2, 3], [3, 2], [4, 6], [4, -1], ["4", 2], [True, 0], (4, 2)])
+@pytest.mark.parametrize(
+    "value", [None, 3, [1], [1, 2, 3], [3, 2], [4, 6], [4, -1], ["4", 2], [True, 0], (4, 2)]
+)
 def test_a_head_that_was_not_shown_is_ignored(value):
     assert head_grid.checked_head(value, (4, 5), 6) is None
 
 
 def test_a_head_that_was_shown_is_accepted():
     assert head_grid.checked_head([4, 2], (4, 5), 6) == (4, 2)
+
+
+@pytest.mark.parametrize("page", [{}, {"layers": "2"}])
+def test_both_are_drawn_by_an_app(page):
+    app = AppTest.from_file(str(DEMO), default_timeout=30)
+    app.query_params.update(page)
+    assert not app.run().exception

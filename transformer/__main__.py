@@ -89,8 +89,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     corpus = load_corpus(checkpoint.card.corpus.get("name", ""), options.corpus_dir)
     _, validation = corpus.split()
     loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
-    print(f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of {corpus.source.title}, "
-          f"in windows of {checkpoint.model.config.context_length}")  # fmt: skip
+    print(f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
+          f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}")  # fmt: skip
 
 
 def _generate(options: argparse.Namespace) -> None:

@@ -176,6 +176,7 @@ def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> N
     _dump(folder / CONFIG, checkpoint.model.config.to_dict())
     _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
     for file in folder.iterdir():
+        file.chmod(0o644)  # a temporary folder and the weights in it start out private
         _flush_to_disk(file)
     folder.chmod(0o755)
 

@@ -35,19 +35,25 @@ class HookPoint(nn.Module):
         self.name = ""
 
     def __call__(self, tensor: Tensor) -> Tensor:
-        if self._forward_hooks or self._forward_pre_hooks:
-            return super().__call__(tensor)
-        return self.forward(tensor)  # without the machinery of nn.Module, which costs more than the point
+        """Edits of this call come first, then PyTorch's hooks; what is recorded is what they left."""
+        call = _current_call.get()
+        if call is not None:
+            tensor = call.edit(self, tensor)
+        if self._forward_hooks or self._forward_pre_hooks:  # else nn.Module's machinery costs more than the point
+            with _active(None):  # a model run inside the hook is a call of its own
+                tensor = super().__call__(tensor)
+        if call is not None:
+            call.record(self, tensor)
+        return tensor
 
     def forward(self, tensor: Tensor) -> Tensor:
-        call = _current_call.get()
-        return tensor if call is None else call.visit(self, tensor)
+        return tensor
 
     @property
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
         call = _current_call.get()
-        return self.is_edited or (call is not None and self.name in call.keep)
+        return (call is not None and self.name in call.keep) or self.is_edited
 
     @property
     def is_edited(self) -> bool:
@@ -106,13 +112,15 @@ class _Call:
     edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
-    def visit(self, point: HookPoint, tensor: Tensor) -> Tensor:
+    def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
             if point.name in names:
                 tensor = _apply(function, point, tensor)
+        return tensor
+
+    def record(self, point: HookPoint, tensor: Tensor) -> None:
         if point.name in self.keep:
             self.tensors[point.name] = tensor.detach()
-        return tensor
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
@@ -126,6 +134,8 @@ class HookedModule(nn.Module):
         points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
         for name, point in points.items():
             point.name = name
+            owner, _, attribute = name.rpartition(".")
+            vars(self.get_submodule(owner))[attribute] = point  # found at once: nn.Module's own search is slow
         self._point_names = frozenset(points)
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 

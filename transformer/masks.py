@@ -26,7 +26,7 @@ def causal_mask(query: int, key: int, device: torch.device | str | None = None) 
     """
     if not 0 <= query <= key:
         raise ValueError(f"A causal mask needs at least as many keys as queries, not {query} queries, {key} keys.")
-    return torch.ones(query, key, dtype=torch.bool, device=device).tril(key - query)
+    return torch.ones(query, key, dtype=torch.bool, device=device).tril_(key - query)
 
 
 def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:

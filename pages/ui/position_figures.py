@@ -223,8 +223,7 @@ def rotation_figure(
     """
     if length < 1:
         raise ValueError(f"length is {length}; give at least 1 position")
-    every = np.arange(length)
-    angle = shift * frequency
+    every, angle = np.arange(length), shift * frequency
     turn = f"{angle:.4g} rad = {np.degrees(angle):.4g}°".replace("-", "−")
     close = abs(np.angle(np.exp(1j * angle))) < 0.25
     circle = np.linspace(0, 2 * np.pi, 181)

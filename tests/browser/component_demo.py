@@ -60,7 +60,7 @@ def candidates_for(index: int, chosen: int) -> list[Candidate]:
     sampled /= sampled.sum()
     return [
         Candidate(label(VOCABULARY[i]), i, float(p), float(s), chosen=i == chosen)
-        for i, p, s in zip(ids, probabilities, sampled)
+        for i, p, s in zip(ids, probabilities, sampled, strict=True)
     ]
 
 
@@ -166,9 +166,11 @@ def grid_page() -> None:
 
 if __name__ == "__main__":
     st.set_page_config(page_title="Components", layout="wide")
-    st.navigation(
-        [
-            st.Page(writing_page, title="Writing", default=True),
-            st.Page(grid_page, title="Heads", url_path="grid"),
-        ]
-    ).run()
+    heads_first = "layers" in st.query_params
+    demo_pages = [
+        st.Page(writing_page, title="Writing", default=not heads_first),
+        st.Page(grid_page, title="Heads", default=heads_first),
+    ]
+    for demo_page in demo_pages:
+        st.sidebar.page_link(demo_page)
+    st.navigation(demo_pages, position="hidden").run()

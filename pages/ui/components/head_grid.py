@@ -88,7 +88,9 @@ def build_payload(
     return struct.pack("<I", len(encoded)) + encoded + cells.tobytes()
 
 
-def pool(patterns: np.ndarray, hidden: np.ndarray | None, limit: int = LIMIT) -> tuple[np.ndarray, np.ndarray]:
+def pool(
+    patterns: np.ndarray, hidden: np.ndarray | None, limit: int = LIMIT
+) -> tuple[np.ndarray, np.ndarray]:
     """Max-pool the last two dimensions to at most `limit` each.
 
     Returns the pooled weights and, in the same shape, True where every cell of a block is hidden or NaN. Blocks

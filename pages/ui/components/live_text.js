@@ -322,10 +322,10 @@ class View {
       property(bar, "--weight", this.largest ? ((this.weight(index) ?? 0) / this.largest).toFixed(3) : "0");
       put(label, this.token(index).label);
     });
-    put(looker, looks ? `Where token ${query} “${this.token(query).label}” looked · ${where}` : `Attention · ${where}`);
+    put(looker, looks ? `Where token ${query} “${this.token(query).label}” looked` : "Attention");
     const top = looks ? start + weights.indexOf(this.largest) : null;
     const summary = looks ? `most at token ${top} “${this.token(top).label}”, ${percent(this.largest)}` : "nothing to show";
-    put(largest, summary);
+    put(largest, `${where}: ${summary}`);
     columns.setAttribute("aria-label", `Attention weights as bars, ${summary}`);
   }
 

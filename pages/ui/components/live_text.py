@@ -1,4 +1,4 @@
-"""The view of a text while a model writes it: tinted tokens, candidates, attention, timeline, in one flicker-free component."""
+"""A text while a model writes it: tinted tokens, candidates, attention and a timeline, without a flicker."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def read_source(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
-# Streamlit sends a component's whole source with every update. So there are two: the view, 26 kB whose message never
-# changes and is sent again only as a reference, and a feed of a few lines that carries the data to it.
+# Streamlit sends a component's whole source with every update. So there are two: the view, which is large, but whose
+# message never changes and is therefore sent again only as a reference, and a feed of a few lines with the data.
 _view = st.components.v2.component(
     "headsup_live_text",
     html=read_source("live_text.html"),
@@ -81,16 +81,18 @@ def live_text(
 ) -> Any:
     """Show a text token by token; call it again with the same `key`, and the page changes without a flicker.
 
-    tokens: the whole text, prompt first. selected: the index of the token that is inspected; `len(tokens)` for the
-    next one, not written yet. weights: the attention from token `query` to the tokens `weights_start`,
-    `weights_start + 1`, …; None or empty if there is none. candidates: the likeliest tokens for `candidates_index`
-    (default: `selected`), at most ten are shown. status: one line, read aloud when writing starts and ends. live: a
-    text is being written; the candidates can't be clicked. layer_head: whose attention it is, such as "layer 2, head 3".
+    tokens: the whole text, prompt first.
+    selected: the index of the token that is inspected; `len(tokens)` for the next one, not written yet.
+    weights: the attention from token `query` to the tokens `weights_start`, `weights_start + 1`, …; None or empty if
+        there is none. layer_head: whose attention it is, such as "layer 2, head 3".
+    candidates: the likeliest tokens for `candidates_index` (default: `selected`); the first ten are shown.
+    status: one line, read aloud when writing starts and ends.
+    live: a text is being written; the candidates can't be clicked.
 
-    Two events, both for one run only (`result.select`, `result.pick`, None otherwise) and as callbacks that run before
-    the script (or only the fragment, if called in one): `on_select(index)`, a written token was clicked or reached
-    with keys or timeline; `on_pick(index, id)`, write this token at `index` instead and go on from there. The selection belongs to
-    the caller: keep it and pass it back as `selected`.
+    Two events, each for one run only (`result.select`, `result.pick`, None otherwise) and as a callback that runs
+    before the script, or before the fragment if called in one. `on_select(index)`: a written token was clicked or
+    reached with keys or timeline. `on_pick(index, id)`: write this token at `index` instead and go on from there.
+    The selection belongs to the caller: keep it and pass it back as `selected`.
     """
     data = build_payload(
         tokens=tokens,
@@ -144,7 +146,9 @@ def build_payload(
 ) -> dict[str, Any]:
     """What the browser gets: parallel lists, a table of the distinct tokens, numbers with five significant digits."""
     if not 0 <= selected <= len(tokens):
-        raise ValueError(f"selected is {selected}; there are {len(tokens)} tokens, so 0 to {len(tokens)} would do")
+        raise ValueError(
+            f"selected is {selected}; there are {len(tokens)} tokens, so 0 to {len(tokens)} would do"
+        )
     table: dict[tuple[str, str, int], int] = {}
     kind = [table.setdefault((_shown(token), token.label, token.id), len(table)) for token in tokens]
     shortlist = candidates[:10]
@@ -192,7 +196,12 @@ def checked_pick(value: Any, data: dict[str, Any]) -> tuple[int, int] | None:
         return None
     index, token_id = value.get("index"), value.get("id")
     offered = data["candidates"]
-    if type(index) is int and type(token_id) is int and index == offered["index"] and token_id in offered["id"]:
+    if (
+        type(index) is int
+        and type(token_id) is int
+        and index == offered["index"]
+        and token_id in offered["id"]
+    ):
         return index, token_id
     return None
 
@@ -200,7 +209,11 @@ def checked_pick(value: Any, data: dict[str, Any]) -> tuple[int, int] | None:
 def _shown(token: StripToken) -> str:
     """The raw text where it can be seen or is white space that the page lays out, else the printable label."""
     text = token.text
-    return text if text and all(character.isprintable() or character in " \n\t" for character in text) else token.label
+    return (
+        text
+        if text and all(character.isprintable() or character in " \n\t" for character in text)
+        else token.label
+    )
 
 
 def _short(number: float | None) -> float | None:

@@ -1,0 +1,15 @@
+"""Generate: watch a model write token by token, and see what it weighed and where it looked."""
+
+from pages.ui import generate_view
+from pages.ui.sidebar import finish, open_page
+
+session = open_page(
+    "Generate",
+    "Press *Generate* and the model writes on, one token at a time. Every token is tinted by how sure the model was; "
+    "orange marks show where it looked to choose it.",
+)
+session.require_tokens()
+generate_view.controls(session)
+generate_view.live_view(session)
+generate_view.details(session)
+finish()

@@ -1,0 +1,36 @@
+"""Every picture's numbers, as a table on the page and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+
+def offer_data(table: pd.DataFrame, title: str, file_name: str, empty: str = "There are no numbers yet.") -> None:
+    """A closed drawer with a table and a button that saves it as CSV."""
+    with st.expander(title, icon=":material/table:"):
+        if table.empty:
+            st.caption(empty)
+            return
+        st.dataframe(table, hide_index=True, height=280)
+        st.download_button("Save as CSV", table.to_csv(index=False).encode(), file_name, "text/csv",
+                           key=f"save_{file_name}", icon=":material/download:")  # fmt: skip
+
+
+def matrix_table(
+    columns: dict[str, np.ndarray], query_labels: Sequence[str], key_labels: Sequence[str], offset: int = 0
+) -> pd.DataFrame:
+    """Matrices (query, key) as rows of one table: a row a cell, a column a matrix."""
+    query, key = np.indices((len(query_labels), len(key_labels)))
+    return pd.DataFrame(
+        {
+            "query position": query.ravel() + offset,
+            "query": np.asarray(query_labels, dtype=object)[query.ravel()],
+            "key position": key.ravel() + offset,
+            "key": np.asarray(key_labels, dtype=object)[key.ravel()],
+            **{name: np.asarray(values).ravel() for name, values in columns.items()},
+        }
+    )

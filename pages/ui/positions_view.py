@@ -1,0 +1,189 @@
+"""The parts of the page Positions: the sinusoidal table from every side, and what the selected model uses.
+
+Dimensions: position (row of a table), dimension (column).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.ui import engine
+from pages.ui import position_figures as figures
+from pages.ui.data import offer_data
+from pages.ui.sidebar import Session
+from pages.ui.state import tied, visitor
+from transformer import sinusoidal_encoding
+
+
+def sinusoidal(session: Session) -> np.ndarray:
+    """The table's dials and its heatmap; returns the table, (position, dimension)."""
+    current = session.visitor
+    left, middle, right = st.columns(3)
+    left.slider("Length: positions", 2, 512, **tied("length"))
+    middle.slider("Width: d_model", 2, 512, step=2, **tied("width"))
+    right.number_input("Base", 2.0, 1e6, step=100.0, format="%g", **tied("base"),
+                       help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
+    _keep_cell_inside()
+    table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
+    st.subheader("The table", anchor=False)
+    cell = (current.position, current.dimension)
+    _chart(figures.encoding_heatmap(table, theme=session.theme, selected=cell), "table")
+    st.caption("Rows are positions, columns are dimensions. On the left the waves are fast and tell neighbours apart; "
+               "on the right they are so slow that they hardly move: they tell near from far.")  # fmt: skip
+    offer_data(_wide(table), "The table's numbers", "sinusoidal-encoding.csv")
+    return table
+
+
+def formula(session: Session, table: np.ndarray) -> None:
+    """The paper's formula with one cell's numbers filled in."""
+    current = session.visitor
+    with st.container(border=True):
+        st.subheader("One number by hand", anchor=False)
+        left, right = st.columns(2)
+        left.number_input("Position", 0, current.length - 1, **tied("position"))
+        right.number_input("Dimension", 0, current.width - 1, **tied("dimension"))
+        st.latex(_formula(current.position, current.dimension, current.width, current.base, table))
+        st.caption("Vaswani et al. 2017, §3.5: even dimensions 2i are sines, odd ones 2i+1 cosines of the same angle.")
+
+
+def waves(session: Session, table: np.ndarray) -> None:
+    """The columns of the table as waves."""
+    st.subheader("The waves", anchor=False)
+    width = table.shape[1]
+    key = "wave_dimensions"
+    default = sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width})
+    kept = [d for d in st.session_state.get(key, default) if d < width]
+    st.session_state[key] = kept or default
+    chosen = st.multiselect("Dimensions", range(width), key=key, max_selections=6)
+    if not chosen:
+        st.info("Pick at least one dimension to see its wave.")
+        return
+    base = session.visitor.base
+    left, right = st.columns(2)
+    with left:
+        _chart(figures.encoding_waves(table, chosen, base=base, theme=session.theme), "waves")
+        st.caption("Each line is one column of the table, read down the positions.")
+    with right:
+        pair = session.visitor.dimension // 2
+        figure = figures.frequency_spectrum(width, base, length=len(table), selected=pair, theme=session.theme)
+        _chart(figure, "spectrum")
+        st.caption("How many positions each wave takes to come round, on a logarithmic axis: "
+                   "from 2π to nearly 2π · base.")  # fmt: skip
+    columns = {f"dimension {d}": table[:, d] for d in chosen}
+    offer_data(pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
+
+
+def similarity(session: Session, table: np.ndarray) -> None:
+    """How alike two positions' rows are."""
+    st.subheader("How alike two positions are", anchor=False)
+    products = figures.dot_products(table)
+    distances = figures.pair_distances(len(table))
+    left, right = st.columns(2)
+    with left:
+        _chart(figures.similarity_matrix(table, theme=session.theme), "similarity")
+        st.caption("Every position against every other. The stripes run parallel to the diagonal: "
+                   "only the distance counts.")  # fmt: skip
+    with right:
+        _chart(figures.similarity_by_distance(distances, products, theme=session.theme), "distance")
+        st.caption("Dot product by distance, with the least and the greatest of all pairs as a band. "
+                   "For the sinusoidal table the band has no width: each distance has one value.")  # fmt: skip
+    distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
+    summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
+    offer_data(pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
+
+
+def rotation(session: Session) -> None:
+    """A step of k positions turns every pair by the same angle, wherever it starts."""
+    current = session.visitor
+    st.subheader("A step is a rotation", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        pair = current.dimension // 2
+        st.slider("Step k", 0, max(current.length - 1, 1), **tied("shift"))
+        frequency = float(figures.angular_frequencies(current.width, current.base)[pair])
+        turn = frequency * current.shift
+        st.markdown(
+            f"Sine and cosine of pair {pair} (dimensions {2 * pair} and {2 * pair + 1}) are a point on a circle. One "
+            f"position turns it by {frequency:.6g} radians. From position {current.position} to "
+            f"{current.position + current.shift} it turns by {current.shift} × {frequency:.6g} "
+            f"= **{turn:.5g} radians** ({math.degrees(turn) % 360:.1f}°), and by the same angle from any other "
+            "position. So a model can learn "
+            "to look k places back with one fixed matrix. Rotary positions build on the same fact: they turn "
+            "queries and keys instead of adding a table."
+        )
+    with right:
+        figure = figures.rotation_figure(frequency, current.position, current.shift, pair=pair, theme=session.theme,
+                                         length=min(current.length, 64))  # fmt: skip
+        _chart(figure, "rotation")
+
+
+def of_the_model(session: Session) -> None:
+    """What the selected model itself uses; if that is a table, the same heatmap of it."""
+    config = session.config
+    title = engine.usable()[session.name].card.title
+    st.subheader(f"What {title} uses", anchor=False)
+    st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
+                                                      head=config.d_head))  # fmt: skip
+    table = engine.position_table(session.name)
+    if table is not None:
+        _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
+        st.caption(f"The model's own table: {table.shape[0]} positions × {table.shape[1]} dimensions.")
+        offer_data(_wide(table), "The model's table, as numbers", f"{session.name}-positions.csv")
+    elif config.positions == "rotary":
+        _rotary(session)
+
+
+_WHAT_IT_USES = {
+    "sinusoidal": "It adds the paper's fixed table to its embeddings: {context} positions, {width} dimensions.",
+    "learned": "It adds a table that it learned, {context} positions × {width} dimensions, in place of sines.",
+    "rotary": (
+        "It adds no table. It turns each pair of dimensions of its queries and keys, {head} dimensions a head, by its "
+        "position's angle (Su et al. 2021): pair i of position p by p ÷ 10000^(2i ÷ {head}) radians. The product of a "
+        "query and a key then depends on their distance alone. These are the angles' sines and cosines:"
+    ),
+    "none": "It is told nothing about positions. Its causal mask is all that tells it what came before what.",
+}
+
+
+def _rotary(session: Session) -> None:
+    config = session.config
+    table = sinusoidal_encoding(config.context_length, config.d_head).numpy()
+    _chart(figures.encoding_heatmap(table, theme=session.theme), "model_rotary")
+    st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
+               "The same in every layer and head.")  # fmt: skip
+    offer_data(_wide(table), "These sines and cosines, as numbers", f"{session.name}-rotary.csv")
+
+
+def _keep_cell_inside() -> None:
+    """A shorter or narrower table takes the chosen cell along."""
+    current = visitor()
+    current.position = min(current.position, current.length - 1)
+    current.dimension = min(current.dimension, current.width - 1)
+    current.shift = min(current.shift, max(current.length - 1, 1))
+
+
+def _formula(position: int, dimension: int, width: int, base: float, table: np.ndarray) -> str:
+    even = dimension - dimension % 2
+    wave = "cos" if dimension % 2 else "sin"
+    angle = position / base ** (even / width)
+    return (
+        rf"\begin{{aligned}} PE_{{({position},\,{dimension})}} &= \{wave}\left(\frac{{{position}}}"
+        rf"{{{base:g}^{{{even}/{width}}}}}\right) \\ &= \{wave}({angle:.6g}) \\ &= {table[position, dimension]:.6f}"
+        r"\end{aligned}"
+    )
+
+
+def _chart(figure: go.Figure, name: str) -> None:
+    st.plotly_chart(figure, key=f"positions_{name}", theme=None, width="stretch", config={"displaylogo": False})
+
+
+def _wide(table: np.ndarray) -> pd.DataFrame:
+    """A table (position, dimension) as a frame with a column for each dimension."""
+    frame = pd.DataFrame(table, columns=[f"dimension {i}" for i in range(table.shape[1])])
+    frame.insert(0, "position", range(len(table)))
+    return frame

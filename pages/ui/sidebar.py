@@ -1,0 +1,235 @@
+"""What every page shows beside itself: where else to go, the model, the prompt, examples, a link to copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from pages.ui import engine, state
+from pages.ui.palette import Theme
+from pages.ui.state import Visitor, tied, visitor
+from pages.ui.writing import Writer
+from transformer import Card, CheckpointError, ModelConfig, UnknownPiece
+from transformer.tokenizers import printable
+
+PAGES = (
+    ("app.py", "Generate", ":material/edit_note:"),
+    ("pages/Attention.py", "Attention", ":material/grid_on:"),
+    ("pages/Positions.py", "Positions", ":material/airwave:"),
+)
+STYLE = Path(__file__).with_name("style.css")
+POSITIONS = {
+    "sinusoidal": "sinusoidal positions",
+    "learned": "learned positions",
+    "rotary": "rotary positions",
+    "none": "no positions",
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why."""
+
+    visitor: Visitor
+    writer: Writer
+    theme: Theme
+    name: str
+    config: ModelConfig
+    prompt: str
+    tokens: tuple[int, ...] | None
+
+    def require_tokens(self) -> tuple[int, ...]:
+        """The prompt's tokens; ends the page here if there are none."""
+        if self.tokens is None:
+            finish()
+            st.stop()
+        return self.tokens
+
+
+def open_page(title: str, what: str) -> Session:
+    """Set up a page: browser title, sidebar, heading, notices. `what` says in a sentence what can be seen."""
+    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
+    current = visitor()
+    st.html(STYLE)
+    with st.sidebar:
+        st.markdown("### HeadsUp")
+        st.caption("See every number inside a transformer.")
+        _link_pages()
+        name = _pick_model(current)
+        prompt = _pick_prompt(current, name)
+    st.title(title, anchor=False)
+    st.caption(what)
+    _show_notices(current)
+    tokens = _read_prompt(name, prompt)
+    writer = _writer(current, name, tokens)
+    return Session(current, writer, theme(), name, engine.config(name), prompt, tokens)
+
+
+def finish() -> None:
+    """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
+    with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch"):
+        st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
+        st.code(state.link(), language=None, wrap_lines=True)
+    state.write_url()
+
+
+def theme() -> Theme:
+    """Light or dark, as the visitor has it."""
+    return Theme(dark=st.context.theme.type == "dark")
+
+
+def _link_pages() -> None:
+    for path, label, icon in PAGES:
+        try:
+            st.page_link(path, label=label, icon=icon)
+        except StreamlitPageNotFoundError:  # a page that is run by itself, without app.py, has no others
+            return
+
+
+def _pick_model(current: Visitor) -> str:
+    entries = engine.usable()
+    for entry in engine.catalogue():
+        if entry.problem:
+            st.warning(f"One model can't be used. {entry.problem}", icon=":material/broken_image:")
+    if not entries:
+        st.error(f"There is no model to look into: {engine.FOLDER.name}/ holds no usable checkpoint. "
+                 "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
+        st.stop()
+    if current.model not in entries:
+        fallback = state.DEFAULT_MODEL if state.DEFAULT_MODEL in entries else next(iter(entries))
+        title = entries[fallback].card.title
+        current.notices.append(f"There is no model “{current.model[:40]}” here; {title} is shown.")
+        current.model = fallback
+    names = sorted(entries, key=lambda name: (name != state.DEFAULT_MODEL, name))
+    st.selectbox("Model", names, format_func=lambda name: entries[name].card.title,
+                 **tied("model", after=_forget_model))  # fmt: skip
+    _show_card(entries[current.model].card, entries[current.model].config)
+    try:
+        engine.model(current.model)
+    except CheckpointError as error:
+        st.error(f"This model can't be opened. {error} Pick another one.")
+        st.stop()
+    return current.model
+
+
+def _forget_model() -> None:
+    """With another model come its own prompt, and its own layers and heads."""
+    current = visitor()
+    current.prompt, current.text, current.step = None, "", None
+    current.layer = current.head = 0
+    current.query = current.key = None
+
+
+def _show_card(card: Card, config: ModelConfig) -> None:
+    st.caption(
+        f"{card.summary} {config.n_layers} layers × {config.n_heads} heads, {card.parameters / 1e6:.1f} M parameters, "
+        f"{POSITIONS[config.positions]}, context {config.context_length}."
+    )
+    with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
+        training = card.training
+        rows = {
+            "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
+            "Language": card.language,
+            "It predicts the": card.task,
+            "Validation loss": _nats(card.validation_loss),
+            "Training loss": _nats(card.train_loss),
+            "Steps": f"{training.get('best_step', training.get('steps', '?'))}",
+            "Trained in": f"{training.get('seconds', 0) / 60:.0f} minutes on {training.get('machine', '?')}",
+            "Train it again": f"`{training.get('command', '?')}`",
+        }
+        st.markdown("\n".join(f"- **{label}:** {value}" for label, value in rows.items() if value))
+
+
+def _nats(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.4f} nats per character"
+
+
+def _pick_prompt(current: Visitor, name: str) -> str:
+    card = engine.usable()[name].card
+    if current.prompt is None:
+        current.prompt = card.examples[0] if card.examples else ""
+    st.text_area("Prompt", height=110, help="The model goes on from here. Ctrl + Enter applies what you typed.",
+                 **tied("prompt"))  # fmt: skip
+    st.caption("Examples")
+    with st.container(gap=None):
+        for number, example in enumerate(card.examples):
+            st.button(_one_line(example), key=f"example_{name}_{number}", type="tertiary",
+                      on_click=_use_prompt, args=(example,))  # fmt: skip
+    return current.prompt
+
+
+def _one_line(text: str) -> str:
+    """A prompt as a button's label, with line ends as signs and nothing read as Markdown."""
+    shown = text.strip(" ").replace("\n", " ↵ ")
+    shown = shown if len(shown) <= 30 else f"{shown[:29]}…"
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>" else c for c in shown)
+
+
+def _use_prompt(text: str) -> None:
+    visitor().prompt = text
+
+
+def _show_notices(current: Visitor) -> None:
+    if not current.notices:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.warning(" ".join(dict.fromkeys(current.notices)), icon=":material/info:")
+        st.button("OK", on_click=current.notices.clear)
+
+
+def _read_prompt(name: str, prompt: str) -> tuple[int, ...] | None:
+    """The prompt's tokens, or None after saying why there are none."""
+    tokenizer = engine.tokenizer(name)
+    if unknown := tokenizer.unknown_pieces(prompt):
+        with st.container(border=True):
+            st.error(_unknown_sentence(unknown))
+            st.button("Remove what it can't read", type="primary", on_click=_use_prompt,
+                      args=(tokenizer.without_unknown(prompt),))  # fmt: skip
+        return None
+    if not prompt:
+        st.info("The prompt is empty. A model goes on from at least one character: "
+                "type one in the sidebar, or pick an example there.")  # fmt: skip
+        return None
+    tokens = tuple(tokenizer.encode(prompt))
+    context = engine.config(name).context_length
+    if len(tokens) > context:
+        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {context}. "
+                f"It reads the last {context}; the {len(tokens) - context:,} before them don't reach it.")  # fmt: skip
+    return tokens
+
+
+def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
+    listed = ", ".join(f"“{_as_code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
+    more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
+    return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
+
+
+def _as_code(text: str) -> str:
+    return f"`` {printable(text)} ``" if "`" in text else f"`{printable(text)}`"
+
+
+def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None) -> Writer:
+    writer: Writer = st.session_state.setdefault("writer", Writer())
+    if tokens is None:
+        writer.stop()
+        return writer
+    first_time = not writer.model
+    if writer.begin(name, tokens):
+        if first_time and current.text:
+            _restore(current, writer)
+        else:
+            current.text, current.step = "", None
+    return writer
+
+
+def _restore(current: Visitor, writer: Writer) -> None:
+    """Bring back the text that a link carries."""
+    tokenizer = engine.tokenizer(writer.model)
+    if tokenizer.unknown_pieces(current.text):
+        current.notices.append("The link's text has characters this model has never seen; it was left out.")
+        current.text = ""
+        return
+    writer.restore(tuple(tokenizer.encode(current.text)))

@@ -1,0 +1,136 @@
+"""The text one visitor's model is writing: written in short turns, so that it can be watched and stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pages.ui import engine
+from transformer import GenerationStep, Sampling, generate, token_statistics
+
+
+@dataclass(frozen=True)
+class Written:
+    """One token after the prompt; probability, rank (1: likeliest) and entropy (nats) are the model's own."""
+
+    id: int
+    probability: float
+    rank: int
+    entropy: float
+    picked: bool = False
+
+
+@dataclass
+class Writer:
+    """A prompt, what was written after it, and the iterator that writes on.
+
+    Two script runs of one visitor can overlap for a moment; the lock lets one of them write at a time, and
+    `stop` is heeded after the token in progress.
+    """
+
+    model: str = ""
+    prompt: tuple[int, ...] = ()
+    written: list[Written] = field(default_factory=list)
+    live: bool = False
+    target: int = 0
+    """How many written tokens end the present run."""
+    newest: tuple[np.ndarray, np.ndarray] | None = None
+    """Logits (vocab,) that chose the newest token, and where its predecessor looked, (layer, head, key)."""
+    _steps: Iterator[GenerationStep] | None = None
+    _sampling: Sampling | None = None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _started: float = 0.0
+    _written_at_start: int = 0
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Prompt and text."""
+        return self.prompt + tuple(token.id for token in self.written)
+
+    def begin(self, model: str, prompt: tuple[int, ...]) -> bool:
+        """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did."""
+        with self._lock:
+            if (model, prompt) == (self.model, self.prompt):
+                return False
+            self.model, self.prompt = model, prompt
+            self.clear()
+            return True
+
+    def restore(self, tokens: tuple[int, ...]) -> None:
+        """Take over a text that somebody else had written, with the model's own statistics for each token."""
+        found = engine.scored(self.model, self.prompt + tokens)
+        first = len(self.prompt) - 1
+        with self._lock:
+            self.clear()
+            self.written = [
+                Written(token, float(found.probability[i]), int(found.rank[i]), float(found.entropy[i]))
+                for i, token in enumerate(tokens, start=first)
+            ]
+
+    def start(self, tokens: int) -> None:
+        """Begin to write so many tokens more."""
+        with self._lock:
+            self.live, self.target = True, len(self.written) + tokens
+            self._started, self._written_at_start = time.monotonic(), len(self.written)
+
+    def stop(self) -> None:
+        """Write no more, from now on."""
+        self.live = False
+
+    def clear(self) -> None:
+        """Drop the text, keep the prompt."""
+        self.live = False
+        with self._lock:
+            self.written, self.newest, self._steps = [], None, None
+
+    def pick(self, position: int, token_id: int) -> None:
+        """Put a token of the visitor's choice at a position, and drop what followed there."""
+        with self._lock:
+            self.live = False
+            del self.written[position - len(self.prompt) :]
+            logits, _ = engine.next_token(self.model, self.tokens)
+            self._append(logits, token_id, picked=True)
+            self.newest, self._steps = None, None
+
+    def write(self, sampling: Sampling, seconds: float, pace: float = float("inf")) -> None:
+        """Write for about so many seconds, no faster than `pace` tokens per second, until the run's target."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while self.live and len(self.written) < self.target and time.monotonic() < deadline:
+                due = self._written_at_start + 1 + (time.monotonic() - self._started) * pace
+                if len(self.written) + 1 > due:
+                    break
+                self._one_step(sampling)
+            if len(self.written) >= self.target:
+                self.live = False
+
+    def write_one(self, sampling: Sampling) -> None:
+        """Write the next token."""
+        with self._lock:
+            self.live = False
+            self._one_step(sampling)
+
+    def _one_step(self, sampling: Sampling) -> None:
+        if self._steps is None or sampling != self._sampling:
+            self._sampling = sampling
+            checkpoint = engine.model(self.model)
+            self._steps = generate(
+                checkpoint.model,
+                self.tokens,
+                max_new_tokens=10**9,
+                sampling=sampling,
+                names_filter=lambda name: name.endswith("hook_pattern"),
+            )
+        step = next(self._steps)
+        rows = np.stack([pattern[0, :, -1].numpy() for pattern in step.cache.values()])
+        self.newest = step.logits.numpy(), rows
+        self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
+
+    def _append(self, logits: np.ndarray, token_id: int, *, picked: bool) -> None:
+        import torch
+
+        self.written.append(Written(token_id, *token_statistics(torch.from_numpy(logits), token_id), picked))

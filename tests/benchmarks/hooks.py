@@ -1,0 +1,121 @@
+"""What hook points cost: when nobody looks, and when every one of them is recorded.
+
+Three forward passes of the same weights (4 layers, 128 wide, 4 heads) over the same 64 tokens, one after
+another, in inference mode, on one thread, whose processor time is measured:
+
+- without: the model whose source never mentions a hook point. Its code is compiled from the engine's own files, in
+  which every `self.hook_x(tensor)` is replaced by `tensor` and every question whether anyone looks by `False`. That is
+  stricter than swapping points for identity functions, whose calls would still have to be paid for.
+- plain: the engine's model, `model(tokens)`.
+- record_all: `model.run_with_cache(tokens)`, which takes the explicit way through attention and keeps every point.
+
+`present_ratio` is plain / without, `record_all_ratio` is record_all / plain. Both are measured once memory is kept, as it
+is in the app (see `keep_freed_memory`); `record_all_ratio_bare_process` is the same ratio before that.
+"""
+
+import ast
+import importlib
+import sys
+import time
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import torch
+
+from transformer import DecoderOnly, ModelConfig, build_model
+
+from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
+
+CONFIG = ModelConfig(vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_model=128)
+TARGETS = {"present_ratio": 1.05, "record_all_ratio": 1.40}
+WITH_HOOK_POINTS = ("attention", "layers", "models")
+"""The engine's files whose code calls hook points, in the order they import one another."""
+
+
+def run(quick: bool = False) -> dict:
+    """Measure, print the table, and return every figure."""
+    torch.set_num_threads(1)
+    model = build_model(CONFIG, seed=0).eval()
+    without = model_without_hook_points(model)
+    tokens = torch.randint(CONFIG.vocab_size, (1, CONFIG.context_length), generator=torch.Generator().manual_seed(0))
+    passes = {
+        "without": lambda: without(tokens),
+        "plain": lambda: model(tokens),
+        "record_all": lambda: model.run_with_cache(tokens),
+    }
+    rounds = 300 if quick else 3000
+    with torch.inference_mode():
+        torch.testing.assert_close(without(tokens), model(tokens), rtol=0, atol=0)
+        recorded = len(model.run_with_cache(tokens)[1])
+        bare = alternate(passes, rounds // 10, clock=time.thread_time)
+        keep_freed_memory()
+        timings = alternate(passes, rounds, clock=time.thread_time)
+    ratios = {
+        "present_ratio": ratio(timings["plain"], to=timings["without"]),
+        "record_all_ratio": ratio(timings["record_all"], to=timings["plain"]),
+        "record_all_ratio_bare_process": ratio(bare["record_all"], to=bare["plain"]),
+    }
+    _print(timings, ratios)
+    return {
+        **{name: value["median"] for name, value in ratios.items()},
+        **{f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()},
+        **{f"{name}_target": target for name, target in TARGETS.items()},
+        **{f"{name}_ms": round(1000 * timing.median, 4) for name, timing in timings.items()},
+        **{f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles] for name, timing in timings.items()},
+        "rounds": rounds,
+        "points_recorded": recorded,
+        **machine(),
+    }
+
+
+def _print(timings: dict, ratios: dict) -> None:
+    rows = [
+        (name, f"{1000 * timing.median:.3f}", " – ".join(f"{1000 * q:.3f}" for q in timing.quartiles))
+        for name, timing in timings.items()
+    ]
+    print_table(("forward pass", "median ms", "quartiles"), rows)
+    print()
+    rows = [
+        (name, f"{value['median']:.3f}", f"{value['low']:.3f} – {value['high']:.3f}", f"{TARGETS[name]:.2f}" if name in TARGETS else "")
+        for name, value in ratios.items()
+    ]
+    print_table(("ratio", "median", "quartiles", "at most"), rows)
+
+
+def model_without_hook_points(model: DecoderOnly) -> torch.nn.Module:
+    """The same weights in a model compiled from the engine's source with every call of a hook point taken out."""
+    models = _compiled_without_hook_points()["models"]
+    bare = models.DecoderOnly(model.config)
+    bare.load_state_dict(model.state_dict())
+    return bare.eval()
+
+
+def _compiled_without_hook_points() -> dict:
+    """The engine's modules again, as a package of another name, which leaves the real one as it is."""
+    package = "transformer_without_hook_points"
+    shared = ("config", "hooks", "masks", "positions", "registry")
+    modules = {name: importlib.import_module(f"transformer.{name}") for name in shared}
+    sys.modules[package] = module_from_spec(spec_from_loader(package, loader=None, is_package=True))
+    sys.modules.update({f"{package}.{name}": module for name, module in modules.items()})
+    for name in WITH_HOOK_POINTS:
+        source = Path(importlib.import_module(f"transformer.{name}").__file__)
+        module = module_from_spec(spec_from_loader(f"{package}.{name}", loader=None, origin=str(source)))
+        sys.modules[module.__name__] = modules[name] = module
+        tree = _WithoutHookPoints().visit(ast.parse(source.read_text(encoding="utf-8")))
+        exec(compile(ast.fix_missing_locations(tree), str(source), "exec"), module.__dict__)
+    return modules
+
+
+class _WithoutHookPoints(ast.NodeTransformer):
+    """Replaces `….hook_x(tensor)` by `tensor`, and `….is_watched`, `….is_edited` and `….is_looked_at()` by False."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name.startswith("hook_") and name != "hook_points":
+            return node.args[0]
+        return ast.Constant(False) if name == "_is_looked_at" else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Constant(False) if node.attr in ("is_watched", "is_edited") else node
