@@ -7,6 +7,7 @@ session = open_page(
     "Generate",
     "Press *Generate* and the model writes on, one token at a time. Every token is tinted by how sure the model was; "
     "orange marks show where it looked to choose it.",
+    writes=True,
 )
 session.require_tokens()
 generate_view.controls(session)

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (CheckpointError, CorpusError, NotFiniteError, ValueError) as error:
+    except (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--corpus-dir", type=Path, help="where the texts are; else the cache, else a download")
     command.add_argument("--work-dir", type=Path, help="where to keep the state of the run (default: runs/PRESET)")
     command.add_argument("--resume", action="store_true", help="go on from an interrupted run")
-    command.add_argument("--device", default="cpu", help="cpu (the default) or cuda")
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cpu is the default")
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
     command.set_defaults(run=_train)
 
@@ -67,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(options: argparse.Namespace) -> None:
     preset = PRESETS[options.preset]
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
+    if options.threads is not None and options.threads < 1:
+        raise ValueError(f"--threads is {options.threads}; it must be 1 or more.")
     if options.threads:
         torch.set_num_threads(options.threads)
     corpus = load_corpus(preset.corpus, options.corpus_dir)

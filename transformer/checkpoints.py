@@ -23,6 +23,7 @@ from .models import DecoderOnly, build_model
 from .tokenizers import Tokenizer
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "card.json"
+STORED_AS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 LARGEST_JSON = 8_000_000
 """Bytes; a tokenizer of a large vocabulary stays below it."""
 
@@ -60,9 +61,21 @@ class Card:
             raise ValueError("a card needs at least a title")
         known = {field.name for field in dataclasses.fields(cls)}
         card = cls(**{name: value for name, value in fields.items() if name in known})
+        for name, kinds in _CARD_KINDS.items():
+            if not isinstance(getattr(card, name), kinds):
+                raise ValueError(f"its {name} is {getattr(card, name)!r}, of a kind that can't be used")
         if not isinstance(card.examples, list) or not all(isinstance(example, str) for example in card.examples):
             raise ValueError("its examples must be a list of texts")
         return card
+
+
+_CARD_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("summary", "language", "task"), str),
+    **dict.fromkeys(("corpus", "training"), dict),
+    **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), int | float | None),
+    "parameters": int,
+    **dict.fromkeys(("start_token_id", "end_token_id"), int | None),
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     entry = inspect_checkpoint(path)
     if entry.problem:
         raise CheckpointError(entry.problem)
+    _check_size(path, TOKENIZER)
     try:
         tokenizer = Tokenizer.from_file(path / TOKENIZER)
     except ValueError as error:
@@ -127,6 +141,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         weights = load_file(path / WEIGHTS)
     except Exception as error:
         raise CheckpointError(f"{path.name}: {WEIGHTS} can't be read ({error}).") from None
+    if odd := sorted({str(tensor.dtype) for tensor in weights.values()} - {str(dtype) for dtype in STORED_AS}):
+        raise CheckpointError(f"{path.name}: {WEIGHTS} holds {odd[0]}, which no weights are stored as.")
     if not all(tensor.isfinite().all() for tensor in weights.values()):
         raise CheckpointError(f"{path.name}: {WEIGHTS} holds numbers that are infinite or not numbers at all.")
     if entry.config.tie_embeddings:
@@ -201,13 +217,16 @@ def _recover(path: Path) -> None:
 
 
 def _parse(path: Path, name: str, build: Any) -> Any:
-    file = path / name
-    if file.stat().st_size > LARGEST_JSON:
-        raise CheckpointError(f"{path.name}: {name} is larger than any such file should be.")
+    _check_size(path, name)
     try:
-        return build(json.loads(file.read_text(encoding="utf-8")))
+        return build(json.loads((path / name).read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
+
+
+def _check_size(path: Path, name: str) -> None:
+    if (path / name).stat().st_size > LARGEST_JSON:
+        raise CheckpointError(f"{path.name}: {name} is larger than any such file should be.")
 
 
 def _check_header(path: Path, config: ModelConfig) -> None:
@@ -217,18 +236,35 @@ def _check_header(path: Path, config: ModelConfig) -> None:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
         raise CheckpointError(f"{path.name}: {WEIGHTS} is damaged ({error}).") from None
-    if config.n_layers > len(found):
-        raise CheckpointError(f"{path.name}: {CONFIG} claims {config.n_layers} layers; {WEIGHTS} has far fewer.")
-    with torch.device("meta"):  # shapes alone, no memory
-        needed = {name: tuple(tensor.shape) for name, tensor in DecoderOnly(config).state_dict().items()}
-    if config.tie_embeddings:
-        needed.pop("unembed.weight", None)
+    needed = _needed_shapes(path, config, at_most=len(found))
     for name in sorted(needed.keys() | found.keys()):
         if found.get(name) != needed.get(name):
             raise CheckpointError(
                 f"{path.name}: {WEIGHTS} and {CONFIG} don't fit: {name} is {_shape(found.get(name))} in one, "
                 f"{_shape(needed.get(name))} in the other."
             )
+
+
+def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight that a model of this configuration has, from one block that stands for all.
+
+    Raises: CheckpointError for sizes beyond counting, or if the blocks alone have more than `at_most` weights.
+    """
+    one_block = dataclasses.replace(config, n_layers=min(config.n_layers, 1))
+    try:
+        with torch.device("meta"):  # shapes alone, no memory
+            weights = DecoderOnly(one_block).state_dict()
+    except (RuntimeError, TypeError):  # PyTorch can't count that far
+        raise CheckpointError(f"{path.name}: {CONFIG} claims sizes that no model can have.") from None
+    if config.tie_embeddings:
+        del weights["unembed.weight"]
+    shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    of_block = {name.removeprefix("blocks.0."): shapes.pop(name) for name in list(shapes) if "blocks.0." in name}
+    if config.n_layers * len(of_block) > at_most:
+        raise CheckpointError(f"{path.name}: {CONFIG} claims {config.n_layers} layers; {WEIGHTS} has fewer.")
+    for layer in range(config.n_layers):
+        shapes |= {f"blocks.{layer}.{name}": shape for name, shape in of_block.items()}
+    return shapes
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -132,7 +132,7 @@ def _download(source: CorpusSource, progress: Callable[[int, int], None] | None)
             f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
             f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."
         ) from error
-    return Path(path).read_text(encoding="utf-8")
+    return Path(path).read_bytes().decode("utf-8")  # line ends as they are
 
 
 class _Progress:

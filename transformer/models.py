@@ -59,8 +59,10 @@ class TransformerModel(HookedModule):
             x = x * math.sqrt(self.config.d_model)
         x = self.hook_embed(x)
         if self.config.positions in ("learned", "sinusoidal"):
-            rows = self.position_rows(start, tokens.shape[1])
-            x = x + self.hook_pos_embed(rows.expand_as(x))
+            rows = self.position_rows(start, tokens.shape[1]).expand_as(x)
+            if self.hook_pos_embed.is_watched:
+                rows = rows.clone()  # the table itself is shared, or changes as the model learns
+            x = x + self.hook_pos_embed(rows)
         return self.dropout(x)
 
     def position_rows(self, start: int, pos: int) -> Tensor:
@@ -78,9 +80,10 @@ class TransformerModel(HookedModule):
 
     def check_tokens(self, tokens: Tensor, start: int = 0) -> None:
         """Raise ValueError, with what would do, for tokens that this model can't read."""
-        if tokens.dim() != 2 or tokens.is_floating_point():
+        if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
-                f"Tokens must be whole numbers of shape (batch, pos), not {tokens.dtype} {tuple(tokens.shape)}."
+                f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "
+                f"{tuple(tokens.shape)}."
             )
         if start + tokens.shape[1] > self.config.context_length:
             raise ValueError(

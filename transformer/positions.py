@@ -73,12 +73,15 @@ def _rotation(start: int, pos: int, d_head: int, base: float, device: torch.devi
     return cosine[start : start + pos], sine[start : start + pos]
 
 
+# The tables outlive the call that first needs them, so they must not belong to its inference mode.
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)
 def _sinusoidal_table(length: int, d_model: int, device: torch.device) -> Tensor:
     return sinusoidal_encoding(length, d_model).to(device)
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)
 def _rotation_table(length: int, d_head: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
     angles = position_angles(length, d_head, base)[:, None, :]
     return angles.cos().float().to(device), angles.sin().float().to(device)

@@ -85,13 +85,13 @@ PRESETS = {
                 "activation": "gelu",
                 "attention_bias": False,
                 "mlp_bias": False,
-                "dropout": 0.35,
+                "dropout": 0.2,
             },
             training=TrainingConfig(
-                steps=1200, learning_rate=3e-3, warmup_steps=50, optimizer="muon", average_decay=0.995, seed=1337
+                steps=1100, learning_rate=3e-3, warmup_steps=50, optimizer="muon", average_decay=0.99, seed=1337
             ),
             batch=16,
-            evaluate_every=50,
+            evaluate_every=100,
             examples=(
                 "Aquí me pongo a cantar",
                 "Yo no tengo en el amor\n",
@@ -166,7 +166,7 @@ class _Best:
         self.loss, self.step = loss, step
         about = {"validation_loss": repr(loss), "step": str(step), "seconds": repr(seconds)}
         partial = self.path.with_suffix(".tmp")
-        save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, partial, about)
+        save_file({name: tensor.contiguous().clone() for name, tensor in model.state_dict().items()}, partial, about)
         partial.replace(self.path)
 
     def weights(self) -> dict[str, torch.Tensor]:

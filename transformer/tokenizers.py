@@ -7,6 +7,7 @@ which spaces and line ends can be seen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
@@ -39,6 +41,8 @@ class Tokenizer:
     """Encodes, decodes and labels; `encode` never drops anything."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        backend.no_truncation()
+        backend.no_padding()
         self._backend = backend
         self._vocabulary = backend.get_vocab()
 
@@ -67,8 +71,8 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens, special ones included."""
-        return self._backend.get_vocab_size()
+        """Number of token ids, special ones included: one more than the largest id."""
+        return max(self._vocabulary.values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text. Raises UnknownTokenError for pieces that the vocabulary lacks."""
@@ -91,6 +95,8 @@ class Tokenizer:
 
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
         """Every piece of the text that the vocabulary lacks, in order."""
+        if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
+            return [UnknownPiece(found[0], found.start()) for found in broken]
         by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
         unknown = []
         for piece, start in self._pieces(text):
@@ -100,8 +106,9 @@ class Tokenizer:
 
     def without_unknown(self, text: str) -> str:
         """The text with every piece that the vocabulary lacks taken out."""
-        for piece in reversed(self.unknown_pieces(text)):
-            text = text[: piece.position] + text[piece.position + len(piece.text) :]
+        while unknown := self.unknown_pieces(text):  # again, for what is left may join to other pieces
+            for piece in reversed(unknown):
+                text = text[: piece.position] + text[piece.position + len(piece.text) :]
         return text
 
     def _pieces(self, text: str) -> list[tuple[str, int]]:

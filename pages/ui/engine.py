@@ -158,7 +158,7 @@ def _patterns(name: str, changed: float, tokens: tuple[int, ...]) -> np.ndarray:
 @st.cache_data(max_entries=512, show_spinner=False)
 def _next_token(name: str, changed: float, tokens: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     logits, cache = _run(name, tokens, lambda point: point.endswith("hook_pattern"))
-    rows = np.stack([pattern[0, :, -1].numpy() for pattern in cache.values()])
+    rows = np.array([pattern[0, :, -1].numpy() for pattern in cache.values()])  # empty without layers
     return logits[0, -1].numpy().copy(), rows
 
 

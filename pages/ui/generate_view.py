@@ -15,9 +15,9 @@ from pages.ui.state import PACES, Visitor, tied, visitor, within
 from pages.ui.writing import Writer
 from transformer import Sampling, sampling_distribution
 
-TICK = 0.15
+TICK = 0.2
 """Seconds between two looks at a text that is being written."""
-TURN = 0.09
+TURN = 0.12
 """Of those, the seconds in which it is written on; the rest is for showing it and for other visitors."""
 
 
@@ -141,8 +141,6 @@ def _selected(writer: Writer, current: Visitor) -> int:
     """The token inspected: the visitor's choice; else the newest while writing, and then the one to come."""
     tokens = len(writer.prompt) + len(writer.written)
     if current.step is not None and not len(writer.prompt) <= current.step < tokens:
-        if not writer.live:
-            current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
         current.step = None
     if current.step is not None:
         return current.step

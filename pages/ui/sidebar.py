@@ -49,8 +49,11 @@ class Session:
         return self.tokens
 
 
-def open_page(title: str, what: str) -> Session:
-    """Set up a page: browser title, sidebar, heading, notices. `what` says in a sentence what can be seen."""
+def open_page(title: str, what: str, *, writes: bool = False) -> Session:
+    """Set up a page: browser title, sidebar, heading, notices.
+
+    what: says in a sentence what can be seen. writes: whether text goes on being written while the page is open.
+    """
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
     current = visitor()
     st.html(STYLE)
@@ -62,9 +65,14 @@ def open_page(title: str, what: str) -> Session:
         prompt = _pick_prompt(current, name)
     st.title(title, anchor=False)
     st.caption(what)
-    _show_notices(current)
+    notices = st.container()
     tokens = _read_prompt(name, prompt)
     writer = _writer(current, name, tokens)
+    if not writes:
+        writer.stop()
+    _fit(current, engine.config(name), writer if tokens else None)
+    with notices:  # last, so that it says what this run has found
+        _show_notices(current)
     return Session(current, writer, theme(), name, engine.config(name), prompt, tokens)
 
 
@@ -164,19 +172,33 @@ def _pick_prompt(current: Visitor, name: str) -> str:
 def _one_line(text: str) -> str:
     """A prompt as a button's label, with line ends as signs and nothing read as Markdown."""
     shown = text.strip(" ").replace("\n", " ↵ ")
-    shown = shown if len(shown) <= 30 else f"{shown[:29]}…"
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>" else c for c in shown)
+    return _plain(shown if len(shown) <= 30 else f"{shown[:29]}…")
+
+
+def _plain(text: str) -> str:
+    """A text of which Streamlit reads nothing as Markdown: a link must not bring pictures from elsewhere."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>" else c for c in " ".join(text.split()))
 
 
 def _use_prompt(text: str) -> None:
     visitor().prompt = text
 
 
+def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
+    """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
+    if config.n_layers:
+        state.within("layer", config.n_layers, "layer")
+        state.within("head", config.n_heads, "head")
+    if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
+        current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
+        current.step = None
+
+
 def _show_notices(current: Visitor) -> None:
     if not current.notices:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(" ".join(dict.fromkeys(current.notices)), icon=":material/info:")
+        st.warning(_plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
         st.button("OK", on_click=current.notices.clear)
 
 
@@ -218,10 +240,10 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None) -> Writ
         return writer
     first_time = not writer.model
     if writer.begin(name, tokens):
-        if first_time and current.text:
-            _restore(current, writer)
-        else:
+        if not first_time:
             current.text, current.step = "", None
+        elif current.text:
+            _restore(current, writer)
     return writer
 
 

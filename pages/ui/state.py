@@ -72,7 +72,7 @@ class Number:
         except ValueError:
             value = float("nan")
         if not self.low <= value <= self.high:
-            raise ValueError(f"{self.meaning} must be a number from {self.low:g} to {self.high:g}")
+            raise ValueError(f"{self.meaning} must be a number from {self.low:,.12g} to {self.high:,.12g}")
         return value
 
 
@@ -145,7 +145,9 @@ def to_query(current: Visitor) -> dict[str, str]:
     defaults = Visitor()
     changed = {name: getattr(current, name) for name in PARSERS if getattr(current, name) != getattr(defaults, name)}
     values = {"model": current.model, **changed}
-    return {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".
+    return {name: str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+            for name, value in values.items()}  # fmt: skip
 
 
 def write_url() -> None:

@@ -126,7 +126,7 @@ class Writer:
                 names_filter=lambda name: name.endswith("hook_pattern"),
             )
         step = next(self._steps)
-        rows = np.stack([pattern[0, :, -1].numpy() for pattern in step.cache.values()])
+        rows = np.array([pattern[0, :, -1].numpy() for pattern in step.cache.values()])  # empty without layers
         self.newest = step.logits.numpy(), rows
         self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
 

@@ -36,7 +36,7 @@ def made_up(index: int) -> float:
 
 def token(index: int) -> StripToken:
     written = index >= len(PROMPT)
-    character = TEXT[index - len(PROMPT)] if written else PROMPT[index]
+    character = TEXT[(index - len(PROMPT)) % len(TEXT)] if written else PROMPT[index]
     picked = st.session_state.picks.get(index)
     character = character if picked is None else VOCABULARY[picked]
     probability = made_up(index) ** 0.4 if written else None

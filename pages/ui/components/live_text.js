@@ -248,7 +248,8 @@ class View {
       const level = this.largest ? Math.round((10 * (this.weight(index) ?? 0)) / this.largest) : 0;
       if (level === (this.levels[index] ?? 0)) return;
       this.levels[index] = level;
-      property(span, "--level", String(level));
+      // Not through a property of our own: those are inherited, which costs half as much again.
+      property(span, "box-shadow", level ? `0 ${level / 2}px 0 var(--attention)` : "");
     });
     if (this.query !== query) this.spans[this.query]?.classList.remove("query");
     this.query = query;

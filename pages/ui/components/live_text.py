@@ -218,9 +218,10 @@ def _shown(token: StripToken) -> str:
 
 def _short(number: float | None) -> float | None:
     """Five significant digits; None for what JSON does not have (NaN, infinities)."""
-    if number is None or not math.isfinite(number):
+    if number is None:
         return None
-    return float(f"{number:.5g}")
+    rounded = float(f"{number:.5g}")
+    return rounded if math.isfinite(rounded) else None
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,67 @@
+"""What the engine's tests share: tiny models of every configuration, and tokens for them."""
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from transformer import DecoderOnly, ModelConfig, build_model
+
+
+def tiny_config(**fields) -> ModelConfig:
+    """A decoder of two narrow blocks; any field can be given."""
+    return ModelConfig(
+        **{"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8, **fields}
+    )
+
+
+def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly:
+    """A model in evaluation mode whose every parameter matters: no gain is 1, no bias 0."""
+    model = build_model(config or tiny_config(**fields), seed=seed).eval()
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+    return model
+
+
+def some_tokens(config: ModelConfig, batch: int = 2, pos: int | None = None, seed: int = 0) -> Tensor:
+    """Random ids (batch, pos); where the configuration pads, the first row is padded on the left, the next on
+    the right, so that some queries see nothing at all."""
+    pos = config.context_length if pos is None else pos
+    tokens = torch.randint(config.vocab_size, (batch, pos), generator=torch.Generator().manual_seed(seed))
+    pad = config.pad_token_id
+    if pad is not None:
+        tokens[tokens == pad] = (pad + 1) % config.vocab_size
+        tokens[0, : pos // 3] = pad
+        tokens[-1, pos - pos // 3 :] = pad
+    return tokens
+
+
+def unpadded(config: ModelConfig, batch: int = 2, pos: int | None = None, seed: int = 0) -> Tensor:
+    """Random ids (batch, pos), none of them padding."""
+    pos = config.context_length if pos is None else pos
+    tokens = torch.randint(config.vocab_size, (batch, pos), generator=torch.Generator().manual_seed(seed))
+    return tokens if config.pad_token_id is None else tokens.where(tokens != config.pad_token_id, 1)
+
+
+@st.composite
+def configs(draw, **fixed) -> ModelConfig:
+    """Any configuration of a decoder, at a tiny size; fields in `fixed` are not drawn."""
+    fields = {
+        "positions": st.sampled_from(["sinusoidal", "learned", "rotary", "none"]),
+        "attention": st.sampled_from(["softmax", "uniform"]),
+        "norm": st.sampled_from(["pre", "post", "none"]),
+        "residual": st.booleans(),
+        "activation": st.sampled_from(["relu", "gelu", "gelu_tanh"]),
+        "d_ff": st.sampled_from([None, 0, 5]),
+        "n_layers": st.integers(0, 2),
+        "n_heads": st.sampled_from([1, 2]),
+        "tie_embeddings": st.booleans(),
+        "scale_embeddings": st.booleans(),
+        "attention_bias": st.booleans(),
+        "mlp_bias": st.booleans(),
+        "unembed_bias": st.booleans(),
+        "pad_token_id": st.sampled_from([None, 0]),
+    }
+    drawn = {name: draw(strategy) for name, strategy in fields.items() if name not in fixed}
+    return tiny_config(**{"context_length": 6, **drawn, **fixed})

@@ -1,0 +1,133 @@
+"""Attention's two ways to one result, its cache of keys and values, and rows that see nothing."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from tests.helpers import tiny_config
+from transformer.attention import KeyValues, SelfAttention, UniformAttention, safe_softmax
+
+KINDS = {"softmax": SelfAttention, "uniform": UniformAttention}
+
+
+def attention(kind: str = "softmax", *, causal: bool = True, explicit: bool = False, **fields) -> nn.Module:
+    """One attention layer; a hook of PyTorch's on the pattern is what makes it take the explicit way."""
+    torch.manual_seed(0)
+    layer = KINDS[kind](tiny_config(attention=kind, **fields), causal=causal)
+    if explicit:
+        layer.hook_pattern.register_forward_hook(lambda module, inputs, output: None)
+    return layer
+
+
+def inputs(batch: int = 3, pos: int = 5) -> torch.Tensor:
+    return torch.randn(batch, pos, 8, generator=torch.Generator().manual_seed(1))
+
+
+def by_hand(layer: SelfAttention, x: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    """Equation 1 head by head and query by query, in float64; a query that sees nothing gives zeros."""
+    layer = layer.double()
+    q, k, v = layer.qkv(x.double()).chunk(3, dim=-1)
+    z = torch.zeros_like(q)
+    for b in range(x.shape[0]):
+        for head in range(2):
+            d = slice(4 * head, 4 * head + 4)
+            for i in range(x.shape[1]):
+                keys = visible[b, i].nonzero()[:, 0]
+                if len(keys):
+                    weights = ((k[b, keys][:, d] @ q[b, i, d]) / math.sqrt(4)).softmax(0)
+                    z[b, i, d] = weights @ v[b, keys][:, d]
+    return layer.out(z)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+def test_it_is_equation_1(explicit, causal, padded):
+    x = inputs()
+    padding = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool() if padded else None
+    visible = torch.ones(3, 5, 5, dtype=torch.bool)
+    if causal:
+        visible = visible.tril()
+    if padded:
+        visible = visible & padding[:, None, :]
+    layer = attention(causal=causal, explicit=explicit)
+    out = layer(x, None if padding is None else padding[:, None, None, :])
+    torch.testing.assert_close(out.double(), by_hand(layer, x, visible), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_that_sees_nothing_gets_zeros_and_a_finite_gradient(kind, causal, explicit):
+    layer = attention(kind, causal=causal, explicit=explicit)
+    x = inputs(batch=2).requires_grad_()
+    padding = torch.tensor([[False] * 5, [False, False, True, True, True]])[:, None, None, :]
+    seen = []
+    layer.hook_z.register_forward_hook(lambda module, args, z: seen.append(z))
+    out = layer(x, padding)
+    blind = 2 if causal else 0
+    assert (seen[0][0] == 0).all()
+    assert (seen[0][1, :blind] == 0).all()
+    assert (seen[0][1, blind:] != 0).any()
+    torch.testing.assert_close(out[0], layer.out.bias.expand(5, 8))
+    out.square().sum().backward()
+    for tensor in (x, *layer.parameters()):
+        assert tensor.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("positions", ["none", "rotary"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explicit):
+    layer = attention(kind, explicit=explicit, positions=positions)
+    x = inputs()
+    whole = layer(x)
+    for pieces in ([1, 1, 1, 1, 1], [2, 3], [3, 1, 1], [5]):
+        past, start, outputs = KeyValues(), 0, []
+        for size in pieces:
+            outputs.append(layer(x[:, start : start + size], None, past, start))
+            start += size
+        torch.testing.assert_close(torch.cat(outputs, 1), whole, atol=1e-5, rtol=0)
+        assert past.values.shape == (3, 5, 2, 4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_ways_agree_in_half_the_precision(kind):
+    fused, explicit = attention(kind), attention(kind, explicit=True)
+    x = inputs().bfloat16()
+    out = explicit.bfloat16()(x)
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(fused.bfloat16()(x), out, atol=0.03, rtol=0)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_safe_softmax_is_softmax_wherever_something_is_seen(seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(2, 3, 4, 5, generator=generator) * 20
+    scores[torch.rand(scores.shape, generator=generator) < 0.6] = -math.inf
+    pattern = safe_softmax(scores)
+    blind = (scores == -math.inf).all(-1)
+    assert (pattern[blind] == 0).all()
+    torch.testing.assert_close(pattern[~blind], scores[~blind].softmax(-1))
+
+
+def test_safe_softmax_lets_real_faults_show():
+    scores = torch.tensor([[math.nan, 0.0], [-math.inf, -math.inf], [1.0, 1.0]])
+    pattern = safe_softmax(scores)
+    assert pattern[0].isnan().all()
+    assert pattern[1].tolist() == [0, 0]
+    assert pattern[2].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_uniform_attention_averages_and_softmax_attention_weighs(kind):
+    layer = attention(kind)
+    seen = []
+    layer.hook_pattern.register_forward_hook(lambda module, args, pattern: seen.append(pattern))
+    layer(inputs())
+    average = torch.ones(5, 5).tril() / torch.arange(1, 6)[:, None]
+    assert torch.allclose(seen[0], average.expand(3, 2, 5, 5)) == (kind == "uniform")

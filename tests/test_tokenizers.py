@@ -1,0 +1,142 @@
+"""Text to ids and back: nothing is dropped, and what is unknown is listed with its place."""
+
+import re
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from transformer import Tokenizer, UnknownPiece, UnknownTokenError
+
+ALPHABET = "abcñé \n\t.,'\"#-Ω日🙂\u0301\r\x00"
+CHARACTERS = Tokenizer.of_characters(ALPHABET)
+any_text = st.text(st.characters(exclude_categories=()), max_size=20)
+
+
+def trained_bpe() -> Tokenizer:
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"\s"), "isolated")
+    backend.decoder = decoders.Fuse()
+    backend.train_from_iterator(
+        ["low lower lowest new newer newest"] * 4, trainers.BpeTrainer(vocab_size=30, show_progress=False)
+    )
+    return Tokenizer(backend)
+
+
+def of_words() -> Tokenizer:
+    words = ["zero", "one", "two", "hundred", "and"]
+    backend = tokenizers.Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return Tokenizer(backend)
+
+
+BPE, WORDS = trained_bpe(), of_words()
+
+
+class TestCharacters:
+    @given(st.text(st.sampled_from(ALPHABET)))
+    def test_what_was_encoded_decodes_to_itself(self, text):
+        ids = CHARACTERS.encode(text)
+        assert len(ids) == len(text)
+        assert CHARACTERS.decode(ids) == text
+
+    @given(any_text)
+    def test_a_text_is_encoded_whole_or_refused_with_every_unknown_character(self, text):
+        unknown = [(character, place) for place, character in enumerate(text) if character not in ALPHABET]
+        surrogates = [(character, place) for character, place in unknown if "\ud800" <= character <= "\udfff"]
+        if not unknown:
+            assert CHARACTERS.decode(CHARACTERS.encode(text)) == text
+            return
+        with pytest.raises(UnknownTokenError) as caught:
+            CHARACTERS.encode(text)
+        assert [(piece.text, piece.position) for piece in caught.value.pieces] == (surrogates or unknown)
+
+    @given(any_text)
+    def test_without_the_unknown_the_rest_remains(self, text):
+        rest = CHARACTERS.without_unknown(text)
+        assert rest == "".join(character for character in text if character in ALPHABET)
+        CHARACTERS.encode(rest)
+
+    def test_ids_follow_the_code_points(self):
+        tokenizer = Tokenizer.of_characters("banana")
+        assert tokenizer.vocab_size == 3
+        assert tokenizer.encode("nab") == [2, 0, 1]
+
+    def test_the_error_says_what_and_where(self):
+        error = UnknownTokenError([UnknownPiece("x", 1), UnknownPiece("  ", 2)])
+        assert str(error) == "This model has never seen: 'x' at 2, '␣␣' at 3."
+        assert isinstance(error, ValueError)
+        with pytest.raises(UnknownTokenError, match=r"and 4 more\.$"):
+            CHARACTERS.encode("X" * 12)
+
+
+class TestLabels:
+    def test_spaces_and_line_ends_can_be_seen(self):
+        ids = CHARACTERS.encode("a \n\t\r\x00\u0301")
+        assert CHARACTERS.labels(ids) == ["a", "␣", "↵", "⇥", "␍", "U+0000", "\u0301"]
+
+    def test_every_label_of_the_vocabulary_can_be_seen_and_told_apart(self):
+        labels = CHARACTERS.labels(range(CHARACTERS.vocab_size))
+        assert len(set(labels)) == CHARACTERS.vocab_size
+        assert all(label.strip() and label.isprintable() for label in labels)
+
+    def test_an_id_without_a_token_has_a_number(self):
+        assert CHARACTERS.label(999) == "#999"
+
+
+class TestWords:
+    def test_words_are_found_and_unknown_ones_placed(self):
+        assert WORDS.encode("two  hundred and one") == [2, 3, 4, 1]
+        with pytest.raises(UnknownTokenError) as caught:
+            WORDS.encode("ñ two thousand")
+        assert [(piece.text, piece.position) for piece in caught.value.pieces] == [("ñ", 0), ("thousand", 6)]
+
+    def test_without_the_unknown_what_joins_is_looked_at_again(self):
+        rest = WORDS.without_unknown("two thousand one")
+        assert WORDS.encode(rest) == [2, 1]
+        assert CHARACTERS.without_unknown("a\ud800Xb") == "ab"
+
+
+class TestBytePairs:
+    @given(st.text(st.sampled_from("lowernst ")))
+    def test_what_was_encoded_decodes_to_itself(self, text):
+        assert BPE.decode(BPE.encode(text)) == text
+
+    def test_it_merges(self):
+        assert len(BPE.encode("lowest newest")) < len("lowest newest") / 2
+
+    @given(st.text(st.sampled_from("lowerñ🙂Z "), min_size=1))
+    def test_characters_outside_its_alphabet_are_refused_rather_than_dropped(self, text):
+        unknown = [(character, place) for place, character in enumerate(text) if character in "ñ🙂Z"]
+        assert [(piece.text, piece.position) for piece in BPE.unknown_pieces(text)] == unknown
+        if unknown:
+            with pytest.raises(UnknownTokenError):
+                BPE.encode(text)
+        assert BPE.decode(BPE.encode(BPE.without_unknown(text))) == re.sub("[ñ🙂Z]", "", text)
+
+
+class TestFiles:
+    @pytest.mark.parametrize(("tokenizer", "text"), [(CHARACTERS, ALPHABET), (BPE, "lowest new"), (WORDS, "one two")])
+    def test_what_was_saved_is_what_is_loaded(self, tokenizer, text, tmp_path):
+        tokenizer.save(tmp_path / "tokenizer.json")
+        loaded = Tokenizer.from_file(tmp_path / "tokenizer.json")
+        assert loaded.encode(text) == tokenizer.encode(text)
+        assert loaded.decode(loaded.encode(text)) == tokenizer.decode(tokenizer.encode(text))
+        assert loaded.vocab_size == tokenizer.vocab_size
+
+    def test_a_file_that_cuts_or_fills_texts_does_so_no_longer(self):
+        backend = tokenizers.Tokenizer.from_str(CHARACTERS._backend.to_str())
+        backend.enable_truncation(2)
+        backend.enable_padding(length=9, pad_token="a")
+        assert Tokenizer(backend).encode("abc") == CHARACTERS.encode("abc")
+
+    @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "{", '{"model": {"type": "BPE"}}', "\x00\xff"])
+    def test_a_file_that_is_none_is_refused(self, content, tmp_path):
+        path = tmp_path / "tokenizer.json"
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer file"):
+            Tokenizer.from_file(path)
+        with pytest.raises(ValueError, match=r"absent\.json is not a tokenizer file"):
+            Tokenizer.from_file(tmp_path / "absent.json")

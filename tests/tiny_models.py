@@ -1,0 +1,42 @@
+"""Models of a few thousand random weights, written as checkpoints, for tests of the app that need no trained one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer import Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
+
+ALPHABET = "\n !',.:;?<>/()`$*_#&-0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
+CONTEXT = 16
+EXAMPLES = ("ROMEO:\nBut, soft", "To be, or not", "KING:\n")
+
+
+def save_tiny(folder: Path, name: str, *, title: str = "", alphabet: str = ALPHABET, seed: int = 0,
+              examples: Sequence[str] = EXAMPLES, **changes: object) -> Checkpoint:  # fmt: skip
+    """Write the checkpoint `folder/name`: 2 layers × 2 heads, d_model 16, context 16, unless `changes` says more."""
+    tokenizer = Tokenizer.of_characters(alphabet)
+    shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
+    model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=seed).eval()
+    size = sum(weight.numel() for weight in model.parameters())
+    card = Card(title=title or name, summary="Writes at random.", parameters=size, examples=list(examples))
+    checkpoint = Checkpoint(model, tokenizer, card)
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint
+
+
+def save_pair(folder: Path) -> dict[str, Checkpoint]:
+    """Tiny models under the names of the shipped ones: rotary positions in one, the sinusoidal table in the other."""
+    spanish = ALPHABET + "áéíóúñ¿¡"
+    return {
+        "shakespeare": save_tiny(folder, "shakespeare", title="Shakespeare", seed=1),
+        "martin-fierro": save_tiny(
+            folder, "martin-fierro", title="Martín Fierro", alphabet=spanish, seed=2, positions="sinusoidal",
+            n_layers=3, n_heads=4, examples=("Aquí me pongo", "Yo no tengo\n"),
+        ),
+    }  # fmt: skip
+
+
+def truncate(folder: Path, name: str) -> None:
+    """Damage a checkpoint as a broken download does: the last half of its weights is missing."""
+    weights = folder / name / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[: len(content) // 2])
