@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui import engine
 from tests.tiny_models import CONTEXT, EXAMPLES, save_pair, save_tiny, truncate
-from transformer import Sampling, generate, sinusoidal_encoding
+from transformer import Sampling, generate, save_checkpoint, sinusoidal_encoding
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Positions": "pages/Positions.py"}
@@ -144,7 +144,7 @@ def numbers(trace):
 
 def drawn(at, key, name):
     """The numbers of a figure's trace; NaN where nothing is drawn."""
-    (trace,) = [trace for trace in figure(at, key)["data"] if trace.get("name") == name]
+    (trace,) = [t for t in figure(at, key)["data"] if (t["type"], t.get("name")) == ("heatmap", name)]
     return numbers(trace)
 
 
@@ -224,7 +224,7 @@ def test_choices_survive_a_change_of_page():
     text = text_of(at)
     go(at, "Attention")
     assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 1)
-    checked(named(at.get("button_group"), "Text").set_value(["all"]).run())
+    checked(named(at.get("button_group"), "Text").set_value("all").run())
     choose(at, "Head", 0)
     go(at, "Positions")
     assert prompt(at) == "KING:\nI am"
@@ -251,7 +251,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
     link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all", "query": "9",
-                          "key": "4", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+                          "key": "7", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
     other = start(page, alone, **link)
     assert link_of(other) == link
     assert not said(other)
@@ -270,7 +270,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
         elif again == "Attention":
             assert (dial(other, "Layer").value, dial(other, "Head").value) == (1, 1)
             assert dial(other, "Query (row)").value == 9
-            assert dial(other, "Key (column)").value == 4
+            assert dial(other, "Key (column)").value == 7
         else:
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7
@@ -289,8 +289,26 @@ def test_the_link_to_copy_is_the_address(page):
 # Links that can't be followed
 
 
+ASKS_TOO_MUCH = {"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan",
+                 "length": -1, "prompt": "é", "text": "é"}  # fmt: skip
+
+
 @every_entrance
 @every_page
+def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page, alone):
+    at = start(page, alone, **ASKS_TOO_MUCH)
+    assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
+    assert "There is no model “hal9000” here" in said(at)
+    assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)
+    assert "never seen “`é`” (character 1)" in said(at)
+    press(at, "Remove what it can't read")
+    press(at, "OK")
+    assert said(at).startswith("The prompt is empty.")
+    type_prompt(at, "Hi")
+    assert "The link's text has characters this model has never seen; it was left out." in said(at)
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
 @pytest.mark.parametrize(
     ("link", "sentence"),
     [
@@ -308,13 +326,11 @@ def test_the_link_to_copy_is_the_address(page):
     ],
     ids=str,
 )
-def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page, alone, link, sentence):
-    if alone and page == "Generate":
-        pytest.skip("app.py is that page")
-    at = start(page, alone, **link)
+def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page, link, sentence):
+    at = start(page, **link)
     assert sentence in said(at)
     assert named(at.selectbox, "Model").value == "shakespeare"
-    assert link_of(start(page, alone, **link_of(at))) == link_of(at)
+    assert link_of(start(page, **link_of(at))) == link_of(at)
     press(at, "OK")
     assert not said(at)
 
@@ -329,7 +345,7 @@ def test_a_link_can_bring_no_picture_from_elsewhere():
 # Prompts
 
 
-@every_page
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
 @pytest.mark.parametrize(
     ("typed", "named_as", "left"),
     [
@@ -346,8 +362,7 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     (error,) = at.error
     assert error.value.startswith("This model has never seen") and named_as in error.value
     assert prompt(at) == typed
-    if page != "Positions":  # its table is not about the prompt
-        assert not at.get("plotly_chart") and not at.get("bidi_component")
+    assert not at.get("plotly_chart") and not at.get("bidi_component")
     press(at, "Remove what it can't read")
     assert prompt(at) == left
     assert not at.error
@@ -402,8 +417,7 @@ def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
 def test_an_example_is_a_click_away():
     at = start()
     for example in reversed(EXAMPLES):
-        named_at = [button for button in at.sidebar.button if button.key == f"example_shakespeare_{EXAMPLES.index(example)}"]
-        checked(named_at[0].click().run())
+        checked(at.sidebar.button(key=f"example_shakespeare_{EXAMPLES.index(example)}").click().run())
         assert prompt(at) == example
 
 
@@ -447,8 +461,6 @@ def test_weights_that_turn_out_to_be_no_numbers_are_reported_and_another_model_c
     shutil.copytree(tiny, folder)
     checkpoint = save_tiny(folder, "shakespeare", title="Shakespeare")
     checkpoint.model.unembed.weight.data[0, 0] = float("nan")
-    from transformer import save_checkpoint
-
     save_checkpoint(folder / "shakespeare", checkpoint)
     use(monkeypatch, folder)
     at = start(page)
@@ -471,8 +483,7 @@ def test_without_any_model_there_is_a_sentence(page, exists, tmp_path, monkeypat
 
 
 @every_page
-@pytest.mark.parametrize("positions", ["learned", "none", "sinusoidal", "rotary"])
-@pytest.mark.parametrize("n_layers", [0, 1])
+@pytest.mark.parametrize(("positions", "n_layers"), [("learned", 1), ("none", 1), ("sinusoidal", 0), ("rotary", 0)])
 def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", positions=positions, n_layers=n_layers)
     use(monkeypatch, tmp_path)
@@ -627,7 +638,7 @@ def test_the_heatmaps_are_the_model_s_own_numbers(model, layer, head):
     assert (np.isfinite(visible) == ~hidden).all()
     assert (np.isfinite(drawn(at, "plain_mask", "hidden")) == hidden).all()
     (stage,) = [group for group in at.get("button_group") if group.label == "Scores"]
-    checked(stage.set_value(["q · k"]).run())
+    checked(stage.set_value("q · k").run())
     assert np.allclose(drawn(at, "plain_before", "score"), own("hook_raw_scores"), atol=1e-5)
 
 
@@ -668,7 +679,7 @@ def test_the_cell_is_the_last_query_and_its_heaviest_key_until_one_is_chosen():
 def test_the_text_that_was_written_can_be_looked_at():
     at = go(write(start(tokens=5, prompt="To be")), "Attention")
     assert drawn(at, "clicked_weights", "weight").shape == (5, 5)
-    checked(named(at.get("button_group"), "Text").set_value(["all"]).run())
+    checked(named(at.get("button_group"), "Text").set_value("all").run())
     shown = drawn(at, "clicked_weights", "weight")
     pattern = cache_of("shakespeare", "To be" + text_of(at))["pattern", 0][0, 0]
     assert np.allclose(lower(shown), lower(pattern), atol=1e-6)
@@ -731,7 +742,7 @@ def test_the_formula_arrives_at_the_number_in_the_table(position, dimension):
     (values,) = [numbers(t) for t in figure(at, "positions_table")["data"] if t["type"] == "heatmap"]
     final = float(re.search(r"&= (-?[\d.]+)\\end", formula)[1])
     assert final == pytest.approx(values[position, dimension], abs=1e-6)
-    angle = float(re.search(r"left\(([\d.e+-]+)\\right", formula)[1])
+    angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
     wave = np.cos if dimension % 2 else np.sin
     assert wave(angle) == pytest.approx(final, abs=1e-4)
 
@@ -757,7 +768,7 @@ def test_the_model_s_own_positions_are_shown(positions, words, key, tmp_path, mo
     own = {
         "sinusoidal": sinusoidal_encoding(CONTEXT, 16),
         "learned": checkpoint.model.state_dict().get("pos_embed.weight"),
-        "rotary": sinusoidal_encoding(CONTEXT, 8),
+        "rotary": sinusoidal_encoding(CONTEXT, 8),  # d_head
     }[positions]
     assert np.allclose(values, own, atol=1e-6)
 

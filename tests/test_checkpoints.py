@@ -62,7 +62,7 @@ def folder(good, tmp_path) -> Path:
 
 
 def refused(folder: Path, *words: str) -> None:
-    """Loading says, in one sentence of reasonable length, which folder and file are wrong; and so does the list."""
+    """Loading says which folder and file are wrong; and the list, wherever it can tell, that something is."""
     with pytest.raises(CheckpointError) as caught:
         load_checkpoint(folder)
     message = str(caught.value)
@@ -70,7 +70,8 @@ def refused(folder: Path, *words: str) -> None:
         assert word in message
     assert "Traceback" not in message
     (entry,) = (entry for entry in list_checkpoints(folder.parent) if entry.name == folder.name)
-    assert entry.problem in (None, message)  # weights and vocabularies are looked at when loading
+    # None where only loading can tell: numbers and vocabularies are not looked at before.
+    assert entry.problem is None or entry.problem.startswith(f"{folder.name}: ")
 
 
 @contextmanager
@@ -109,7 +110,9 @@ class TestRoundTrip:
     def test_weights_may_be_stored_in_half_the_bytes(self, dtype, tmp_path):
         saved = checkpoint()
         save_checkpoint(tmp_path / "model", saved, dtype=dtype)
-        assert {tensor.dtype for tensor in load_file(tmp_path / "model/model.safetensors").values()} == {dtype}
+        assert {tensor.dtype for tensor in load_file(tmp_path / "model/model.safetensors").values()} == {
+            dtype
+        }
         for name, tensor in load_checkpoint(tmp_path / "model").model.state_dict().items():
             assert tensor.dtype == torch.float32
             assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
@@ -146,7 +149,10 @@ class TestList:
         assert entries[0].card == CARD
         assert entries[0].config == tiny_config()
         assert "config.json" in entries[2].problem
-        assert "model.safetensors and config.json and tokenizer.json and card.json is missing" in entries[3].problem
+        assert (
+            "model.safetensors and config.json and tokenizer.json and card.json is missing"
+            in entries[3].problem
+        )
 
     def test_a_folder_that_does_not_exist_holds_none(self, tmp_path):
         assert list_checkpoints(tmp_path / "nothing") == []
@@ -172,7 +178,19 @@ class TestDamage:
     @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
     @pytest.mark.parametrize(
         "content",
-        ["null", "[]", "3", '"x"', "{}", "[" * 100_000, '{"a":' * 100_000, "\ufeff{}", "1" * 5000, "NaN", "{\x00}"],
+        [
+            "null",
+            "[]",
+            "3",
+            '"x"',
+            "{}",
+            "[" * 100_000,
+            '{"a":' * 100_000,
+            "\ufeff{}",
+            "1" * 5000,
+            "NaN",
+            "{\x00}",
+        ],
         ids=lambda content: content[:8],
     )
     def test_json_of_another_kind_is_refused(self, folder, name, content):
@@ -206,7 +224,9 @@ class TestDamage:
     @pytest.mark.parametrize("change", ["missing", "extra", "shape"])
     def test_weights_that_do_not_fit_the_configuration_are_refused(self, folder, change):
         weights = load_file(folder / "model.safetensors")
-        name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[change]
+        name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[
+            change
+        ]
         weights[name] = torch.zeros(9)
         if change == "missing":
             del weights[name]
@@ -234,8 +254,8 @@ class TestLies:
             {"d_model": 10**6}, {"n_layers": 10**9}, {"context_length": 10**12, "positions": "learned"},
             {"vocab_size": 10**12}, {"vocab_size": 2**62}, {"d_ff": 10**15}, {"d_model": 2 * 10**30},
             {"n_heads": 10**30}, {"n_layers": 10**30}, {"vocab_size": 10**4000}, {"d_model": 1}, {"n_layers": 1},
-            {"n_layers": 3}, {"n_layers": 0}, {"vocab_size": 10}, {"norm": "none"}, {"dropout": math.nan}, {"positions": {}},
-            {"architecture": "diffusion"}, {"surprise": 1},
+            {"n_layers": 3}, {"n_layers": 0}, {"vocab_size": 10}, {"norm": "none"}, {"dropout": math.nan},
+            {"positions": {}}, {"architecture": "diffusion"}, {"surprise": 1},
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
     )  # fmt: skip
@@ -253,7 +273,8 @@ class TestLies:
 
     def test_a_hundred_thousand_layers_of_nothing(self, folder):
         header = {
-            f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for layer in range(100_000)
+            f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+            for layer in range(100_000)
         }
         self.write(folder, json.dumps(header).encode())
         (folder / "config.json").write_text(json.dumps({**tiny_config().to_dict(), "n_layers": 100_000}))
@@ -288,7 +309,9 @@ class TestLies:
 
     def test_tensors_that_share_their_bytes(self, folder):
         entry = {"dtype": "F32", "shape": [11, 8], "data_offsets": [0, 352]}
-        self.write(folder, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352))
+        self.write(
+            folder, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352)
+        )
         refused(folder, "model.safetensors")
 
     @staticmethod
@@ -313,7 +336,14 @@ class TestTokenizers:
             {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}},
             {"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 7}},
             {"model": {"type": "Unknown"}},
-            {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
+            {
+                "pre_tokenizer": {
+                    "type": "Split",
+                    "pattern": {"Regex": "("},
+                    "behavior": "Isolated",
+                    "invert": False,
+                }
+            },
             {"pre_tokenizer": {"type": "Nothing"}},
             {"decoder": {"type": "Nothing"}},
             {"added_tokens": 3},

@@ -3,6 +3,7 @@
 import itertools
 import math
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,7 +60,9 @@ class TestWhatIsReported:
     def test_probability_rank_and_entropy_are_the_models_own(self):
         """Temperature 1 and nothing cut off, whatever the sampling does."""
         model = tiny_model()
-        for step in generate(model, PROMPT, max_new_tokens=5, sampling=Sampling(0.3, top_k=2, top_p=0.5, seed=1)):
+        for step in generate(
+            model, PROMPT, max_new_tokens=5, sampling=Sampling(0.3, top_k=2, top_p=0.5, seed=1)
+        ):
             logits = step.logits.double().numpy()
             probabilities = np.exp(logits - logits.max())
             probabilities /= probabilities.sum()
@@ -70,13 +73,17 @@ class TestWhatIsReported:
             assert not step.logits.requires_grad
 
     def test_the_likeliest_has_rank_1(self):
-        assert all(step.rank == 1 for step in generate(tiny_model(), PROMPT, max_new_tokens=9, sampling=GREEDY))
+        assert all(
+            step.rank == 1 for step in generate(tiny_model(), PROMPT, max_new_tokens=9, sampling=GREEDY)
+        )
 
     def test_what_is_recorded_is_what_was_asked_for(self):
         model = tiny_model()
         for step in generate(model, PROMPT, max_new_tokens=2, names_filter="blocks.1.attn.hook_pattern"):
             assert list(step.cache) == ["blocks.1.attn.hook_pattern"]
-        assert all(len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2, names_filter=()))
+        assert all(
+            len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2, names_filter=())
+        )
         with pytest.raises(ValueError, match="no hook point"):
             next(generate(model, PROMPT, max_new_tokens=2, names_filter="hook_nothing"))
 
@@ -169,7 +176,9 @@ class TestBadInput:
             Sampling(**{field: value})
 
 
-def as_hugging_face_does(logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None) -> np.ndarray:
+def as_hugging_face_does(
+    logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
+) -> np.ndarray:
     """TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper of Hugging Face transformers, in their order."""
     scores = logits.astype(np.float64) / temperature
     if top_k is not None:
@@ -188,7 +197,12 @@ def as_hugging_face_does(logits: np.ndarray, temperature: float, top_k: int | No
 
 class TestSampling:
     @given(
-        hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(-600, 600).map(lambda x: x / 100), unique=True),
+        hnp.arrays(
+            np.float64,
+            st.integers(1, 12),
+            elements=st.integers(-600, 600).map(lambda x: x / 100),
+            unique=True,
+        ),
         st.sampled_from([0.3, 0.8, 1.0, 1.7]),
         st.none() | st.integers(1, 14),
         st.none() | st.sampled_from([0.05, 0.31, 0.5, 0.77, 0.9, 0.99, 1.0]),
@@ -196,7 +210,9 @@ class TestSampling:
     def test_the_distribution_is_that_of_hugging_face(self, logits, temperature, top_k, top_p):
         sampling = Sampling(temperature, top_k, top_p)
         distribution = sampling_distribution(torch.from_numpy(logits), sampling).numpy()
-        np.testing.assert_allclose(distribution, as_hugging_face_does(logits, temperature, top_k, top_p), atol=1e-12)
+        np.testing.assert_allclose(
+            distribution, as_hugging_face_does(logits, temperature, top_k, top_p), atol=1e-12
+        )
 
     def test_top_p_is_of_what_top_k_left(self):
         logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
@@ -238,6 +254,14 @@ class TestSampling:
         logits[[0, 7]] = -50.0
         for seed in range(300):
             assert 0 < choose_token(logits, Sampling(top_k=6, seed=seed), position=seed) < 7
+
+
+    @pytest.mark.parametrize(("point", "token"), [(0.0, 1), (0.5, 4), (1 - 2**-53, 4)])
+    def test_not_even_by_the_rarest_of_random_numbers(self, monkeypatch, point, token):
+        """A point on a border belongs to the share that begins there, and there are none of size zero."""
+        logits = torch.tensor([-math.inf, 0.0, -math.inf, -math.inf, 0.0, -math.inf])
+        monkeypatch.setattr(np.random, "default_rng", lambda seed: SimpleNamespace(random=lambda: point))
+        assert choose_token(logits, Sampling(seed=0), position=0) == token
 
 
 class TestSeeds:

@@ -14,7 +14,13 @@ ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU(), "gelu_tanh": nn.GELU(approx
 
 def config(d_model: int = 12, n_heads: int = 3, **fields) -> ModelConfig:
     return ModelConfig(
-        vocab_size=5, context_length=16, n_layers=1, n_heads=n_heads, d_model=d_model, positions="none", **fields
+        vocab_size=5,
+        context_length=16,
+        n_layers=1,
+        n_heads=n_heads,
+        d_model=d_model,
+        positions="none",
+        **fields,
     )
 
 
@@ -91,7 +97,11 @@ def test_a_block_is_nn_transformer_encoder_layer(d_model, n_heads, activation, n
         "linear2.": ours.mlp.down, "norm1.": ours.ln1, "norm2.": ours.ln2,
     }  # fmt: skip
     theirs.load_state_dict(
-        {f"{name}{kind}": getattr(module, kind) for name, module in pairs.items() for kind in ("weight", "bias")}
+        {
+            f"{name}{kind}": getattr(module, kind)
+            for name, module in pairs.items()
+            for kind in ("weight", "bias")
+        }
     )
     watch(ours.attn, explicit)
     x = inputs(d_model)
@@ -114,7 +124,9 @@ def test_layer_norm_is_nn_layer_norm(d_model, watched):
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_feed_forward_layer_is_two_linear_layers(activation, bias):
     ours = random_weights(MLP(config(activation=activation, mlp_bias=bias, d_ff=20)))
-    theirs = nn.Sequential(nn.Linear(12, 20, bias=bias), ACTIVATIONS[activation], nn.Linear(20, 12, bias=bias))
+    theirs = nn.Sequential(
+        nn.Linear(12, 20, bias=bias), ACTIVATIONS[activation], nn.Linear(20, 12, bias=bias)
+    )
     theirs.load_state_dict(
         {name.replace("up", "0").replace("down", "2"): weight for name, weight in ours.state_dict().items()}
     )

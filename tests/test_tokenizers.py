@@ -118,7 +118,9 @@ class TestBytePairs:
 
 
 class TestFiles:
-    @pytest.mark.parametrize(("tokenizer", "text"), [(CHARACTERS, ALPHABET), (BPE, "lowest new"), (WORDS, "one two")])
+    @pytest.mark.parametrize(
+        ("tokenizer", "text"), [(CHARACTERS, ALPHABET), (BPE, "lowest new"), (WORDS, "one two")]
+    )
     def test_what_was_saved_is_what_is_loaded(self, tokenizer, text, tmp_path):
         tokenizer.save(tmp_path / "tokenizer.json")
         loaded = Tokenizer.from_file(tmp_path / "tokenizer.json")
@@ -132,7 +134,9 @@ class TestFiles:
         backend.enable_padding(length=9, pad_token="a")
         assert Tokenizer(backend).encode("abc") == CHARACTERS.encode("abc")
 
-    @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "{", '{"model": {"type": "BPE"}}', "\x00\xff"])
+    @pytest.mark.parametrize(
+        "content", ["", "{}", "[]", "null", "{", '{"model": {"type": "BPE"}}', "\x00\xff"]
+    )
     def test_a_file_that_is_none_is_refused(self, content, tmp_path):
         path = tmp_path / "tokenizer.json"
         path.write_text(content, encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformer import Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
 
-ALPHABET = "\n !',.:;?<>/()`$*_#&-0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
+ALPHABET = "\n !',.:;?<>/()`$*_#&-=\"0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
 CONTEXT = 16
 EXAMPLES = ("ROMEO:\nBut, soft", "To be, or not", "KING:\n")
 
@@ -23,14 +23,14 @@ def save_tiny(folder: Path, name: str, *, title: str = "", alphabet: str = ALPHA
     return checkpoint
 
 
-def save_pair(folder: Path) -> dict[str, Checkpoint]:
+def save_pair(folder: Path, **changes: object) -> dict[str, Checkpoint]:
     """Tiny models under the names of the shipped ones: rotary positions in one, the sinusoidal table in the other."""
     spanish = ALPHABET + "áéíóúñ¿¡"
     return {
-        "shakespeare": save_tiny(folder, "shakespeare", title="Shakespeare", seed=1),
+        "shakespeare": save_tiny(folder, "shakespeare", title="Shakespeare", seed=1, **changes),
         "martin-fierro": save_tiny(
             folder, "martin-fierro", title="Martín Fierro", alphabet=spanish, seed=2, positions="sinusoidal",
-            n_layers=3, n_heads=4, examples=("Aquí me pongo", "Yo no tengo\n"),
+            n_layers=3, n_heads=4, examples=("Aquí me pongo", "Yo no tengo\n"), **changes,
         ),
     }  # fmt: skip
 

@@ -100,7 +100,6 @@ def _evaluate(options: argparse.Namespace) -> None:
 def _generate(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoints / options.name)
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    print(options.prompt, end="", flush=True)
     steps = generate(
         checkpoint.model,
         checkpoint.tokenizer.encode(options.prompt),
@@ -108,6 +107,7 @@ def _generate(options: argparse.Namespace) -> None:
         sampling=sampling,
         names_filter=(),
     )
+    print(options.prompt, end="", flush=True)
     for step in steps:
         print(checkpoint.tokenizer.decode([step.token_id]), end="", flush=True)
     print()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -88,10 +87,10 @@ PRESETS = {
                 "dropout": 0.2,
             },
             training=TrainingConfig(
-                steps=1100, learning_rate=3e-3, warmup_steps=50, optimizer="muon", average_decay=0.99, seed=1337
+                steps=3000, learning_rate=3e-3, warmup_steps=50, optimizer="muon", average_decay=0.995, seed=1337
             ),
-            batch=16,
-            evaluate_every=100,
+            batch=8,
+            evaluate_every=200,
             examples=(
                 "Aquí me pongo a cantar",
                 "Yo no tengo en el amor\n",
@@ -173,11 +172,15 @@ class _Best:
         return load_file(self.path)
 
 
+def _cpu_in_words(threads: int) -> str:
+    return "one CPU core" if threads == 1 else f"{threads} CPU cores"
+
+
 def _card(
     preset: Preset, corpus: Corpus, model: DecoderOnly, best: _Best, train_loss: float, device: str
 ) -> Card:
     source = corpus.source
-    machine = torch.cuda.get_device_name() if device.startswith("cuda") else f"{os.cpu_count()} CPU cores"
+    machine = torch.cuda.get_device_name() if device.startswith("cuda") else _cpu_in_words(torch.get_num_threads())
     return Card(
         title=preset.title,
         summary=preset.summary,

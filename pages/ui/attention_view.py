@@ -16,7 +16,7 @@ from pages.ui import engine, figures
 from pages.ui.components.head_grid import head_grid
 from pages.ui.data import matrix_table, offer_data
 from pages.ui.sidebar import Session
-from pages.ui.state import tied, visitor, within
+from pages.ui.state import tied, visitor
 from transformer import ScoreArithmetic
 
 SHOWN = 48
@@ -48,8 +48,6 @@ class Shown:
 def choose(session: Session) -> Shown:
     """The dials of the page, and what they choose."""
     config, current = session.config, session.visitor
-    within("layer", config.n_layers, "layer")
-    within("head", config.n_heads, "head")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox("Layer", range(config.n_layers), **tied("layer"), width=110)
         st.selectbox("Head", range(config.n_heads), **tied("head"), width=110)

@@ -11,7 +11,7 @@ from pages.ui import engine
 from pages.ui.components.live_text import Candidate, StripToken, live_text
 from pages.ui.data import offer_data
 from pages.ui.sidebar import Session
-from pages.ui.state import PACES, Visitor, tied, visitor, within
+from pages.ui.state import PACES, Visitor, tied, visitor, write_url
 from pages.ui.writing import Writer
 from transformer import Sampling, sampling_distribution
 
@@ -91,8 +91,6 @@ def _head_dials(session: Session) -> None:
     config = session.config
     if not config.n_layers:
         return
-    within("layer", config.n_layers, "layer")
-    within("head", config.n_heads, "head")
     st.selectbox("Layer", range(config.n_layers), **tied("layer"), format_func="layer {}".format, width=108,
                  label_visibility="collapsed")  # fmt: skip
     st.selectbox("Head", range(config.n_heads), **tied("head"), format_func="head {}".format, width=108,
@@ -101,6 +99,8 @@ def _head_dials(session: Session) -> None:
 
 def _live_view(session: Session) -> None:
     writer, current = session.writer, session.visitor
+    if st.session_state.pop("picked", False):
+        st.rerun()  # buttons, table and link are outside of this view
     was_live = writer.live
     if was_live:
         writer.write(sampling(current), TURN, PACES[current.pace])
@@ -108,6 +108,8 @@ def _live_view(session: Session) -> None:
     _show(session)
     if was_live and not writer.live:
         st.rerun()
+    if not writer.live:
+        write_url()  # a click on a token runs this view alone
 
 
 def _show(session: Session) -> None:
@@ -219,3 +221,4 @@ def _pick(index: int, token_id: int) -> None:
     """Write another token at a place, and go on from there when *Generate* or *Step* is pressed."""
     visitor().step = None
     st.session_state["writer"].pick(index, token_id)
+    st.session_state["picked"] = True

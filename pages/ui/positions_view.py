@@ -57,8 +57,9 @@ def waves(session: Session, table: np.ndarray) -> None:
     width = table.shape[1]
     key = "wave_dimensions"
     default = sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width})
-    kept = [d for d in st.session_state.get(key, default) if d < width]
-    st.session_state[key] = kept or default
+    found = st.session_state.get(key, default)
+    kept = [d for d in found if d < width]
+    st.session_state[key] = kept if kept or not found else default
     chosen = st.multiselect("Dimensions", range(width), key=key, max_selections=6)
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
@@ -173,7 +174,7 @@ def _formula(position: int, dimension: int, width: int, base: float, table: np.n
     angle = position / base ** (even / width)
     return (
         rf"\begin{{aligned}} PE_{{({position},\,{dimension})}} &= \{wave}\left(\frac{{{position}}}"
-        rf"{{{base:g}^{{{even}/{width}}}}}\right) \\ &= \{wave}({angle:.6g}) \\ &= {table[position, dimension]:.6f}"
+        rf"{{{base:.12g}^{{{even}/{width}}}}}\right) \\ &= \{wave}({angle:.6g}) \\ &= {table[position, dimension]:.6f}"
         r"\end{aligned}"
     )
 

@@ -78,7 +78,8 @@ def open_page(title: str, what: str, *, writes: bool = False) -> Session:
 
 def finish() -> None:
     """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
-    with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch"):
+    # Opening it runs the page, for a token that was clicked since is part of the view.
+    with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
         st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
     state.write_url()

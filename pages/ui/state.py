@@ -178,7 +178,8 @@ def tied(name: str, after: Callable[[], None] | None = None) -> dict[str, Any]:
         if after:
             after()
 
-    return {"key": key, "on_change": take}
+    # Without persist_state the value would still be there when another page draws the same widget, and be dropped then.
+    return {"key": key, "on_change": take, "persist_state": "session"}
 
 
 def within(name: str, choices: int, what: str) -> int:

@@ -9,8 +9,8 @@ another, in inference mode, on one thread, whose processor time is measured:
 - plain: the engine's model, `model(tokens)`.
 - record_all: `model.run_with_cache(tokens)`, which takes the explicit way through attention and keeps every point.
 
-`present_ratio` is plain / without, `record_all_ratio` is record_all / plain. Both are measured once memory is kept, as it
-is in the app (see `keep_freed_memory`); `record_all_ratio_bare_process` is the same ratio before that.
+`present_ratio` is plain / without, `record_all_ratio` is record_all / plain. Both are measured once freed memory is
+kept, as it is in the app (see `keep_freed_memory`); `record_all_ratio_bare_process` is the latter before that.
 """
 
 import ast
@@ -37,7 +37,9 @@ def run(quick: bool = False) -> dict:
     torch.set_num_threads(1)
     model = build_model(CONFIG, seed=0).eval()
     without = model_without_hook_points(model)
-    tokens = torch.randint(CONFIG.vocab_size, (1, CONFIG.context_length), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(
+        CONFIG.vocab_size, (1, CONFIG.context_length), generator=torch.Generator().manual_seed(0)
+    )
     passes = {
         "without": lambda: without(tokens),
         "plain": lambda: model(tokens),
@@ -61,7 +63,10 @@ def run(quick: bool = False) -> dict:
         **{f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()},
         **{f"{name}_target": target for name, target in TARGETS.items()},
         **{f"{name}_ms": round(1000 * timing.median, 4) for name, timing in timings.items()},
-        **{f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles] for name, timing in timings.items()},
+        **{
+            f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles]
+            for name, timing in timings.items()
+        },
         "rounds": rounds,
         "points_recorded": recorded,
         **machine(),
@@ -75,10 +80,10 @@ def _print(timings: dict, ratios: dict) -> None:
     ]
     print_table(("forward pass", "median ms", "quartiles"), rows)
     print()
-    rows = [
-        (name, f"{value['median']:.3f}", f"{value['low']:.3f} – {value['high']:.3f}", f"{TARGETS[name]:.2f}" if name in TARGETS else "")
-        for name, value in ratios.items()
-    ]
+    rows = []
+    for name, value in ratios.items():
+        target = f"{TARGETS[name]:.2f}" if name in TARGETS else ""
+        rows.append((name, f"{value['median']:.3f}", f"{value['low']:.3f} – {value['high']:.3f}", target))
     print_table(("ratio", "median", "quartiles", "at most"), rows)
 
 

@@ -26,7 +26,11 @@ class Timing:
 
 
 def alternate(
-    things: dict[str, Callable[[], object]], rounds: int, *, clock: Callable[[], float] = time.perf_counter, warm_up: int = 20
+    things: dict[str, Callable[[], object]],
+    rounds: int,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    warm_up: int = 20,
 ) -> dict[str, Timing]:
     """Time each thing once a round, beginning each round with another one.
 

@@ -1,0 +1,394 @@
+"""The app's main job in a real browser: watch text being written, look inside, and send somebody the link."""
+
+import re
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.tiny_models import save_pair
+
+PAGES = ("", "Attention", "Positions")
+PROMPT = "ROMEO:\nBut, soft"
+CONTEXT = 48
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(
+    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Positions)/_stcore/[a-z-]+\)"
+)
+
+# Follows the text from before the first token to the last: which nodes go, how many tokens there are, what moves.
+WATCH = """(root) => {
+  const strip = root.querySelector("[data-testid=live-text-strip]");
+  const main = document.querySelector("[data-testid=stMain]");
+  const tokens = () => strip.querySelectorAll("[data-testid=live-text-token]").length;
+  const seen = (window.seen = { counts: [tokens()], places: new Set(), lost: 0 });
+  window.tagged = [root, ...root.querySelectorAll("*")];
+  for (const node of window.tagged) node.tagged = true;
+  new MutationObserver((changes) => {
+    for (const { removedNodes } of changes) for (const node of removedNodes) seen.lost += node.tagged ? 1 : 0;
+    if (tokens() !== seen.counts.at(-1)) seen.counts.push(tokens());
+  }).observe(root, { childList: true, subtree: true });
+  const look = () => {
+    seen.places.add(JSON.stringify([root.getBoundingClientRect().top, main.scrollTop, window.scrollY]));
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+SEEN = "() => ({ ...window.seen, places: [...window.seen.places] })"
+LOST = "() => window.tagged.filter((node) => !node.isConnected).length"
+CELL = """(chart, [row, column]) => {
+  const { xaxis, yaxis } = chart._fullLayout;
+  const box = chart.getBoundingClientRect();
+  return [box.x + xaxis._offset + xaxis.d2p(column), box.y + yaxis._offset + yaxis.d2p(row)];
+}"""
+
+
+@pytest.fixture(scope="module")
+def serve_tiny(serve, tmp_path_factory):
+    """Start the app on two tiny models."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=CONTEXT)
+
+    def start():
+        return serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)})
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def server(serve_tiny):
+    with serve_tiny() as server:
+        yield server
+
+
+@pytest.fixture
+def visit(server, new_page, wait_ready, browser_errors):
+    """`visit(path, at=server, **options)`: a visitor of their own on a page that has come to rest.
+
+    At the end, no page has asked any other machine for anything, and none has shown a dialog.
+    """
+    outside, dialogs = [], []
+
+    def note_request(request):
+        address = urlsplit(request.url)
+        if address.scheme not in ("data", "blob") and address.hostname != "127.0.0.1":
+            outside.append(request.url)
+
+    def open_page(path="", at=None, **options):
+        page = new_page(**options)
+        page.context.on("request", note_request)
+        page.on("websocket", lambda socket: note_request(socket))
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(f"{(at or server).url}/{path}")
+        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+        wait_ready(page, timeout=60)
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+    assert not outside
+    assert not dialogs
+
+
+def main_button(page, name):
+    # Streamlit puts a "Stop" of its own into the header of a slow run.
+    return page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True)
+
+
+def tokens(page):
+    return page.get_by_test_id("live-text-token")
+
+
+def text(page):
+    """The text on screen, a sign for each space and line end."""
+    return "".join(label.split(", ")[0] for label in labels(page))
+
+
+def labels(page):
+    return tokens(page).evaluate_all("(spans) => spans.map((span) => span.getAttribute('aria-label'))")
+
+
+def until_written(page, count):
+    tokens(page).nth(count - 1).wait_for(timeout=60_000)
+
+
+def until_at_rest(page, wait_ready):
+    main_button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+
+
+def set_aside(page, name):
+    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
+
+
+def pick(page, label, option):
+    """Choose in a select box."""
+    page.get_by_role("combobox", name=re.compile(label)).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def chosen(page, label):
+    box = page.get_by_role("combobox", name=re.compile(label))
+    return box.input_value() or box.get_attribute("aria-label")
+
+
+# Generate
+
+
+def test_the_shipped_model_writes_at_one_click(app_url, app_server, visit, wait_ready):
+    page = visit(at=app_server)
+    assert page.get_by_test_id("live-text-candidates").get_by_role("button").count() == 10
+    before = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, before + 5)
+    main_button(page, "Stop").click()
+    until_at_rest(page, wait_ready)
+
+
+def test_tokens_appear_one_after_another_and_nothing_flickers_or_moves(visit, wait_ready):
+    page = visit("?tokens=40&pace=steady", height=600)
+    page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 40)")
+    live_text = page.get_by_test_id("live-text")
+    live_text.evaluate(WATCH)
+    before = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, before + 40)
+    until_at_rest(page, wait_ready)
+    seen = page.evaluate(SEEN)
+    assert seen["counts"] == sorted(seen["counts"])
+    assert (seen["counts"][0], seen["counts"][-1]) == (before, before + 40) == (len(PROMPT), len(PROMPT) + 40)
+    assert len(seen["counts"]) >= 6
+    assert seen["lost"] == 0 and page.evaluate(LOST) == 0
+    assert live_text.evaluate("(root) => root === window.tagged[0]")
+    assert len(seen["places"]) == 1, seen["places"]
+
+
+def test_stop_goes_on_step_inspect_pick_and_clear(visit, wait_ready):
+    page = visit("?tokens=500&pace=steady")
+    prompt = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, prompt + 4)
+    main_button(page, "Stop").click()
+    page.wait_for_timeout(1000)
+    stopped = tokens(page).count()
+    page.wait_for_timeout(1500)
+    assert tokens(page).count() == stopped < prompt + 100
+    until_at_rest(page, wait_ready)
+    first = text(page)
+
+    main_button(page, "Generate").click()
+    until_written(page, stopped + 3)
+    main_button(page, "Stop").click()
+    until_at_rest(page, wait_ready)
+    assert text(page).startswith(first)
+
+    before = labels(page)
+    main_button(page, "Step").click()
+    until_written(page, len(before) + 1)
+    wait_ready(page)
+    assert labels(page)[:-1] == before
+
+    place = prompt + 3
+    tokens(page).nth(place).click()
+    wait_ready(page)
+    assert tokens(page).nth(place).get_attribute("aria-selected") == "true"
+    panel = page.get_by_test_id("live-text-candidates")
+    assert panel.inner_text().startswith(f"What could have come after {before[place - 1].split(', ')[0]}")
+    assert f"step={place}" in page.url
+
+    buttons = panel.get_by_role("button")
+    other = next(row for row in range(10) if "✓" not in buttons.nth(row).inner_text())
+    label = buttons.nth(other).locator(".label").inner_text()
+    buttons.nth(other).click()
+    tokens(page).nth(place + 1).wait_for(state="detached")
+    wait_ready(page)
+    assert tokens(page).count() == place + 1
+    assert labels(page)[:-1] == before[:place]
+    assert labels(page)[-1].startswith(label)
+    assert "picked" in tokens(page).nth(place).get_attribute("class")
+    assert "step=" not in page.url
+
+    main_button(page, "Clear").click()
+    tokens(page).nth(prompt).wait_for(state="detached")
+    wait_ready(page)
+    assert tokens(page).count() == prompt
+    assert main_button(page, "Clear").is_disabled() and "text=" not in page.url
+
+
+def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_ready):
+    page = visit()
+    prompt = tokens(page).count()
+    page.get_by_test_id("live-text-candidates").get_by_role("button").nth(5).click()
+    until_written(page, prompt + 1)
+    wait_ready(page)
+    assert "text=" in page.url
+    main_button(page, "Clear").click()
+    tokens(page).nth(prompt).wait_for(state="detached")
+
+
+# Attention and Positions
+
+
+def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
+    page = visit()
+    set_aside(page, "Attention")
+    heads = page.get_by_test_id("head-grid-head")
+    heads.first.wait_for()
+    wait_ready(page, timeout=60)
+    caption = page.get_by_text("looks most")
+    assert heads.count() == 2
+    assert "Layer 0, head 0." in caption.inner_text()
+    heads.nth(1).click()
+    page.get_by_text("Layer 0, head 1.").wait_for()
+    wait_ready(page)
+    assert heads.nth(1).get_attribute("aria-pressed") == "true"
+
+    arithmetic = page.get_by_text("The query of")
+    chart = page.locator(".js-plotly-plot").first
+    chart.scroll_into_view_if_needed()
+    weights = set()
+    for row, column in ((7, 3), (12, 12), (5, 9)):
+        page.mouse.click(*chart.evaluate(CELL, [row, column]))
+        page.get_by_text(re.compile(rf"at place {row} meets the key of .* at place {column}:")).wait_for()
+        wait_ready(page)
+        weights.add(page.get_by_test_id("stMarkdown").filter(has=arithmetic).inner_text().split("=")[-1])
+    assert len(weights) == 3
+    assert "query=5" in page.url and "key=9" in page.url and "head=1" in page.url
+
+
+def test_positions_answers_its_dials(visit, wait_ready):
+    page = visit()
+    set_aside(page, "Positions")
+    page.locator(".katex").first.wait_for()
+    wait_ready(page, timeout=60)
+    formula = page.locator(".katex annotation").first
+    assert "PE_{(5,\\,4)}" in formula.text_content()
+    dimension = page.get_by_role("spinbutton", name="Dimension")
+    dimension.fill("7")
+    dimension.press("Enter")
+    page.wait_for_function("document.querySelector('.katex annotation').textContent.includes('PE_{(5,\\\\,7)}')")
+    wait_ready(page, timeout=60)
+    assert "dimension=7" in page.url
+    page.get_by_text("It turns each pair of dimensions of its queries and keys").wait_for()
+    assert page.locator(".js-plotly-plot").count() >= 6
+
+
+# The link
+
+
+def test_a_link_opens_the_same_view_on_another_server(serve_tiny, visit, wait_ready):
+    with serve_tiny() as first:
+        page = visit("?tokens=9&temperature=1.3", at=first)
+        main_button(page, "Generate").click()
+        until_written(page, len(PROMPT) + 9)
+        until_at_rest(page, wait_ready)
+        pick(page, "Layer", "layer 1")
+        wait_ready(page)
+        pick(page, "Head", "head 1")
+        wait_ready(page)
+        tokens(page).nth(len(PROMPT) + 4).click()
+        wait_ready(page)
+        written, picture = labels(page), page.get_by_test_id("live-text-picture").inner_text()
+        candidates = page.get_by_test_id("live-text-candidates").inner_text()
+        page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+        link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
+        assert link == urlsplit(page.url).query
+        page.context.close()
+    with serve_tiny() as second:
+        page = visit(f"?{link}", at=second)
+        assert labels(page) == written
+        selected = page.get_by_test_id("live-text-strip").locator("[aria-selected=true]")
+        assert selected.get_attribute("data-index") == str(len(PROMPT) + 4)
+        assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
+        assert page.get_by_test_id("live-text-picture").inner_text() == picture
+        assert "layer 1, head 1" in picture
+        assert urlsplit(page.url).query == link
+        for name in PAGES[1:]:
+            page = visit(f"{name}?{link}", at=second)
+            assert page.get_by_role("heading", level=1).inner_text() == name
+            assert page.get_by_test_id("stSidebar").get_by_role("link", name="Generate").is_visible()
+            assert page.get_by_role("textbox", name="Prompt").input_value() == PROMPT
+            assert urlsplit(page.url).query == link
+            if name == "Attention":
+                page.get_by_text("Layer 1, head 1.").wait_for()
+
+
+def test_a_change_of_page_and_the_way_back_keep_prompt_and_text(visit, wait_ready):
+    page = visit()
+    prompt = page.get_by_role("textbox", name="Prompt")
+    prompt.fill("KING: I am")
+    prompt.press("Control+Enter")
+    page.wait_for_url("**prompt=KING*")
+    wait_ready(page)
+    main_button(page, "Step").click()
+    until_written(page, len("KING: I am") + 1)
+    wait_ready(page)
+    written = labels(page)
+    for name in ("Attention", "Positions", "Attention", "Generate"):
+        set_aside(page, name)
+        wait_ready(page, timeout=60)
+        assert prompt.input_value() == "KING: I am"
+    assert labels(page) == written
+
+
+# Everybody, everywhere
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_is_wider_than_a_phone(visit, wait_ready, dark):
+    for name in PAGES:
+        page = visit(f"{name}?text=,%20my%20love&scope=all", width=420, dark=dark)
+        app = page.get_by_test_id("stApp")
+        lightness = int(re.findall(r"\d+", app.evaluate("(app) => getComputedStyle(app).backgroundColor"))[0])
+        assert (lightness < 60) == dark
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+        page.context.close()
+
+
+@pytest.mark.parametrize("typed", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
+def test_markup_in_a_prompt_is_text(visit, typed):
+    for name in PAGES:
+        page = visit(f"{name}?prompt={typed}")
+        assert page.get_by_role("textbox", name="Prompt").input_value() == typed
+        if not name:
+            assert text(page) == typed.replace(" ", "␣")
+        assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
+        page.context.close()
+
+
+def test_a_link_with_pictures_in_it_loads_none(visit):
+    page = visit("?temperature=![x](http://127.0.0.2/a.png)&model=![x](http://127.0.0.3/b.png)")
+    alert = page.get_by_test_id("stAlert")
+    assert "![x](http://127.0.0.2/a.png)" in alert.inner_text()
+    assert alert.locator("img").count() == 0
+
+
+def test_unknown_characters_are_named_and_removed_at_a_click(visit, wait_ready):
+    page = visit()
+    prompt = page.get_by_role("textbox", name="Prompt")
+    prompt.fill("Romé 😀")
+    prompt.press("Control+Enter")
+    page.get_by_text("never seen").wait_for()
+    assert prompt.input_value() == "Romé 😀"
+    main_button(page, "Remove what it can't read").click()
+    page.get_by_test_id("live-text").wait_for()
+    wait_ready(page)
+    assert prompt.input_value() == "Rom "
+    assert text(page) == "Rom␣"
+
+
+def test_one_visitor_writes_while_another_looks(visit, wait_ready):
+    one, other = visit("?tokens=300&pace=steady"), visit("?prompt=KING:")
+    main_button(one, "Generate").click()
+    until_written(one, len(PROMPT) + 3)
+    began = time.monotonic()
+    main_button(other, "Step").click()
+    until_written(other, len("KING:") + 1)
+    print(f"the other visitor's step took {time.monotonic() - began:.2f} s")
+    wait_ready(other)
+    assert tokens(other).count() == len("KING:") + 1
+    main_button(one, "Stop").click()
+    until_at_rest(one, wait_ready)
+    assert tokens(one).count() > len(PROMPT) + 3
