@@ -255,7 +255,6 @@ class TestSampling:
         for seed in range(300):
             assert 0 < choose_token(logits, Sampling(top_k=6, seed=seed), position=seed) < 7
 
-
     @pytest.mark.parametrize(("point", "token"), [(0.0, 1), (0.5, 4), (1 - 2**-53, 4)])
     def test_not_even_by_the_rarest_of_random_numbers(self, monkeypatch, point, token):
         """A point on a border belongs to the share that begins there, and there are none of size zero."""
