@@ -15,9 +15,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_torch_threads() -> None:
-    """Two threads: tiny tensors gain nothing from more, and results don't depend on the machine's cores."""
+def one_torch_thread() -> None:
+    """One thread: tiny tensors gain nothing from more, and on a busy core several wait for each other."""
     if importlib.util.find_spec("torch"):
         import torch
 
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)

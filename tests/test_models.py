@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hypothesis import given
 
 from tests.helpers import configs, some_tokens, tiny_config, tiny_model, unpadded
-from transformer import KeyValueCache, build_model, sinusoidal_encoding
+from transformer import KeyValueCache, ModelConfig, build_model, sinusoidal_encoding
 from transformer.training import token_loss
 
 
@@ -140,3 +140,11 @@ def test_a_fresh_model_is_nearly_as_unsure_as_can_be():
         model(tokens), torch.randint(50, tokens.shape, generator=torch.Generator().manual_seed(1))
     )
     assert loss.item() == pytest.approx(torch.tensor(50.0).log().item(), abs=0.3)
+
+
+def test_an_architecture_that_cannot_be_built_is_refused_and_not_replaced_by_another():
+    config = ModelConfig(
+        architecture="encoder-decoder", vocab_size=5, context_length=4, n_layers=1, n_heads=1, d_model=4
+    )
+    with pytest.raises(ValueError, match=r"architecture is 'encoder-decoder'"):
+        build_model(config)

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from .config import ModelConfig
-from .models import DecoderOnly, build_model
+from .models import DecoderOnly, build_model, check_architecture
 from .tokenizers import Tokenizer
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "card.json"
@@ -175,7 +175,7 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
         if missing := [name for name in (WEIGHTS, CONFIG, TOKENIZER, CARD) if not (path / name).is_file()]:
             raise CheckpointError(f"{path.name}: {' and '.join(missing)} is missing.")
         card = _parse(path, CARD, Card.from_dict)
-        config = _parse(path, CONFIG, ModelConfig.from_dict)
+        config = _parse(path, CONFIG, _buildable)
         _check_header(path, config)
     except CheckpointError as error:
         return CheckpointEntry(path.name, path, problem=str(error))
@@ -222,6 +222,12 @@ def _parse(path: Path, name: str, build: Any) -> Any:
         return build(json.loads((path / name).read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
+
+
+def _buildable(fields: dict[str, Any]) -> ModelConfig:
+    config = ModelConfig.from_dict(fields)
+    check_architecture(config)
+    return config
 
 
 def _check_size(path: Path, name: str) -> None:

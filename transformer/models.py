@@ -134,12 +134,20 @@ class DecoderOnly(TransformerModel):
         return self.unembed(self.ln_final(x))
 
 
+def check_architecture(config: ModelConfig) -> None:
+    """Raise ValueError for an architecture that this version describes but can't build."""
+    if config.architecture != "decoder-only":
+        raise ValueError(f"architecture is {config.architecture!r}; this version builds \"decoder-only\" models alone.")
+
+
 def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly:
     """A freshly initialised model; with a seed always the same one.
 
     Weights are drawn as "small init" draws them (Nguyen & Salazar 2019, §2.2), whose spread suits narrow models as
     well as wide ones, and what writes to the residual stream starts 1 / √(2 · n_layers) smaller (GPT-2, §2.3).
+    Raises: ValueError for an architecture that can't be built.
     """
+    check_architecture(config)
     model = DecoderOnly(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)
