@@ -26,6 +26,9 @@ from transformer import (
     token_statistics,
 )
 
+# Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
+torch.set_num_threads(1)
+
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[2] / "checkpoints")
 
 
