@@ -166,7 +166,8 @@ class View {
     this.showPicture();
     this.showCandidates();
     this.showStatus();
-    if (data.live && this.atEnd) this.parts.strip.scrollTop = this.parts.strip.scrollHeight;
+    const followsTheEnd = data.live || data.selected >= data.kind.length;
+    if (followsTheEnd && this.atEnd) this.parts.strip.scrollTop = this.parts.strip.scrollHeight;
     this.root.dataset.updateMs = (performance.now() - started).toFixed(2);
   }
 
@@ -291,9 +292,9 @@ class View {
     timeline.disabled = count < 1;
     previous.disabled = count < 1 || at === 0;
     next.disabled = count < 1 || at < 0 || at === count - 1;
-    put(place, count ? `${at < 0 ? count + 1 : at + 1} of ${count}` : "–");
+    put(place, count ? (at < 0 ? `after ${count}` : `${at + 1} of ${count}`) : "–");
     const label = at < 0 ? "next token" : this.token(this.selected).label;
-    timeline.setAttribute("aria-valuetext", `token ${at + 1} of ${count}, ${label}`);
+    timeline.setAttribute("aria-valuetext", at < 0 ? label : `token ${at + 1} of ${count}, ${label}`);
   }
 
   describe(index) {
