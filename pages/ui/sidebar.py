@@ -56,6 +56,7 @@ def open_page(title: str, what: str, *, writes: bool = False) -> Session:
     """
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
     current = visitor()
+    st.session_state["page"] = title
     st.html(STYLE)
     with st.sidebar:
         st.markdown("### HeadsUp")

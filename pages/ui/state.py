@@ -170,16 +170,18 @@ def tied(name: str, after: Callable[[], None] | None = None) -> dict[str, Any]:
     """
     key = f"tied_{name}"
     value = getattr(visitor(), name)
-    if st.session_state.get(key) != value:
+    # Another page's widget of this key has left its value, but only one that is set anew reaches this page's widget.
+    page, drawn_on = st.session_state.get("page"), st.session_state.setdefault("tied_drawn_on", {})
+    if st.session_state.get(key) != value or drawn_on.get(name) != page:
         st.session_state[key] = value
+        drawn_on[name] = page
 
     def take() -> None:
         setattr(visitor(), name, st.session_state[key])
         if after:
             after()
 
-    # Without persist_state the value would still be there when another page draws the same widget, and be dropped then.
-    return {"key": key, "on_change": take, "persist_state": "session"}
+    return {"key": key, "on_change": take}
 
 
 def within(name: str, choices: int, what: str) -> int:

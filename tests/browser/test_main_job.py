@@ -8,7 +8,11 @@ import pytest
 
 from tests.tiny_models import save_pair
 
-PAGES = ("", "Attention", "Positions")
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=30_000)
+
+PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-grid-head]", "Positions": ".katex"}
+"""Each page's path, and what is there once it is drawn."""
 PROMPT = "ROMEO:\nBut, soft"
 CONTEXT = 48
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
@@ -80,7 +84,7 @@ def visit(server, new_page, wait_ready, browser_errors):
         page.on("websocket", lambda socket: note_request(socket))
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
         page.goto(f"{(at or server).url}/{path}")
-        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+        page.locator(PAGES[path.partition("?")[0]]).first.wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
         return page
 
@@ -117,9 +121,29 @@ def until_at_rest(page, wait_ready):
     wait_ready(page, timeout=60)
 
 
-def set_aside(page, name):
+def inspect(page, index):
+    """Click a token, and wait until it is the one whose odds are shown."""
+    tokens(page).nth(index).click()
+    expect(tokens(page).nth(index)).to_have_attribute("aria-selected", "true")
+    before = labels(page)[index - 1].split(", ")[0]
+    expect(page.get_by_test_id("live-text-candidates")).to_contain_text(f"What could have come after {before}")
+    expect(page).to_have_url(re.compile(f"step={index}"))
+
+
+def turn_to(page, name):
+    """Go to another page by the sidebar."""
     page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
     page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
+    page.locator(PAGES["" if name == "Generate" else name]).first.wait_for(timeout=60_000)
+
+
+def prompt_box(page):
+    return page.get_by_role("textbox", name="Prompt")
+
+
+def type_prompt(page, typed):
+    prompt_box(page).fill(typed)
+    prompt_box(page).press("Control+Enter")
 
 
 def pick(page, label, option):
@@ -127,10 +151,6 @@ def pick(page, label, option):
     page.get_by_role("combobox", name=re.compile(label)).click()
     page.get_by_role("option", name=option, exact=True).click()
 
-
-def chosen(page, label):
-    box = page.get_by_role("combobox", name=re.compile(label))
-    return box.input_value() or box.get_attribute("aria-label")
 
 
 # Generate
@@ -190,30 +210,23 @@ def test_stop_goes_on_step_inspect_pick_and_clear(visit, wait_ready):
     assert labels(page)[:-1] == before
 
     place = prompt + 3
-    tokens(page).nth(place).click()
-    wait_ready(page)
-    assert tokens(page).nth(place).get_attribute("aria-selected") == "true"
+    inspect(page, place)
     panel = page.get_by_test_id("live-text-candidates")
-    assert panel.inner_text().startswith(f"What could have come after {before[place - 1].split(', ')[0]}")
-    assert f"step={place}" in page.url
-
     buttons = panel.get_by_role("button")
     other = next(row for row in range(10) if "✓" not in buttons.nth(row).inner_text())
     label = buttons.nth(other).locator(".label").inner_text()
     buttons.nth(other).click()
-    tokens(page).nth(place + 1).wait_for(state="detached")
+    expect(tokens(page)).to_have_count(place + 1)
     wait_ready(page)
-    assert tokens(page).count() == place + 1
     assert labels(page)[:-1] == before[:place]
     assert labels(page)[-1].startswith(label)
     assert "picked" in tokens(page).nth(place).get_attribute("class")
-    assert "step=" not in page.url
+    expect(page).not_to_have_url(re.compile("step="))
 
     main_button(page, "Clear").click()
-    tokens(page).nth(prompt).wait_for(state="detached")
-    wait_ready(page)
-    assert tokens(page).count() == prompt
-    assert main_button(page, "Clear").is_disabled() and "text=" not in page.url
+    expect(tokens(page)).to_have_count(prompt)
+    expect(main_button(page, "Clear")).to_be_disabled()
+    expect(page).not_to_have_url(re.compile("text="))
 
 
 def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_ready):
@@ -221,10 +234,9 @@ def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_re
     prompt = tokens(page).count()
     page.get_by_test_id("live-text-candidates").get_by_role("button").nth(5).click()
     until_written(page, prompt + 1)
-    wait_ready(page)
-    assert "text=" in page.url
+    expect(page).to_have_url(re.compile("text="))
     main_button(page, "Clear").click()
-    tokens(page).nth(prompt).wait_for(state="detached")
+    expect(tokens(page)).to_have_count(prompt)
 
 
 # Attention and Positions
@@ -232,17 +244,15 @@ def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_re
 
 def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
     page = visit()
-    set_aside(page, "Attention")
+    turn_to(page, "Attention")
     heads = page.get_by_test_id("head-grid-head")
-    heads.first.wait_for()
     wait_ready(page, timeout=60)
-    caption = page.get_by_text("looks most")
-    assert heads.count() == 2
-    assert "Layer 0, head 0." in caption.inner_text()
+    expect(heads).to_have_count(2)
+    expect(page.get_by_text("Layer 0, head 0.")).to_be_visible()
     heads.nth(1).click()
-    page.get_by_text("Layer 0, head 1.").wait_for()
-    wait_ready(page)
-    assert heads.nth(1).get_attribute("aria-pressed") == "true"
+    expect(page.get_by_text("Layer 0, head 1.")).to_be_visible()
+    expect(heads.nth(1)).to_have_attribute("aria-pressed", "true")
+    wait_ready(page, timeout=60)
 
     arithmetic = page.get_by_text("The query of")
     chart = page.locator(".js-plotly-plot").first
@@ -254,24 +264,23 @@ def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
         wait_ready(page)
         weights.add(page.get_by_test_id("stMarkdown").filter(has=arithmetic).inner_text().split("=")[-1])
     assert len(weights) == 3
-    assert "query=5" in page.url and "key=9" in page.url and "head=1" in page.url
+    for parameter in ("query=5", "key=9", "head=1"):
+        expect(page).to_have_url(re.compile(parameter))
 
 
 def test_positions_answers_its_dials(visit, wait_ready):
     page = visit()
-    set_aside(page, "Positions")
-    page.locator(".katex").first.wait_for()
+    turn_to(page, "Positions")
     wait_ready(page, timeout=60)
     formula = page.locator(".katex annotation").first
-    assert "PE_{(5,\\,4)}" in formula.text_content()
+    expect(formula).to_contain_text("PE_{(5,\\,4)}")
     dimension = page.get_by_role("spinbutton", name="Dimension")
     dimension.fill("7")
     dimension.press("Enter")
-    page.wait_for_function("document.querySelector('.katex annotation').textContent.includes('PE_{(5,\\\\,7)}')")
-    wait_ready(page, timeout=60)
-    assert "dimension=7" in page.url
-    page.get_by_text("It turns each pair of dimensions of its queries and keys").wait_for()
-    assert page.locator(".js-plotly-plot").count() >= 6
+    expect(formula).to_contain_text("PE_{(5,\\,7)}")
+    expect(page).to_have_url(re.compile("dimension=7"))
+    expect(page.get_by_text("It turns each pair of dimensions of its queries and keys")).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(7)
 
 
 # The link
@@ -287,8 +296,7 @@ def test_a_link_opens_the_same_view_on_another_server(serve_tiny, visit, wait_re
         wait_ready(page)
         pick(page, "Head", "head 1")
         wait_ready(page)
-        tokens(page).nth(len(PROMPT) + 4).click()
-        wait_ready(page)
+        inspect(page, len(PROMPT) + 4)
         written, picture = labels(page), page.get_by_test_id("live-text-picture").inner_text()
         candidates = page.get_by_test_id("live-text-candidates").inner_text()
         page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
@@ -298,37 +306,35 @@ def test_a_link_opens_the_same_view_on_another_server(serve_tiny, visit, wait_re
     with serve_tiny() as second:
         page = visit(f"?{link}", at=second)
         assert labels(page) == written
-        selected = page.get_by_test_id("live-text-strip").locator("[aria-selected=true]")
-        assert selected.get_attribute("data-index") == str(len(PROMPT) + 4)
+        expect(tokens(page).nth(len(PROMPT) + 4)).to_have_attribute("aria-selected", "true")
         assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
         assert page.get_by_test_id("live-text-picture").inner_text() == picture
         assert "layer 1, head 1" in picture
         assert urlsplit(page.url).query == link
-        for name in PAGES[1:]:
+        for name in ("Attention", "Positions"):
             page = visit(f"{name}?{link}", at=second)
-            assert page.get_by_role("heading", level=1).inner_text() == name
-            assert page.get_by_test_id("stSidebar").get_by_role("link", name="Generate").is_visible()
-            assert page.get_by_role("textbox", name="Prompt").input_value() == PROMPT
+            expect(page.get_by_role("heading", level=1)).to_have_text(name)
+            expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Generate")).to_be_visible()
+            expect(prompt_box(page)).to_have_value(PROMPT)
             assert urlsplit(page.url).query == link
             if name == "Attention":
-                page.get_by_text("Layer 1, head 1.").wait_for()
+                expect(page.get_by_text("Layer 1, head 1.")).to_be_visible()
 
 
 def test_a_change_of_page_and_the_way_back_keep_prompt_and_text(visit, wait_ready):
     page = visit()
-    prompt = page.get_by_role("textbox", name="Prompt")
-    prompt.fill("KING: I am")
-    prompt.press("Control+Enter")
-    page.wait_for_url("**prompt=KING*")
+    type_prompt(page, "KING: I am")
+    expect(tokens(page)).to_have_count(len("KING: I am"))
     wait_ready(page)
     main_button(page, "Step").click()
     until_written(page, len("KING: I am") + 1)
     wait_ready(page)
     written = labels(page)
     for name in ("Attention", "Positions", "Attention", "Generate"):
-        set_aside(page, name)
+        turn_to(page, name)
         wait_ready(page, timeout=60)
-        assert prompt.input_value() == "KING: I am"
+        expect(prompt_box(page)).to_have_value("KING: I am")
+    expect(tokens(page)).to_have_count(len(written))
     assert labels(page) == written
 
 
@@ -351,7 +357,7 @@ def test_nothing_is_wider_than_a_phone(visit, wait_ready, dark):
 def test_markup_in_a_prompt_is_text(visit, typed):
     for name in PAGES:
         page = visit(f"{name}?prompt={typed}")
-        assert page.get_by_role("textbox", name="Prompt").input_value() == typed
+        expect(prompt_box(page)).to_have_value(typed)
         if not name:
             assert text(page) == typed.replace(" ", "␣")
         assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
@@ -361,21 +367,18 @@ def test_markup_in_a_prompt_is_text(visit, typed):
 def test_a_link_with_pictures_in_it_loads_none(visit):
     page = visit("?temperature=![x](http://127.0.0.2/a.png)&model=![x](http://127.0.0.3/b.png)")
     alert = page.get_by_test_id("stAlert")
-    assert "![x](http://127.0.0.2/a.png)" in alert.inner_text()
-    assert alert.locator("img").count() == 0
+    expect(alert).to_contain_text("![x](http://127.0.0.2/a.png)")
+    expect(alert.locator("img")).to_have_count(0)
 
 
 def test_unknown_characters_are_named_and_removed_at_a_click(visit, wait_ready):
     page = visit()
-    prompt = page.get_by_role("textbox", name="Prompt")
-    prompt.fill("Romé 😀")
-    prompt.press("Control+Enter")
-    page.get_by_text("never seen").wait_for()
-    assert prompt.input_value() == "Romé 😀"
+    type_prompt(page, "Romé 😀")
+    expect(page.get_by_text("This model has never seen")).to_contain_text("“é” (character 4), “😀” (character 6)")
+    expect(prompt_box(page)).to_have_value("Romé 😀")
     main_button(page, "Remove what it can't read").click()
-    page.get_by_test_id("live-text").wait_for()
-    wait_ready(page)
-    assert prompt.input_value() == "Rom "
+    expect(prompt_box(page)).to_have_value("Rom ")
+    expect(tokens(page)).to_have_count(4)
     assert text(page) == "Rom␣"
 
 
@@ -388,7 +391,7 @@ def test_one_visitor_writes_while_another_looks(visit, wait_ready):
     until_written(other, len("KING:") + 1)
     print(f"the other visitor's step took {time.monotonic() - began:.2f} s")
     wait_ready(other)
-    assert tokens(other).count() == len("KING:") + 1
+    expect(tokens(other)).to_have_count(len("KING:") + 1)
     main_button(one, "Stop").click()
     until_at_rest(one, wait_ready)
     assert tokens(one).count() > len(PROMPT) + 3

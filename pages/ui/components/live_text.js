@@ -5,7 +5,7 @@
 const COLUMNS = 64; // tokens in the picture
 const ROWS = 10; // candidates
 const SEND_EVERY_MS = 120; // a dragged slider sends many selections: only so often, and always the last one
-const ECHO_MS = 1500; // how long a selection made here stands before Python has answered it
+const ECHO_MS = 5000; // how long a selection made here stands before Python has answered it
 
 const views = new WeakMap();
 
