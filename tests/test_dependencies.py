@@ -1,6 +1,6 @@
 """Which module may import which, read from the source with `ast`: nothing under test is imported or run.
 
-    config, hooks → registry, positions, masks → attention → layers → models
+    config, hooks → registry, positions, masks → attention → layers → stacks → models
         → generation, training, optimizers, analysis, checkpoints → presets, __main__, __init__
 
 tokenizers, corpora and tasks stand beside them. pages/ui uses transformer, pages use pages/ui.
@@ -26,6 +26,7 @@ LAYERS = (
     {"registry", "positions", "masks"},
     {"attention"},
     {"layers"},
+    {"stacks"},
     {"models"},
     {"generation", "training", "optimizers", "analysis", "checkpoints"},
     {"presets", "__main__", "__init__"},

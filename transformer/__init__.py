@@ -15,9 +15,10 @@ from .corpora import Corpus, CorpusError, load_corpus
 from .generation import GenerationStep, Sampling, choose_token, generate, sampling_distribution
 from .hooks import ActivationCache, HookPoint
 from .masks import causal_mask, padding_mask
-from .models import DecoderOnly, KeyValueCache, build_model
+from .models import DecoderOnly, EncoderDecoder, build_model
 from .positions import sinusoidal_encoding
 from .registry import HookInfo, hook_points
+from .stacks import KeyValueCache
 from .tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .training import (
     Batch,
@@ -33,7 +34,7 @@ from .training import (
 
 __all__ = [
     "ActivationCache", "Batch", "Card", "Checkpoint", "CheckpointEntry", "CheckpointError", "Corpus", "CorpusError",
-    "DecoderOnly", "GenerationStep", "HookInfo", "HookPoint", "KeyValueCache", "ModelConfig", "NotFiniteError",
+    "DecoderOnly", "EncoderDecoder", "GenerationStep", "HookInfo", "HookPoint", "KeyValueCache", "ModelConfig", "NotFiniteError",
     "Probe", "Sampling", "ScoreArithmetic", "StepReport", "TextBatches", "Tokenizer", "TrainingConfig",
     "TrainingRun", "UnknownPiece", "UnknownTokenError", "build_model", "causal_mask", "choose_token",
     "evaluate_loss", "generate", "hook_points", "list_checkpoints", "load_checkpoint", "load_corpus",

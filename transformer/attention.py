@@ -139,6 +139,31 @@ class SelfAttention(SoftmaxAttention):
         return self.project(self.attend(q, k, v, padding))
 
 
+class CrossAttention(SoftmaxAttention):
+    """Queries from the decoder, keys and values from the encoder's memory (Vaswani et al. 2017, §3.2.3)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, causal=False)
+        self.q = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+        self.kv = nn.Linear(config.d_model, 2 * config.d_model, bias=config.attention_bias)
+
+    def forward(
+        self, x: Tensor, memory: Tensor, padding: Tensor | None = None, past: KeyValues | None = None
+    ) -> Tensor:
+        """x: (batch, pos, d_model); memory: (batch, key, d_model); padding: the memory's, (batch, 1, 1, key).
+
+        past: keeps the memory's keys and values from the first call on, since they don't change.
+        """
+        q = self.hook_q(self.split_heads(self.q(x)))
+        if past is None or past.keys is None:
+            k, v = map(self.split_heads, self.kv(memory).chunk(2, dim=-1))
+            if past is not None:
+                past.append(k, v)
+        else:
+            k, v = past.keys, past.values
+        return self.project(self.attend(q, self.hook_k(k), self.hook_v(v), padding))
+
+
 class UniformAttention(Attention):
     """The plain average over the visible positions: attention before there are queries and keys."""
 

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from .config import ModelConfig
-from .models import DecoderOnly, build_model, check_architecture
+from .models import DecoderOnly, EncoderDecoder, build_model, make_model
 from .tokenizers import Tokenizer
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "card.json"
@@ -82,7 +82,7 @@ _CARD_KINDS: dict[str, Any] = {
 class Checkpoint:
     """A model in evaluation mode, its tokenizer and its card."""
 
-    model: DecoderOnly
+    model: DecoderOnly | EncoderDecoder
     tokenizer: Tokenizer
     card: Card
 
@@ -175,7 +175,7 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
         if missing := [name for name in (WEIGHTS, CONFIG, TOKENIZER, CARD) if not (path / name).is_file()]:
             raise CheckpointError(f"{path.name}: {' and '.join(missing)} is missing.")
         card = _parse(path, CARD, Card.from_dict)
-        config = _parse(path, CONFIG, _buildable)
+        config = _parse(path, CONFIG, ModelConfig.from_dict)
         _check_header(path, config)
     except CheckpointError as error:
         return CheckpointEntry(path.name, path, problem=str(error))
@@ -224,12 +224,6 @@ def _parse(path: Path, name: str, build: Any) -> Any:
         raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
 
 
-def _buildable(fields: dict[str, Any]) -> ModelConfig:
-    config = ModelConfig.from_dict(fields)
-    check_architecture(config)
-    return config
-
-
 def _check_size(path: Path, name: str) -> None:
     if (path / name).stat().st_size > LARGEST_JSON:
         raise CheckpointError(f"{path.name}: {name} is larger than any such file should be.")
@@ -256,20 +250,27 @@ def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, t
 
     Raises: CheckpointError for sizes beyond counting, or if the blocks alone have more than `at_most` weights.
     """
-    one_block = dataclasses.replace(config, n_layers=min(config.n_layers, 1))
+    depths = {"blocks": config.n_layers}
+    if config.architecture == "encoder-decoder":
+        depths = {"encoder.blocks": config.n_encoder_layers, "decoder.blocks": config.n_layers}
+    shallow = dataclasses.replace(
+        config, n_layers=min(config.n_layers, 1), n_encoder_layers=min(config.n_encoder_layers, 1)
+    )
     try:
         with torch.device("meta"):  # shapes alone, no memory
-            weights = DecoderOnly(one_block).state_dict()
+            weights = make_model(shallow).state_dict()
     except (RuntimeError, TypeError):  # PyTorch can't count that far
         raise CheckpointError(f"{path.name}: {CONFIG} claims sizes that no model can have.") from None
     if config.tie_embeddings:
         del weights["unembed.weight"]
     shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    of_block = {name.removeprefix("blocks.0."): shapes.pop(name) for name in list(shapes) if "blocks.0." in name}
-    if config.n_layers * len(of_block) > at_most:
-        raise CheckpointError(f"{path.name}: {CONFIG} claims {config.n_layers} layers; {WEIGHTS} has fewer.")
-    for layer in range(config.n_layers):
-        shapes |= {f"blocks.{layer}.{name}": shape for name, shape in of_block.items()}
+    for blocks, depth in depths.items():
+        first = f"{blocks}.0."
+        of_block = {name.removeprefix(first): shapes.pop(name) for name in list(shapes) if name.startswith(first)}
+        if depth * len(of_block) > at_most:
+            raise CheckpointError(f"{path.name}: {CONFIG} claims {depth} layers; {WEIGHTS} has fewer.")
+        for layer in range(depth):
+            shapes |= {f"{blocks}.{layer}.{name}": shape for name, shape in of_block.items()}
     return shapes
 
 

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from .analysis import token_statistics
+from .config import ModelConfig
 from .hooks import ActivationCache, ForwardHook, NamesFilter
-from .models import DecoderOnly, KeyValueCache
+from .models import DecoderOnly, EncoderDecoder
+from .stacks import KeyValueCache
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class GenerationStep:
 
 
 def generate(
-    model: DecoderOnly,
+    model: DecoderOnly | EncoderDecoder,
     tokens: Sequence[int] | Tensor,
     *,
     max_new_tokens: int,
@@ -72,10 +74,11 @@ def generate(
     stop_tokens: Sequence[int] = (),
     names_filter: NamesFilter = None,
     fwd_hooks: Sequence[ForwardHook] = (),
+    source: Sequence[int] | Tensor | None = None,
 ) -> Iterator[GenerationStep]:
     """Go on from a prompt, token by token.
 
-    Keys and values of earlier tokens are cached. Past the context length the window slides, and every step
+    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and every step
     recomputes it, since each token's place in the window has changed. With interventions nothing is cached
     either: each of them sees the whole window, as in a forward pass.
 
@@ -83,22 +86,27 @@ def generate(
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
     names_filter, fwd_hooks: as in `run_with_cache`; () records nothing, which is fastest. They are active only
         while a step is computed, never while the caller holds the iterator.
+    source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
+        encoder runs once, so that only the first step records its points.
     Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
-    Raises: ValueError for an empty prompt, or one with ids the model doesn't know.
+    Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
+        long, or given to a model that reads none.
     """
     sequence = _as_list(tokens)
     if not sequence:
         raise ValueError("The prompt is empty; a decoder goes on from at least one token.")
-    if bad := [token for token in sequence if not 0 <= token < model.config.vocab_size]:
+    read = _source(model.config, source)
+    if bad := [token for token in (*sequence, *read) if not 0 <= token < model.config.vocab_size]:
         raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
     if sampling.seed is None:
         sampling = replace(sampling, seed=secrets.randbits(63))
-    return _steps(model, sequence, max_new_tokens, sampling, set(stop_tokens), names_filter, fwd_hooks)
+    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names_filter, fwd_hooks)
 
 
 def _steps(
-    model: DecoderOnly,
+    model: DecoderOnly | EncoderDecoder,
     sequence: list[int],
+    source: list[int],
     max_new_tokens: int,
     sampling: Sampling,
     stop_tokens: set[int],
@@ -106,14 +114,16 @@ def _steps(
     fwd_hooks: Sequence[ForwardHook],
 ) -> Iterator[GenerationStep]:
     context = model.config.context_length
+    device = next(model.parameters()).device
+    before = (torch.tensor([source], device=device),) if source else ()
     past = None if fwd_hooks else KeyValueCache.for_model(model.config)
     for _ in range(max_new_tokens):
         if len(sequence) > context:
             past = None
         unseen = sequence[past.length if past else 0 :][-context:]
-        inputs = torch.tensor([unseen], device=model.embed.weight.device)
+        inputs = (*before, torch.tensor([unseen], device=device))
         with torch.no_grad():
-            logits, cache = model.run_with_cache(inputs, names_filter=names_filter, fwd_hooks=fwd_hooks, past=past)
+            logits, cache = model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=fwd_hooks, past=past)
         logits = logits[0, -1].float()
         token_id = choose_token(logits, sampling, position=len(sequence))
         probability, rank, entropy = token_statistics(logits, token_id)
@@ -165,3 +175,17 @@ def _as_list(tokens: Sequence[int] | Tensor) -> list[int]:
             raise ValueError(f"generate writes one text at a time; a prompt of shape {tuple(tokens.shape)} is several.")
         tokens = tokens.flatten().tolist()
     return [int(token) for token in tokens]
+
+
+def _source(config: ModelConfig, source: Sequence[int] | Tensor | None) -> list[int]:
+    """The source's ids; empty for a model that reads none."""
+    if config.architecture == "decoder-only":
+        if source is not None:
+            raise ValueError("This model has no encoder, so it reads no source; put all of it into the prompt.")
+        return []
+    read = [] if source is None else _as_list(source)
+    if not read:
+        raise ValueError("An encoder–decoder needs a source of at least one token to write from.")
+    if len(read) > config.context_length:
+        raise ValueError(f"The source has {len(read)} tokens; this model reads at most {config.context_length}.")
+    return read

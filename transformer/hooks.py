@@ -20,7 +20,7 @@ NamesFilter = str | Sequence[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | NamePredicate, HookFunction]
 
-ON_REQUEST = ("attn.hook_result",)
+ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
 """Endings of points that cost too much to compute unless someone asks for them by name."""
 
 

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .attention import KeyValues, SelfAttention, UniformAttention
+from .attention import CrossAttention, KeyValues, SelfAttention, UniformAttention
 from .config import ModelConfig
 from .hooks import HookPoint
 
@@ -103,6 +103,43 @@ class Block(nn.Module):
         out = hook_out(self.dropout(f(x if self.post_norm else norm(x))))
         total = hook_sum(x + out) if self.residual else out
         return norm(total) if self.post_norm else total
+
+
+class DecoderBlock(Block):
+    """A block that, between attention to its own past and the feed-forward layer, attends to the encoder's memory."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, causal=True)
+        stream_point = HookPoint if config.residual else nn.Identity
+        self.hook_resid_mid = stream_point()
+        self.ln_cross = norm_layer(config)
+        self.cross_attn = CrossAttention(config)
+        self.hook_cross_attn_out = HookPoint()
+        if self.has_mlp:
+            self.hook_resid_cross = stream_point()
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        *,
+        padding: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+        past: KeyValues | None = None,
+        past_memory: KeyValues | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """x: (batch, pos, d_model), its first row at position `start`; memory: (batch, key, d_model)."""
+        attend = partial(self.attn, padding=padding, past=past, start=start)
+        attend_memory = partial(self.cross_attn, memory=memory, padding=memory_padding, past=past_memory)
+        after_cross = self.hook_resid_cross if self.has_mlp else self.hook_resid_post
+
+        x = self.hook_resid_pre(x)
+        x = self.sublayer(x, attend, self.ln1, self.hook_attn_out, self.hook_resid_mid)
+        x = self.sublayer(x, attend_memory, self.ln_cross, self.hook_cross_attn_out, after_cross)
+        if self.has_mlp:
+            x = self.sublayer(x, self.mlp, self.ln2, self.hook_mlp_out, self.hook_resid_post)
+        return x
 
 
 def norm_layer(config: ModelConfig) -> nn.Module:

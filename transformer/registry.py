@@ -30,16 +30,22 @@ class HookInfo:
 
 def hook_points(config: ModelConfig) -> dict[str, HookInfo]:
     """Every hook point of a model with this configuration, by name, in the order of the forward pass."""
-    points = _decoder_only(config)
+    points = _stack(config, config.n_layers) if config.architecture == "decoder-only" else _encoder_decoder(config)
     return {point.name: point for point in points}
 
 
-def _decoder_only(config: ModelConfig) -> Iterator[HookInfo]:
+def _encoder_decoder(config: ModelConfig) -> Iterator[HookInfo]:
+    yield from _within("encoder.", _stack(config, config.n_encoder_layers, causal=False))
+    yield from _within("decoder.", _stack(config, config.n_layers, cross=True))
+
+
+def _stack(config: ModelConfig, n_layers: int, *, causal: bool = True, cross: bool = False) -> Iterator[HookInfo]:
     yield from _embeddings(config)
-    for layer in range(config.n_layers):
-        yield from _within(f"blocks.{layer}.", _block(config))
+    for layer in range(n_layers):
+        yield from _within(f"blocks.{layer}.", _block(config, causal, cross))
     if config.norm == "pre":
-        yield from _within("ln_final.", _layer_norm("the last residual stream, before the unembedding"))
+        where = "before the unembedding" if causal else "which makes it the memory"
+        yield from _within("ln_final.", _layer_norm(f"the last residual stream, {where}"))
 
 
 def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
@@ -54,20 +60,35 @@ def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
         yield HookInfo("hook_pos_embed", f"Each position's row of {table}, added to the embedding.", formula, STREAM)
 
 
-def _block(config: ModelConfig) -> Iterator[HookInfo]:
+def _block(config: ModelConfig, causal: bool, cross: bool) -> Iterator[HookInfo]:
     if config.residual:
         yield HookInfo("hook_resid_pre", "The residual stream as it enters the block.", "x", STREAM)
     if config.norm == "pre":
         yield from _within("ln1.", _layer_norm("the input of attention"))
-    yield from _within("attn.", _attention(config))
+    yield from _within("attn.", _self_attention(config, causal))
     yield HookInfo("hook_attn_out", "What attention adds to the residual stream.", "concat(z) · W_O + b_O", STREAM)
     if config.residual:
-        name = "hook_resid_mid" if config.d_ff else "hook_resid_post"
+        name = "hook_resid_mid" if config.d_ff or cross else "hook_resid_post"
         yield HookInfo(name, "The residual stream after attention.", "x + attention", STREAM)
     if config.norm == "post":
         yield from _within("ln1.", _layer_norm("the residual stream after attention"))
+    if cross:
+        yield from _cross(config)
     if config.d_ff:
         yield from _feed_forward(config)
+
+
+def _cross(config: ModelConfig) -> Iterator[HookInfo]:
+    if config.norm == "pre":
+        yield from _within("ln_cross.", _layer_norm("the input of cross-attention"))
+    yield from _within("cross_attn.", _cross_attention())
+    yield HookInfo("hook_cross_attn_out", "What cross-attention adds to the residual stream.",
+                   "concat(z) · W_O + b_O", STREAM)  # fmt: skip
+    if config.residual:
+        name = "hook_resid_cross" if config.d_ff else "hook_resid_post"
+        yield HookInfo(name, "The residual stream after cross-attention.", "x + cross-attention", STREAM)
+    if config.norm == "post":
+        yield from _within("ln_cross.", _layer_norm("the residual stream after cross-attention"))
 
 
 def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
@@ -90,7 +111,7 @@ def _layer_norm(of: str) -> Iterator[HookInfo]:
     )  # fmt: skip
 
 
-def _attention(config: ModelConfig) -> Iterator[HookInfo]:
+def _self_attention(config: ModelConfig, causal: bool) -> Iterator[HookInfo]:
     softmax = config.attention == "softmax"
     if softmax:
         yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
@@ -100,11 +121,25 @@ def _attention(config: ModelConfig) -> Iterator[HookInfo]:
         turned = "turned, pair by pair, by their position's angle"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
         yield HookInfo("hook_rot_k", f"Keys {turned}.", "R(pos) · k", HEADS)
+    yield from _weighing(softmax, "j ≤ i" if causal else "every j that is no padding")
+
+
+def _cross_attention() -> Iterator[HookInfo]:
+    of_memory = ("batch", "key", "head", "d_head")
+    yield HookInfo("hook_q", "Queries: what each position of the target looks for.", "x · W_Q + b_Q", HEADS)
+    yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
+                   "memory · W_K + b_K", of_memory)  # fmt: skip
+    yield HookInfo("hook_v", "Values: what each position of the source hands over.", "memory · W_V + b_V", of_memory)
+    yield from _weighing(softmax=True, visible="every j that is no padding")
+
+
+def _weighing(softmax: bool, visible: str) -> Iterator[HookInfo]:
+    """From scores to each head's result. visible: which keys j a query i may see."""
     if softmax:
         yield HookInfo("hook_raw_scores", "How well each query fits each key.", "q_i · k_j", SCORES)
         yield HookInfo("hook_scaled_scores", "Scores whose spread no longer grows with the width of the head.",
                        "q_i · k_j / √d_head", SCORES)  # fmt: skip
-    yield HookInfo("hook_mask", "True where a query may see a key.", "j ≤ i", ("query", "key"))
+    yield HookInfo("hook_mask", "True where a query may see a key.", visible, ("query", "key"))
     if softmax:
         yield HookInfo("hook_attn_scores", "Scaled scores, −∞ where the key is hidden.",
                        "score if visible, else −∞", SCORES)  # fmt: skip
