@@ -22,8 +22,9 @@ from transformer import (
     save_checkpoint,
 )
 from transformer import __main__ as command_line
-from transformer.corpora import CorpusSource
+from transformer.corpora import SOURCES, CorpusSource
 from transformer.presets import PRESETS, Preset
+from transformer.tasks import TASKS
 from transformer.training import TrainingRun
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,14 +83,16 @@ class TestList:
         assert (status, err) == (0, "")
         bad, good, presets = out.splitlines()
         assert bad.startswith("damaged") and "can't be used: damaged: model.safetensors" in bad
-        assert " ".join(good.split()) == "good 1.50 M parameters validation loss 2.5 Writes."
+        assert " ".join(good.split()) == "good 1,500,000 parameters validation loss 2.5 Writes."
         assert presets.endswith(": tiny")
 
     def test_every_shipped_preset_is_complete(self):
         for name, preset in PRESETS.items():
             assert preset.name == name
             assert preset.examples
-            assert preset.corpus in command_line.load_corpus.__globals__["SOURCES"]
+            assert bool(preset.corpus) != bool(preset.task)
+            assert preset.corpus in SOURCES if preset.corpus else preset.task in TASKS
+            assert preset.group
 
 
 class TestGenerate:
@@ -157,7 +160,7 @@ class TestTrainAndEvaluate:
         losses = iter([2.0, 1.0, 3.0])
         original = evaluate_loss
         monkeypatch.setattr(
-            "transformer.presets.evaluate_loss", lambda *args: next(losses, None) or original(*args)
+            "transformer.lessons.evaluate_loss", lambda *args: next(losses, None) or original(*args)
         )
         run("train", "tiny")
         card = load_checkpoint(folder / "tiny").card

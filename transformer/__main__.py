@@ -1,4 +1,4 @@
-"""The command line: train a preset, measure a checkpoint, write text, list what there is."""
+"""The command line: train a preset or the ladder, measure a checkpoint, write text, list what there is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import torch
 
-from .checkpoints import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .checkpoints import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .corpora import CorpusError, load_corpus
+from .experiments import train_preset
 from .generation import Sampling, generate
-from .presets import PRESETS, train_preset
+from .lessons import HELD_OUT, Lesson, TaskLesson, TextLesson, exact_matches, measure_induction
+from .presets import LADDER, PRESETS, Preset
+from .tasks import TASKS, Induction, Task
 from .training import NotFiniteError, StepReport, evaluate_loss
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
@@ -45,7 +48,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
     command.set_defaults(run=_train)
 
-    command = commands.add_parser("evaluate", help="measure a checkpoint's loss on its corpus's validation part")
+    command = commands.add_parser("ladder", help="train the rungs of the ladder and compare them")
+    command.add_argument("--corpus-dir", type=Path)
+    command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
+    command.add_argument("--threads", type=int)
+    command.set_defaults(run=_ladder)
+
+    command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never met")
     command.add_argument("name")
     command.add_argument("--corpus-dir", type=Path)
     command.set_defaults(run=_evaluate)
@@ -69,27 +78,56 @@ def _train(options: argparse.Namespace) -> None:
     preset = PRESETS[options.preset]
     if options.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
-    if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads is {options.threads}; it must be 1 or more.")
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    corpus = load_corpus(preset.corpus, options.corpus_dir)
+    _set_threads(options.threads)
     work_folder = options.work_dir or Path("runs") / preset.name
-
-    def report(step: StepReport, validation_loss: float | None) -> None:
-        if validation_loss is not None:
-            print(f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
-                  f"{step.tokens_per_second:,.0f} tokens/s", flush=True)  # fmt: skip
-
+    lesson = _lesson(preset, options.corpus_dir, options.device)
     checkpoint = train_preset(
-        preset, corpus, work_folder, resume=options.resume, device=options.device, report=report
+        preset, lesson, work_folder, resume=options.resume, device=options.device, report=_report
     )
+    card = checkpoint.card
     save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
-    print(f"Saved {options.checkpoints / preset.name}: validation loss {checkpoint.card.validation_loss} nats.")
+    exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
+    print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is not None and threads < 1:
+        raise ValueError(f"--threads is {threads}; it must be 1 or more.")
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def _lesson(preset: Preset, corpus_folder: Path | None, device: str = "cpu") -> Lesson:
+    seed = preset.training.seed
+    if preset.task:
+        return TaskLesson(TASKS[preset.task], preset.batch, seed, device)
+    corpus = load_corpus(preset.corpus, corpus_folder)
+    return TextLesson(corpus, preset.shape["context_length"], preset.batch, seed, device)
+
+
+def _report(step: StepReport, validation_loss: float | None) -> None:
+    if validation_loss is not None:
+        print(f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
+              f"{step.tokens_per_second:,.0f} tokens/s", flush=True)  # fmt: skip
+
+
+def _ladder(options: argparse.Namespace) -> None:
+    _set_threads(options.threads)
+    print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
+    for preset in (preset for preset in PRESETS.values() if preset.group == LADDER):
+        work_folder = (options.work_dir or Path("runs")) / preset.name
+        checkpoint = train_preset(preset, _lesson(preset, options.corpus_dir), work_folder)
+        save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
+        card = checkpoint.card
+        print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
+              f"{card.validation_loss:10.4f} {card.training['seconds']:8}", flush=True)  # fmt: skip
 
 
 def _evaluate(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoints / options.name)
+    if task := TASKS.get(checkpoint.card.task):
+        print(f"{options.name}: {_task_in_words(checkpoint, task)}")
+        return
     corpus = load_corpus(checkpoint.card.corpus.get("name", ""), options.corpus_dir)
     _, validation = corpus.split()
     loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
@@ -97,29 +135,47 @@ def _evaluate(options: argparse.Namespace) -> None:
           f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}")  # fmt: skip
 
 
+def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
+    if isinstance(task, Induction):
+        found = measure_induction(checkpoint.model, task)
+        return (f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
+                f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
+                f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})")  # fmt: skip
+    examples = task.sample(HELD_OUT)
+    accuracy = exact_matches(checkpoint.model, task, examples)
+    return f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
+
+
 def _generate(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoints / options.name)
+    card, tokenizer = checkpoint.card, checkpoint.tokenizer
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+    prompt, source, begun = tokenizer.encode(options.prompt), None, options.prompt
+    if checkpoint.model.config.architecture == "encoder-decoder":
+        prompt, source, begun = [card.start_token_id], prompt, ""
     steps = generate(
         checkpoint.model,
-        checkpoint.tokenizer.encode(options.prompt),
+        prompt,
+        source=source,
         max_new_tokens=options.tokens,
         sampling=sampling,
+        stop_tokens=() if card.end_token_id is None else (card.end_token_id,),
         names_filter=(),
     )
-    print(options.prompt, end="", flush=True)
+    print(begun, end="", flush=True)
     for step in steps:
-        print(checkpoint.tokenizer.decode([step.token_id]), end="", flush=True)
+        print(tokenizer.piece(step.token_id, first=not begun), end="", flush=True)
+        begun = "begun"
     print()
 
 
 def _list(options: argparse.Namespace) -> None:
     for entry in list_checkpoints(options.checkpoints):
         if entry.problem:
-            print(f"{entry.name:18} can't be used: {entry.problem}")
+            print(f"{entry.name:22} can't be used: {entry.problem}")
         else:
             loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss else ""
-            print(f"{entry.name:18} {entry.card.parameters / 1e6:.2f} M parameters  {loss}  {entry.card.summary}")
+            print(f"{entry.name:22} {entry.card.parameters:9,} parameters  {loss}  {entry.card.summary}")
     print("Presets that can be trained:", ", ".join(PRESETS))
 
 

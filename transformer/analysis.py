@@ -21,6 +21,17 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
     return float(probabilities[token_id]), likelier + 1, max(float(entropy), 0.0)
 
 
+def induction_score(pattern: Tensor, period: int) -> Tensor:
+    """How much each head looks, in a sequence that repeats, at the token after the previous occurrence: 0 to 1.
+
+    pattern: (batch, head, query, key), on sequences that repeat after `period` tokens.
+    Returns: (head,), the mean weight from each query of the second stretch on to the key `period` − 1 before it.
+    Source: Olsson et al. 2022, "In-context learning and induction heads", the prefix-matching score.
+    """
+    queries = torch.arange(period, pattern.shape[-2], device=pattern.device)
+    return pattern[:, :, queries, queries - (period - 1)].mean((0, 2))
+
+
 @dataclass(frozen=True)
 class ScoreArithmetic:
     """How one attention weight comes about, number by number, for a query i and a key j of one head."""

@@ -38,6 +38,8 @@ class Card:
 
     title: str
     summary: str = ""
+    group: str = ""
+    """Where a list of models puts it."""
     language: str = ""
     task: str = ""
     corpus: dict[str, Any] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Card:
 
 
 _CARD_KINDS: dict[str, Any] = {
-    **dict.fromkeys(("summary", "language", "task"), str),
+    **dict.fromkeys(("summary", "group", "language", "task"), str),
     **dict.fromkeys(("corpus", "training"), dict),
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), int | float | None),
     "parameters": int,

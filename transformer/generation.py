@@ -78,9 +78,9 @@ def generate(
 ) -> Iterator[GenerationStep]:
     """Go on from a prompt, token by token.
 
-    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and every step
-    recomputes it, since each token's place in the window has changed. With interventions nothing is cached
-    either: each of them sees the whole window, as in a forward pass.
+    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
+    every step recomputes it, since each token's place in the window has changed. With interventions nothing is
+    cached either: each of them sees the whole window, as in a forward pass.
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
@@ -131,6 +131,25 @@ def _steps(
         if token_id in stop_tokens:
             return
         sequence.append(token_id)
+
+
+@torch.no_grad()
+def write_greedily(
+    model: DecoderOnly | EncoderDecoder, tokens: Tensor, max_new_tokens: int, source: Tensor | None = None
+) -> Tensor:
+    """The likeliest token, again and again, for many texts at once and without regard to any end token.
+
+    tokens: (batch, pos), prompts of one length; source: (batch, source), for an encoder–decoder.
+    Returns: (batch, max_new_tokens), what was written. Put the model into evaluation mode first.
+    Raises: ValueError if prompt and text together don't fit the context.
+    """
+    past = KeyValueCache.for_model(model.config)
+    before = () if source is None else (source,)
+    written = []
+    for _ in range(max_new_tokens):
+        tokens = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
+        written.append(tokens)
+    return torch.cat(written, 1)
 
 
 def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:

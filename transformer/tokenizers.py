@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tokenizers
-from tokenizers import Regex, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -44,15 +44,27 @@ class Tokenizer:
         backend.no_truncation()
         backend.no_padding()
         self._backend = backend
-        self._vocabulary = backend.get_vocab()
+        added = backend.get_added_tokens_decoder()
+        self._special = {token.content: id for id, token in added.items() if token.special}
+        self._vocabulary = {piece for piece in backend.get_vocab() if piece not in self._special}
 
     @classmethod
-    def of_characters(cls, alphabet: Iterable[str]) -> Tokenizer:
-        """One token a character; ids follow the characters' code points."""
-        vocabulary = {character: index for index, character in enumerate(sorted(set(alphabet)))}
-        backend = tokenizers.Tokenizer(models.WordLevel(vocabulary))
+    def of_characters(cls, alphabet: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
+        """One token a character; ids follow the characters' code points, and those of `special` come after."""
+        backend = _word_level(sorted(set(alphabet)), special)
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
         backend.decoder = decoders.Fuse()
+        return cls(backend)
+
+    @classmethod
+    def of_words(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
+        """One token a word, upper and lower case alike; commas, hyphens and spaces separate words.
+
+        Ids follow the alphabet, and those of `special` come after.
+        """
+        backend = _word_level(sorted(set(words)), special)
+        backend.normalizer = normalizers.Lowercase()
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s,\-]+"), "removed")
         return cls(backend)
 
     @classmethod
@@ -72,7 +84,11 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Number of token ids, special ones included: one more than the largest id."""
-        return max(self._vocabulary.values(), default=-1) + 1
+        return max(self._backend.get_vocab().values(), default=-1) + 1
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token, such as `[pad]`, which no text can contain. KeyError if there is none."""
+        return self._special[token]
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text. Raises UnknownTokenError for pieces that the vocabulary lacks."""
@@ -83,6 +99,11 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text that these ids write."""
         return self._backend.decode(list(ids))
+
+    def piece(self, token_id: int, *, first: bool) -> str:
+        """What a token adds to a text: a word comes with the space before it, unless it is the first."""
+        text = self.decode([token_id])
+        return text if first or self._backend.decoder is not None or not text else f" {text}"
 
     def label(self, token_id: int) -> str:
         """A token as it can be read in a chart: spaces, tabs and line ends shown by signs."""
@@ -101,8 +122,12 @@ class Tokenizer:
         unknown = []
         for piece, start in self._pieces(text):
             parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
-            unknown += [UnknownPiece(part, place) for part, place in parts if part not in self._vocabulary]
+            unknown += [UnknownPiece(part, place) for part, place in parts if not self._knows(part)]
         return unknown
+
+    def _knows(self, piece: str) -> bool:
+        normalizer = self._backend.normalizer
+        return (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
 
     def without_unknown(self, text: str) -> str:
         """The text with every piece that the vocabulary lacks taken out."""
@@ -120,3 +145,10 @@ class Tokenizer:
 def printable(text: str) -> str:
     """The text with spaces, line ends and other invisible characters replaced by signs."""
     return "".join(VISIBLE.get(c, c if c.isprintable() else f"U+{ord(c):04X}") for c in text)
+
+
+def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:
+    """One token a piece; a special token is nowhere in a text, and `decode` leaves it out."""
+    backend = tokenizers.Tokenizer(models.WordLevel({piece: index for index, piece in enumerate(pieces)}))
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    return backend

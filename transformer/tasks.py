@@ -1,0 +1,284 @@
+"""Tasks with right answers, whose examples are generated: what a model reads, and what it should write.
+
+Each task is split into a part to train on and a part held out. Which part an example belongs to is decided by its
+content alone, so that nothing held out can be met in training, however long training lasts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from .config import Architecture
+from .tokenizers import Tokenizer
+
+PAD, START, END = "[pad]", "[start]", "[end]"
+
+
+@dataclass(frozen=True)
+class Example:
+    """What is read, and what should be written after it."""
+
+    source: str
+    target: str
+
+
+class Task(ABC):
+    """A source of examples, without end or enumerable, and what its model can read.
+
+    An encoder–decoder reads `source` and writes `target`; a decoder-only model goes on from `source` with `target`.
+    """
+
+    name: str
+    title: str
+    summary: str
+    language = ""
+    architecture: Architecture
+    ends = True
+    """Whether the model itself says, with `[end]`, that it has finished."""
+    longest: int
+    """Tokens of the longest sequence, special ones included."""
+
+    @cached_property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """The task's vocabulary, with `[pad]`, `[start]` and `[end]`."""
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
+        """A random example of the training part, or of the part held out."""
+
+    @abstractmethod
+    def problem(self, text: str) -> str | None:
+        """Why the model can't read this text, and what it can read; None if it can."""
+
+    def sample(self, count: int, seed: int = 0) -> list[Example]:
+        """Distinct held-out examples, the same ones for the same seed; fewer if there are fewer."""
+        random = np.random.default_rng(seed)
+        drawn: dict[str, Example] = {}
+        for _ in range(20 * count):
+            example = self.draw(random, held_out=True)
+            drawn.setdefault(example.source + example.target, example)
+            if len(drawn) == count:
+                break
+        return list(drawn.values())
+
+
+class NextVowel(Task):
+    """Three characters in ascending order from `-a…z#`; the answer is the vowel that comes next in the alphabet.
+
+    After `u` there is none, which `#` says. All 3,276 cases are listed, 70 % of them to train on.
+    """
+
+    name = "next-vowel"
+    title = "Next vowel"
+    summary = "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
+    architecture = "encoder-decoder"
+    longest = 3
+    alphabet = f"-{string.ascii_lowercase}#"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.of_characters(self.alphabet, (PAD, START, END))
+
+    @cached_property
+    def parts(self) -> tuple[list[Example], list[Example]]:
+        """The cases to train on, and those held out."""
+        cases = [Example("".join(three), self.answer(three[2])) for three in itertools.combinations(self.alphabet, 3)]
+        order = np.random.default_rng(0).permutation(len(cases))
+        at = len(cases) * 7 // 10
+        return [cases[i] for i in order[:at]], [cases[i] for i in order[at:]]
+
+    def answer(self, last: str) -> str:
+        """The vowel after a character."""
+        later = self.alphabet[self.alphabet.index(last) + 1 :]
+        return next((character for character in later if character in "aeiou"), "#")
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
+        part = self.parts[held_out]
+        return part[random.integers(len(part))]
+
+    def problem(self, text: str) -> str | None:
+        places = [self.alphabet.find(character) for character in text]
+        if len(text) == 3 and -1 not in places and places == sorted(set(places)):
+            return None
+        return ("This model reads three different characters in the order of the alphabet, such as abc or mno; "
+                "it also knows -, which comes before a, and #, which comes after z.")  # fmt: skip
+
+
+class NumberWords(Task):
+    """The words of a number in English, translated into Spanish: 0 to 999,999, a tenth of them held out."""
+
+    name = "number-words"
+    title = "Number words"
+    summary = "Translates English number words into Spanish: two hundred and five gives doscientos cinco."
+    language = "English, Spanish"
+    architecture = "encoder-decoder"
+    longest = 12
+    largest = 999_999
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        numbers = [*range(100), *range(100, 1000, 100), 101, 1000]
+        texts = [write(number) for write in (english, spanish) for number in numbers]
+        words = {word for text in texts for word in text.replace("-", " ").split()}
+        return Tokenizer.of_words(words, (PAD, START, END))
+
+    def is_held_out(self, number: int) -> bool:
+        """True for the numbers that training never meets."""
+        return _in_tenth(f"number {number}")
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
+        while True:
+            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # short numbers are too rare otherwise
+            number = int(random.integers(10**digits))
+            if self.is_held_out(number) == held_out:
+                return Example(english(number), spanish(number))
+
+    def sample(self, count: int, seed: int = 0) -> list[Example]:
+        """Distinct held-out numbers, each as likely as any other."""
+        numbers = np.random.default_rng(seed).permutation(self.largest + 1)
+        chosen = itertools.islice((int(number) for number in numbers if self.is_held_out(int(number))), count)
+        return [Example(english(number), spanish(number)) for number in chosen]
+
+    def problem(self, text: str) -> str | None:
+        can_read = "This model reads numbers from zero to 999,999 in English words"
+        digits = text.replace(",", "").replace(" ", "")
+        if digits.isdecimal() and digits.isascii() and len(digits) <= 6:
+            return f"{can_read}, such as: {english(int(digits))}."
+        if self.tokenizer.unknown_pieces(text):
+            return None  # the words it doesn't know are listed one by one
+        number = number_from_english(text)
+        if number is None:
+            return f"{can_read}, such as: two hundred and five. What is typed isn't one."
+        if number > self.largest:
+            return f"{can_read}; this one is larger."
+        if _words(text) != _words(english(number)):
+            return f"{can_read}, written like this: {english(number)}."
+        return None
+
+
+class SortLetters(Task):
+    """Up to ten letters and `=`, to be followed by the same letters in alphabetical order.
+
+    Held out are whole bags of letters, a tenth of them: whatever order the letters come in, training never met them.
+    """
+
+    name = "sort-letters"
+    title = "Sort letters"
+    summary = "Puts letters into alphabetical order: hello= goes on with ehllo."
+    architecture = "decoder-only"
+    most = 10
+    longest = 2 * most + 2
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.of_characters(f"={string.ascii_lowercase}", (PAD, START, END))
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
+        while True:
+            letters = [string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))]
+            answer = "".join(sorted(letters))
+            if _in_tenth(f"letters {answer}") == held_out:
+                return Example("".join(letters) + "=", answer)
+
+    def problem(self, text: str) -> str | None:
+        letters = text.partition("=")[0]
+        if "=" in text and 1 <= len(letters) <= self.most and text.count("=") == 1:
+            return None
+        return (f"This model reads one to {self.most} small letters and then an equals sign, such as hello= ; "
+                "it then writes them in order.")  # fmt: skip
+
+
+class Induction(Task):
+    """Random characters, repeated: what comes next can be known from what came after the same characters before.
+
+    Source: Olsson et al. 2022, "In-context learning and induction heads".
+    """
+
+    name = "induction"
+    title = "Induction"
+    summary = "Has learnt one thing: when something repeats, go on as it went on before."
+    architecture = "decoder-only"
+    ends = False
+    longest = 64
+    shortest_period = 6
+    alphabet = f"{string.ascii_letters}{string.digits} .,'!?-"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.of_characters(self.alphabet, (PAD, START, END))
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
+        period = int(random.integers(self.shortest_period, self.longest // 2 + 1))
+        return self.repeated(random, period, held_out=held_out)
+
+    def repeated(self, random: np.random.Generator, period: int, *, held_out: bool = True) -> Example:
+        """A stretch of `period` random characters, over and over, to the longest sequence."""
+        while True:
+            stretch = "".join(self.alphabet[i] for i in random.integers(len(self.alphabet), size=period))
+            if _in_tenth(f"stretch {stretch}") == held_out:
+                text = (stretch * self.longest)[: self.longest]
+                return Example(text[0], text[1:])
+
+    def problem(self, text: str) -> str | None:
+        return None  # any text of its characters; those it doesn't know are listed one by one
+
+
+TASKS: dict[str, Task] = {task.name: task for task in (NextVowel(), NumberWords(), SortLetters(), Induction())}
+
+
+@lru_cache(maxsize=1 << 16)
+def english(number: int) -> str:
+    """A number in English words, without commas: `one thousand two hundred and thirty-four`."""
+    return _num2words(number, "en").replace(",", "")
+
+
+@lru_cache(maxsize=1 << 16)
+def spanish(number: int) -> str:
+    """A number in Spanish words: `mil doscientos treinta y cuatro`."""
+    return _num2words(number, "es")
+
+
+def number_from_english(text: str) -> int | None:
+    """The number that English words name, commas, hyphens and `and` aside; None if they name none.
+
+    >>> number_from_english("two hundred and five")
+    205
+    """
+    units = {english(number): number for number in range(20)} | {english(ten): ten for ten in range(20, 100, 10)}
+    words = [word for word in _words(text) if word != "and"]
+    thousands, below = 0, 0
+    for word in words:
+        if word in units:
+            below += units[word]
+        elif word == "hundred" and 0 < below < 10:
+            below *= 100
+        elif word == "thousand" and below and not thousands:
+            thousands, below = 1000 * below, 0
+        else:
+            return None
+    number = thousands + below
+    said = [word for word in _words(english(number)) if word != "and"]
+    return number if words and words == said else None
+
+
+def _num2words(number: int, language: str) -> str:
+    from num2words import num2words
+
+    return num2words(number, lang=language)
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().replace(",", " ").replace("-", " ").split()
+
+
+def _in_tenth(content: str) -> bool:
+    """True for a tenth of all contents, always the same."""
+    return zlib.crc32(content.encode()) % 10 == 0
