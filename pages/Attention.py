@@ -2,19 +2,21 @@
 
 import streamlit as st
 
-from pages.ui import attention_view
+from pages.ui import attention_view, engine
 from pages.ui.sidebar import finish, open_page
 
 session = open_page(
     "Attention",
     "Each row is a query, the token that looks; each column is a key, a token it may look at. A row's weights sum to "
-    "one. The future is hidden: no token sees what comes after it.",
+    "one. What the mask hides has no weight at all.",
 )
 session.require_tokens()
-if not session.config.n_layers:
+kind = engine.chosen_attention(session.config, session.visitor.attention)
+if kind is None:
     st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
 else:
-    shown = attention_view.choose(session)
+    shown = attention_view.choose(session, kind)
+    attention_view.explain(session, shown)
     attention_view.heads(session, shown)
     attention_view.weights(session, shown)
     attention_view.by_hand(session, shown)

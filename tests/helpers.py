@@ -2,9 +2,9 @@
 
 import torch
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer import DecoderOnly, ModelConfig, build_model
+from transformer import DecoderOnly, EncoderDecoder, ModelConfig, build_model
 
 
 def tiny_config(**fields) -> ModelConfig:
@@ -14,7 +14,12 @@ def tiny_config(**fields) -> ModelConfig:
     )
 
 
-def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly:
+def tiny_encoder_decoder(*, seed: int = 0, **fields) -> EncoderDecoder:
+    """The same, of two narrow blocks on either side, or what the fields say."""
+    return tiny_model(seed=seed, architecture="encoder-decoder", **fields)
+
+
+def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly | EncoderDecoder:
     """A model in evaluation mode whose every parameter matters: no gain is 1, no bias 0."""
     model = build_model(config or tiny_config(**fields), seed=seed).eval()
     generator = torch.Generator().manual_seed(seed + 1)
@@ -44,6 +49,23 @@ def unpadded(config: ModelConfig, batch: int = 2, pos: int | None = None, seed: 
     return tokens if config.pad_token_id is None else tokens.where(tokens != config.pad_token_id, 1)
 
 
+def some_inputs(config: ModelConfig, make=some_tokens) -> tuple[Tensor, ...]:
+    """What a model takes: tokens, or a source as long as the context and a target two tokens shorter."""
+    if config.architecture == "decoder-only":
+        return (make(config),)
+    return make(config), make(config, pos=config.context_length - 2, seed=1)
+
+
+def random_weights(module: nn.Module) -> nn.Module:
+    """Every weight and bias drawn, so that none is 0 or 1 and hides a mistake."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            spread = parameter.shape[-1] ** -0.5 if parameter.dim() == 2 else 0.5
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+    return module.eval()
+
+
 @st.composite
 def configs(draw, **fixed) -> ModelConfig:
     """Any configuration of a decoder, at a tiny size; fields in `fixed` are not drawn."""
@@ -65,3 +87,15 @@ def configs(draw, **fixed) -> ModelConfig:
     }
     drawn = {name: draw(strategy) for name, strategy in fields.items() if name not in fixed}
     return tiny_config(**{"context_length": 6, **drawn, **fixed})
+
+
+@st.composite
+def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
+    """Any configuration of an encoder–decoder, its two sides of any depth."""
+    sides = {"architecture": "encoder-decoder", "n_encoder_layers": draw(st.integers(0, 2))}
+    return draw(configs(**{**sides, **fixed}))
+
+
+def any_configs() -> st.SearchStrategy[ModelConfig]:
+    """Any configuration of either architecture."""
+    return configs() | encoder_decoder_configs()

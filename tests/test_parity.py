@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.helpers import random_weights
 from transformer import ModelConfig, padding_mask
 from transformer.attention import SelfAttention
 from transformer.layers import MLP, Block, LayerNorm
@@ -22,16 +23,6 @@ def config(d_model: int = 12, n_heads: int = 3, **fields) -> ModelConfig:
         positions="none",
         **fields,
     )
-
-
-def random_weights(module: nn.Module) -> nn.Module:
-    """Every weight and bias drawn, so that none is 0 or 1 and hides a mistake."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            spread = parameter.shape[-1] ** -0.5 if parameter.dim() == 2 else 0.5
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
-    return module.eval()
 
 
 def inputs(d_model: int, batch: int = 2, pos: int = 7) -> torch.Tensor:

@@ -3,22 +3,40 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer import Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
+from transformer import TASKS, Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
 
 ALPHABET = "\n !',.:;?<>/()`$*_#&-=\"0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
 CONTEXT = 16
 EXAMPLES = ("ROMEO:\nBut, soft", "To be, or not", "KING:\n")
 
 
-def save_tiny(folder: Path, name: str, *, title: str = "", alphabet: str = ALPHABET, seed: int = 0,
+def save_tiny(folder: Path, name: str, *, title: str = "", group: str = "", alphabet: str = ALPHABET, seed: int = 0,
               examples: Sequence[str] = EXAMPLES, **changes: object) -> Checkpoint:  # fmt: skip
     """Write the checkpoint `folder/name`: 2 layers × 2 heads, d_model 16, context 16, unless `changes` says more."""
     tokenizer = Tokenizer.of_characters(alphabet)
     shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
     model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=seed).eval()
     size = sum(weight.numel() for weight in model.parameters())
-    card = Card(title=title or name, summary="Writes at random.", parameters=size, examples=list(examples))
+    card = Card(title=title or name, summary="Writes at random.", group=group, parameters=size, examples=list(examples))
     checkpoint = Checkpoint(model, tokenizer, card)
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint
+
+
+def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **changes: object) -> Checkpoint:
+    """Write an encoder–decoder for number words, at random weights: 2 encoder and 1 decoder layers unless `changes`."""
+    task = TASKS["number-words"]
+    special = task.tokenizer.special_id
+    shape = {"n_layers": 1, "n_encoder_layers": 2, "n_heads": 2, "d_model": 16, "context_length": 12, **changes}
+    config = ModelConfig(
+        architecture="encoder-decoder", vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), **shape
+    )
+    card = Card(
+        title="Translator", summary="Guesses.", group="Tasks", task=task.name, parameters=1000,
+        examples=["two hundred and five", "forty-two"],
+        start_token_id=special("[start]"), end_token_id=special("[end]"),
+    )  # fmt: skip
+    checkpoint = Checkpoint(build_model(config, seed=seed).eval(), task.tokenizer, card)
     save_checkpoint(folder / name, checkpoint)
     return checkpoint
 

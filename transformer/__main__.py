@@ -13,7 +13,7 @@ from .corpora import CorpusError, load_corpus
 from .experiments import train_preset
 from .generation import Sampling, generate
 from .lessons import HELD_OUT, Lesson, TaskLesson, TextLesson, exact_matches, measure_induction
-from .presets import LADDER, PRESETS, Preset
+from .presets import PRESETS, Group, Preset
 from .tasks import TASKS, Induction, Task
 from .training import NotFiniteError, StepReport, evaluate_loss
 
@@ -114,7 +114,7 @@ def _report(step: StepReport, validation_loss: float | None) -> None:
 def _ladder(options: argparse.Namespace) -> None:
     _set_threads(options.threads)
     print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
-    for preset in (preset for preset in PRESETS.values() if preset.group == LADDER):
+    for preset in (preset for preset in PRESETS.values() if preset.group == Group.LADDER):
         work_folder = (options.work_dir or Path("runs")) / preset.name
         checkpoint = train_preset(preset, _lesson(preset, options.corpus_dir), work_folder)
         save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)

@@ -178,6 +178,7 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
             raise CheckpointError(f"{path.name}: {' and '.join(missing)} is missing.")
         card = _parse(path, CARD, Card.from_dict)
         config = _parse(path, CONFIG, ModelConfig.from_dict)
+        _check_special_tokens(path, card, config)
         _check_header(path, config)
     except CheckpointError as error:
         return CheckpointEntry(path.name, path, problem=str(error))
@@ -224,6 +225,15 @@ def _parse(path: Path, name: str, build: Any) -> Any:
         return build(json.loads((path / name).read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
+
+
+def _check_special_tokens(path: Path, card: Card, config: ModelConfig) -> None:
+    for name in ("start_token_id", "end_token_id"):
+        token = getattr(card, name)
+        if token is not None and not 0 <= token < config.vocab_size:
+            raise CheckpointError(f"{path.name}: {CARD} has {name} {token}; there are {config.vocab_size} tokens.")
+    if config.architecture == "encoder-decoder" and card.start_token_id is None:
+        raise CheckpointError(f"{path.name}: {CARD} lacks start_token_id, which an encoder–decoder begins with.")
 
 
 def _check_size(path: Path, name: str) -> None:

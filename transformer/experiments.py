@@ -110,7 +110,7 @@ def _card(
     return Card(
         title=preset.title,
         summary=preset.summary,
-        group=preset.group,
+        group=preset.group.value,
         **lesson.card(),
         training={
             "command": f"python -m transformer train {preset.name}",

@@ -145,7 +145,7 @@ def write_greedily(
     """
     past = KeyValueCache.for_model(model.config)
     before = () if source is None else (source,)
-    written = []
+    written = [tokens[:, :0]]
     for _ in range(max_new_tokens):
         tokens = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
         written.append(tokens)

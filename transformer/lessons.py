@@ -178,6 +178,7 @@ def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
 
 def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> float:
     """The share of examples whose target the model writes exactly, greedily, and then ends."""
+    examples = list(examples)
     written = list(zip(examples, translations(model, task, examples), strict=True))
     return sum(example.target == text for example, text in written) / len(written)
 
@@ -185,6 +186,8 @@ def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> 
 def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> list[str | None]:
     """What the model writes for each example, greedily; None where it comes to no end."""
     examples = list(examples)
+    was_training = model.training
+    model.eval()
     tokenizer = task.tokenizer
     start, end = tokenizer.special_id(START), tokenizer.special_id(END)
     device = next(model.parameters()).device
@@ -201,6 +204,7 @@ def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> l
         for place, ids in zip(places, write_greedily(model, begun, room, source=source).tolist(), strict=True):
             if end in ids:
                 found[place] = tokenizer.decode(ids[: ids.index(end)])
+    model.train(was_training)
     return found
 
 

@@ -48,17 +48,17 @@ class DecoderOnly(Transformer, Stack):
         """Logits for the token after each position.
 
         tokens: (batch, pos), integer, ids below vocab_size.
-        past: what came before these tokens, and is extended by them; None for nothing. Padding can't be cached.
+        past: what came before these tokens, and is extended by them; None for nothing.
         Returns: (batch, pos, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
         start = past.length if past else 0
-        padding = None if past else self.padding(tokens)
         x = self.embed_tokens(tokens, start)
+        padding = self.padding(tokens, past)
         for layer, block in enumerate(self.blocks):
             x = block(x, padding, past.blocks[layer] if past else None, start)
         if past:
-            past.length += tokens.shape[1]
+            past.tokens = past.with_tokens(tokens)
         return self.unembed(self.ln_final(x))
 
 
@@ -85,7 +85,7 @@ class EncoderDecoder(Transformer):
         Returns: (batch, target, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
-        if source.shape[:1] != target.shape[:1]:
+        if source.dim() == target.dim() == 2 and len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory = past.memory if past else None
         if memory is None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from .training import TrainingConfig
 
-TEXTS, TASKS, LADDER = "Writes text", "Does a task", "The ladder: one part more at each rung"
-"""The groups that models are listed in."""
+
+class Group(StrEnum):
+    """What a list of models puts together."""
+
+    TEXTS = "Texts"
+    TASKS = "Tasks"
+    LADDER = "Ladder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +24,7 @@ class Preset:
     name: str
     title: str
     summary: str
-    group: str = TEXTS
+    group: Group = Group.TEXTS
     corpus: str = ""
     task: str = ""
     """Instead of a corpus."""
@@ -94,7 +100,7 @@ _PRESETS = (
         name="next-vowel",
         title="Next vowel",
         summary="Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e.",
-        group=TASKS,
+        group=Group.TASKS,
         task="next-vowel",
         shape={
             "n_layers": 1,
@@ -113,7 +119,7 @@ _PRESETS = (
         name="number-words-en-es",
         title="English numbers to Spanish",
         summary="Reads a number in English words and writes it in Spanish: the transformer of the paper, small.",
-        group=TASKS,
+        group=Group.TASKS,
         task="number-words",
         shape={
             "n_layers": 2,
@@ -141,7 +147,7 @@ _PRESETS = (
         name="sort-letters",
         title="Sort letters",
         summary="Puts up to ten letters into alphabetical order: hello= goes on with ehllo.",
-        group=TASKS,
+        group=Group.TASKS,
         task="sort-letters",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"},
         training=TrainingConfig(
@@ -155,7 +161,7 @@ _PRESETS = (
         name="induction",
         title="Induction",
         summary="Attention alone, no feed-forward layer; it has learnt to go on with whatever repeats.",
-        group=TASKS,
+        group=Group.TASKS,
         task="induction",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "d_ff": 0, "positions": "rotary"},
         training=TrainingConfig(
@@ -196,7 +202,7 @@ _LADDER = tuple(
         name=f"ladder-{number}-{name}",
         title=f"{number}. {title}",
         summary=f"{summary} Shakespeare, eight characters at a time.",
-        group=LADDER,
+        group=Group.LADDER,
         corpus="tiny-shakespeare",
         shape={**_RUNG, **shape},
         training=TrainingConfig(

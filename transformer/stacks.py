@@ -31,14 +31,23 @@ class KeyValueCache:
     """Each decoder block's keys and values of the memory."""
     memory: Tensor | None = None
     """(batch, source, d_model): what the encoder made of the source."""
-    length: int = 0
-    """Positions seen so far."""
+    tokens: Tensor | None = None
+    """(batch, pos): the tokens so far, by which padding among them is known."""
 
     @classmethod
     def for_model(cls, config: ModelConfig) -> KeyValueCache:
         """An empty cache with a place for each block."""
         layers = range(config.n_layers)
         return cls([KeyValues() for _ in layers], [KeyValues() for _ in layers])
+
+    @property
+    def length(self) -> int:
+        """Positions seen so far."""
+        return 0 if self.tokens is None else self.tokens.shape[1]
+
+    def with_tokens(self, tokens: Tensor) -> Tensor:
+        """(batch, pos): the tokens so far and those that follow."""
+        return tokens if self.tokens is None else torch.cat((self.tokens, tokens), 1)
 
 
 class Stack(nn.Module):
@@ -86,9 +95,10 @@ class Stack(nn.Module):
             return self.pos_embed.weight[start : start + pos]
         return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device))
 
-    def padding(self, tokens: Tensor) -> Tensor | None:
-        """The padding mask, (batch, 1, 1, key), or None where nothing is padded."""
+    def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
+        """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
         pad = self.config.pad_token_id
+        tokens = past.with_tokens(tokens) if past else tokens
         if pad is None or not (tokens == pad).any():
             return None
         return padding_mask(tokens, pad)
@@ -143,8 +153,8 @@ class Decoder(Stack):
     ) -> Tensor:
         """tokens: (batch, target), memory: (batch, source, d_model) → (batch, target, d_model)."""
         start = past.length if past else 0
-        padding = None if past else self.padding(tokens)
         x = self.embed_tokens(tokens, start, table)
+        padding = self.padding(tokens, past)
         for layer, block in enumerate(self.blocks):
             x = block(
                 x,
@@ -156,5 +166,5 @@ class Decoder(Stack):
                 start=start,
             )
         if past:
-            past.length += tokens.shape[1]
+            past.tokens = past.with_tokens(tokens)
         return self.ln_final(x)

@@ -43,6 +43,7 @@ class Tokenizer:
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         backend.no_truncation()
         backend.no_padding()
+        backend.encode_special_tokens = True  # in a text they are letters like any others
         self._backend = backend
         added = backend.get_added_tokens_decoder()
         self._special = {token.content: id for id, token in added.items() if token.special}
@@ -62,7 +63,7 @@ class Tokenizer:
 
         Ids follow the alphabet, and those of `special` come after.
         """
-        backend = _word_level(sorted(set(words)), special)
+        backend = _word_level(sorted({word.lower() for word in words}), special)
         backend.normalizer = normalizers.Lowercase()
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s,\-]+"), "removed")
         return cls(backend)

@@ -22,53 +22,110 @@ from transformer import ScoreArithmetic
 SHOWN = 48
 """Rows and columns of a heatmap at first; more can be asked for."""
 SCOPES = {"prompt": "The prompt", "all": "The prompt and what was written"}
+KINDS = {
+    "encoder": "Encoder: the source looks at itself",
+    "decoder": "Decoder: the text looks back at itself",
+    "cross": "Cross: the text looks at the source",
+}
+"""The attentions of an encoder–decoder."""
+MASKS = {
+    "causal": ("Causal mask", "The same in every head: query i sees key j only if j is not after i. Without it a model "
+                              "in training could read the answer off the next token."),
+    "encoder": ("No mask", "The whole source is there from the start, so every token may see every other. Only "
+                           "padding would be hidden, and one text has none."),
+    "cross": ("No mask", "The whole source is there before the first word is written, so every query may see all of "
+                         "it. Only padding would be hidden, and one source has none."),
+}  # fmt: skip
+"""What each mask is called, and why it is as it is."""
+STAYS = {
+    "causal": "the key is not after the query",
+    "encoder": "an encoder hides nothing",
+    "cross": "nothing of the source is hidden",
+}
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the page is about: a stretch of text, one head, and one cell (row, column) within the stretch."""
+class Stretch:
+    """Tokens that the model reads, and which of them are drawn."""
 
     tokens: tuple[int, ...]
-    """What the model reads: the last tokens, as many as its context holds."""
     first: int
     """The first of them that is drawn."""
     offset: int
     """Its place in the whole text."""
     labels: list[str]
+    """Of those that are drawn."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page is about: one head of one attention, its queries and keys, and a cell (row, column) as drawn."""
+
+    kind: str
+    """As in `engine.PLACES`."""
+    rows: Stretch
+    columns: Stretch
     layer: int
     head: int
     steps: engine.Steps
     cell: tuple[int, int]
 
     def cut(self, matrix: np.ndarray) -> np.ndarray:
-        """The drawn part of a matrix (query, key)."""
-        return matrix[self.first :, self.first :]
+        """The drawn part of a matrix (…, query, key)."""
+        return matrix[..., self.rows.first :, self.columns.first :]
+
+    @property
+    def file_name(self) -> str:
+        """What a file with these numbers is called, without model and ending."""
+        return f"{'' if self.kind == 'self' else self.kind + '-'}layer{self.layer}-head{self.head}"
 
 
-def choose(session: Session) -> Shown:
-    """The dials of the page, and what they choose."""
+def choose(session: Session, kind: str) -> Shown:
+    """The dials of the page, and what they choose. kind: as in `engine.PLACES`."""
     config, current = session.config, session.visitor
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Layer", range(config.n_layers), **tied("layer"), width=110)
+        if kind != "self":
+            kinds = [other for other in KINDS if other in engine.attentions(config)]
+            if current.attention not in kinds:
+                current.attention = kind
+            st.selectbox("Attention", kinds, **tied("attention", after=_forget_cell), format_func=KINDS.get, width=300)
+        st.selectbox("Layer", range(engine.depth(config, kind)), **tied("layer"), width=110)
         st.selectbox("Head", range(config.n_heads), **tied("head"), width=110)
-        st.segmented_control("Text", list(SCOPES), **tied("scope"), format_func=SCOPES.get, required=True,
-                             disabled=not session.writer.written)  # fmt: skip
-        text = session.writer.tokens if current.scope == "all" else session.writer.prompt
-        tokens = engine.window(session.name, text)
-        first = _first_drawn(len(tokens))
-    offset = len(text) - len(tokens) + first
-    labels = engine.tokenizer(session.name).labels(tokens[first:])
-    steps = engine.steps(session.name, tokens, current.layer)
-    st.session_state["attention_offset"] = offset  # a click reports its cell, not its place in the text
-    cell = _cell(steps.pattern[current.head][first:, first:], offset)
-    return Shown(tokens, first, offset, labels, current.layer, current.head, steps, cell)
+        if kind == "self":
+            st.segmented_control("Text", list(SCOPES), **tied("scope"), format_func=SCOPES.get, required=True,
+                                 disabled=not session.writer.written)  # fmt: skip
+        text = _text(session)
+        rows = _stretch(session, session.source if kind == "encoder" else text, "Tokens shown, from the end")
+        columns = _stretch(session, session.source, "Of the source, from the end") if kind == "cross" else rows
+    read = text if kind == "encoder" else rows.tokens
+    steps = engine.steps(session.name, read, current.layer, session.source, kind)
+    st.session_state["attention_offset"] = rows.offset, columns.offset  # a click reports its cell, not its place
+    cell = _cell(steps.pattern[current.head][rows.first :, columns.first :], rows.offset, columns.offset)
+    return Shown(kind, rows, columns, current.layer, current.head, steps, cell)
+
+
+def explain(session: Session, shown: Shown) -> None:
+    """For an encoder–decoder: what looks at what, and where the text comes from."""
+    if shown.kind == "self":
+        return
+    written = engine.tokenizer(session.name).decode(_text(session)[1:])
+    words = {
+        "encoder": "Every token of the source sees every other, in both directions: there is no causal mask.",
+        "decoder": "Each row is a token the decoder has written, the start token first; it sees itself and what came "
+                   "before it.",
+        "cross": "Each row is a token the decoder has written, the start token first; each column is a token of the "
+                 "source. A row shows where in the source the decoder looked to choose the *next* token.",
+    }  # fmt: skip
+    whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+    st.caption(f"{words[shown.kind]} The text: {_code(written)}.{whose}")
 
 
 def heads(session: Session, shown: Shown) -> None:
     """All heads of the layer, or of the model, to pick one from."""
     everything = st.toggle("All layers", key="all_layers", help="Off: the heads of this layer alone.")
-    patterns = engine.patterns(session.name, shown.tokens)[:, :, shown.first :, shown.first :]
-    layers = list(range(session.config.n_layers)) if everything else [shown.layer]
+    read = _text(session) if shown.kind == "encoder" else shown.rows.tokens
+    patterns = shown.cut(engine.patterns(session.name, read, session.source, shown.kind))
+    layers = list(range(len(patterns))) if everything else [shown.layer]
     head_grid(
         key="head_grid",
         patterns=patterns[layers],
@@ -85,29 +142,34 @@ def weights(session: Session, shown: Shown) -> None:
     """The softmax weights of the chosen head, beside the scores they come from."""
     left, right = st.columns(2)
     pattern, mask = shown.cut(shown.steps.pattern[shown.head]), shown.cut(shown.steps.mask)
+    labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
     with left:
         st.subheader("Attention weights", anchor=False)
-        figure = figures.attention_heatmap(pattern, shown.labels, shown.labels, mask=mask, **_options(session, shown))
-        _clickable(figure, "weights")
+        _clickable(figures.attention_heatmap(pattern, *labels, mask=mask, **options), "weights")
         st.caption(_in_words(shown, pattern))
     with right:
+        if shown.steps.scores is None:
+            st.subheader("No scores", anchor=False)
+            st.info("This attention is uniform: it has no queries and keys to choose with. Every visible token gets "
+                    "the same weight, one divided by how many there are.")  # fmt: skip
+            return
         st.subheader("Masked scores", anchor=False)
-        scores = shown.cut(shown.steps.scores[shown.head])
-        figure = figures.scores_heatmap(scores, shown.labels, shown.labels, **_options(session, shown))
-        _clickable(figure, "scores")
+        scores = shown.cut(shown.steps.scores.masked[shown.head])
+        _clickable(figures.scores_heatmap(scores, *labels, **options), "scores")
         st.caption("The scores that softmax turns into weights, row by row. Hidden keys are −∞, so their weight is 0.")
 
 
 def by_hand(session: Session, shown: Shown) -> None:
     """One weight, from the query and the key to the number in the heatmap."""
+    if shown.steps.scores is None:
+        return
     row, column = shown.cell
-    query, key = row + shown.first, column + shown.first
+    query, key = row + shown.rows.first, column + shown.columns.first
     with st.container(border=True):
         st.subheader("By hand", anchor=False)
         with st.container(horizontal=True):
-            places = {shown.offset + i: label for i, label in enumerate(shown.labels)}
-            _cell_dial("Query (row)", "query", places, shown.offset + row)
-            _cell_dial("Key (column)", "key", places, shown.offset + column)
+            _cell_dial("Query (row)", "query", shown.rows, row)
+            _cell_dial("Key (column)", "key", shown.columns, column)
         found = engine.arithmetic(shown.steps, shown.head, query, key)
         st.markdown(_arithmetic(found, session.config.d_head, shown, row, column))
         with st.expander("Every product of the query and the key"):
@@ -117,69 +179,90 @@ def by_hand(session: Session, shown: Shown) -> None:
 def steps_before(session: Session, shown: Shown) -> None:
     """The mask, and the scores before and after scaling."""
     left, right = st.columns(2)
-    options = _options(session, shown)
+    labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
+    title, why = MASKS["causal" if shown.kind in ("self", "decoder") else shown.kind]
     with left:
-        st.subheader("Causal mask", anchor=False)
-        mask = shown.cut(shown.steps.mask)
-        _plain(figures.mask_heatmap(mask, shown.labels, shown.labels, **options), "mask")
-        st.caption("The same in every head: query i sees key j only if j is not after i. Without it a model in "
-                   "training could read the answer off the next token.")  # fmt: skip
+        st.subheader(title, anchor=False)
+        _plain(figures.mask_heatmap(shown.cut(shown.steps.mask), *labels, **options), "mask")
+        st.caption(why)
+    if shown.steps.scores is None:
+        return
     with right:
         st.subheader("Scores before the mask", anchor=False)
         which = st.segmented_control("Scores", ["q · k", "q · k ÷ √d_head"], default="q · k ÷ √d_head",
                                      key="score_stage", required=True, label_visibility="collapsed")  # fmt: skip
-        scores = shown.steps.raw if which == "q · k" else shown.steps.scaled
-        figure = figures.scores_heatmap(shown.cut(scores[shown.head]), shown.labels, shown.labels, **options)
-        _plain(figure, "before")
-        st.caption(f"How well each query fits each key, the future included. Dividing by √d_head = "
+        scores = shown.steps.scores.raw if which == "q · k" else shown.steps.scores.scaled
+        _plain(figures.scores_heatmap(shown.cut(scores[shown.head]), *labels, **options), "before")
+        st.caption(f"How well each query fits each key, hidden ones included. Dividing by √d_head = "
                    f"√{session.config.d_head} keeps the spread from growing with the width of the head.")  # fmt: skip
 
 
 def table(session: Session, shown: Shown) -> None:
-    """All five matrices as one table."""
+    """All the matrices as one table."""
     steps, head = shown.steps, shown.head
-    columns = {
-        "q·k": steps.raw[head],
-        "q·k/√d_head": steps.scaled[head],
-        "visible": steps.mask,
-        "masked score": steps.scores[head],
-        "weight": steps.pattern[head],
-    }
+    columns = {"visible": steps.mask, "weight": steps.pattern[head]}
+    if steps.scores:
+        scores = steps.scores
+        columns = {
+            "q·k": scores.raw[head],
+            "q·k/√d_head": scores.scaled[head],
+            "visible": steps.mask,
+            "masked score": scores.masked[head],
+            "weight": steps.pattern[head],
+        }
     cells = {name: shown.cut(matrix) for name, matrix in columns.items()}
     offer_data(
-        matrix_table(cells, shown.labels, shown.labels, shown.offset),
+        matrix_table(cells, shown.rows.labels, shown.columns.labels, shown.rows.offset, shown.columns.offset),
         "These heatmaps as a table",
-        f"{session.name}-layer{shown.layer}-head{head}.csv",
+        f"{session.name}-{shown.file_name}.csv",
     )
 
 
-def _first_drawn(tokens: int) -> int:
-    """Where the drawn stretch begins: the last SHOWN tokens, or as many as the visitor asks for."""
-    if tokens <= SHOWN:
-        return 0
-    drawn = st.slider("Tokens shown, from the end", 8, tokens, SHOWN, key="tokens_shown", width=240)
-    return tokens - drawn
+def _text(session: Session) -> tuple[int, ...]:
+    """What the decoder has before it; for an encoder–decoder what was written, or what the model would write."""
+    writer, text = session.writer, session.writer.tokens
+    if not session.source:
+        return text if session.visitor.scope == "all" else writer.prompt
+    if not writer.written:
+        text += engine.answer(session.name, writer.prompt, session.source)
+    text = engine.window(session.name, text)
+    end = engine.model(session.name).card.end_token_id
+    return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
 
-def _cell(pattern: np.ndarray, offset: int) -> tuple[int, int]:
+def _stretch(session: Session, text: tuple[int, ...], label: str) -> Stretch:
+    tokens = engine.window(session.name, text)
+    first = 0
+    if len(tokens) > SHOWN:
+        first = len(tokens) - st.slider(label, 8, len(tokens), SHOWN, key="tokens_shown", width=240)
+    labels = engine.tokenizer(session.name).labels(tokens[first:])
+    return Stretch(tokens, first, len(text) - len(tokens) + first, labels)
+
+
+def _cell(pattern: np.ndarray, row_offset: int, column_offset: int) -> tuple[int, int]:
     """The chosen cell as (row, column); without a choice, the last query and the key it weighs most."""
     current = visitor()
-    size = len(pattern)
-    row = size - 1 if current.query is None else current.query - offset
-    if not 0 <= row < size:
-        current.query, row = None, size - 1
-    column = int(pattern[row].argmax()) if current.key is None else current.key - offset
-    if not 0 <= column < size:
+    rows, columns = pattern.shape
+    row = rows - 1 if current.query is None else current.query - row_offset
+    if not 0 <= row < rows:
+        current.query, row = None, rows - 1
+    column = int(pattern[row].argmax()) if current.key is None else current.key - column_offset
+    if not 0 <= column < columns:
         current.key, column = None, int(pattern[row].argmax())
     return row, column
+
+
+def _forget_cell() -> None:
+    """Another attention has other queries and keys."""
+    visitor().query = visitor().key = None
 
 
 def _options(session: Session, shown: Shown) -> figures.Options:
     return {
         "theme": session.theme,
         "selected": shown.cell,
-        "query_offset": shown.offset,
-        "key_offset": shown.offset,
+        "query_offset": shown.rows.offset,
+        "key_offset": shown.columns.offset,
     }
 
 
@@ -202,13 +285,14 @@ def _select_cell(key: str) -> None:
     points = st.session_state[key].selection.points
     if points and (place := points[0].get("customdata")):
         current = visitor()
-        offset = st.session_state["attention_offset"]
-        current.query, current.key = int(place[0]) + offset, int(place[1]) + offset
+        row_offset, column_offset = st.session_state["attention_offset"]
+        current.query, current.key = int(place[0]) + row_offset, int(place[1]) + column_offset
 
 
-def _cell_dial(label: str, name: str, places: dict[int, str], shown: int) -> None:
+def _cell_dial(label: str, name: str, stretch: Stretch, at: int) -> None:
     """A picker of one place in the text, which follows the cell on screen until the visitor chooses."""
-    key = f"cell_{name}"
+    key, shown = f"cell_{name}", stretch.offset + at
+    places = dict(enumerate(stretch.labels, start=stretch.offset))
     if st.session_state.get(key) != shown:
         st.session_state[key] = shown
     st.selectbox(label, list(places), key=key, format_func=lambda place: f"{place}: {places[place]}", width=160,
@@ -216,11 +300,11 @@ def _cell_dial(label: str, name: str, places: dict[int, str], shown: int) -> Non
 
 
 def _in_words(shown: Shown, pattern: np.ndarray) -> str:
-    row = shown.cell[0]
+    row, rows, columns = shown.cell[0], shown.rows, shown.columns
     heaviest = int(pattern[row].argmax())
     return (
-        f"Layer {shown.layer}, head {shown.head}. Row {shown.offset + row}, {_code(shown.labels[row])}, looks most "
-        f"at {_code(shown.labels[heaviest])} at place {shown.offset + heaviest}, with weight "
+        f"Layer {shown.layer}, head {shown.head}. Row {rows.offset + row}, {_code(rows.labels[row])}, looks most "
+        f"at {_code(columns.labels[heaviest])} at place {columns.offset + heaviest}, with weight "
         f"{pattern[row, heaviest]:.3f}. "
         "Click a cell to see its arithmetic below."
     )
@@ -231,9 +315,10 @@ def _code(label: str) -> str:
 
 
 def _arithmetic(found: ScoreArithmetic, d_head: int, shown: Shown, row: int, column: int) -> str:
-    query, key = _code(shown.labels[row]), _code(shown.labels[column])
+    rows, columns = shown.rows, shown.columns
+    query, key = _code(rows.labels[row]), _code(columns.labels[column])
     lines = [
-        f"The query of {query} at place {shown.offset + row} meets the key of {key} at place {shown.offset + column}:",
+        f"The query of {query} at place {rows.offset + row} meets the key of {key} at place {columns.offset + column}:",
         "",
         f"1. **q · k** = the sum of {d_head} products = **{found.raw:.5f}**",
         f"2. **÷ √d_head** = {found.raw:.5f} ÷ √{d_head} = {found.raw:.5f} ÷ {math.sqrt(d_head):.5f} "
@@ -245,7 +330,7 @@ def _arithmetic(found: ScoreArithmetic, d_head: int, shown: Shown, row: int, col
     return "\n".join(
         [
             *lines,
-            "3. **mask**: the key is not after the query, so the score stays",
+            f"3. **mask**: {STAYS['causal' if shown.kind in ('self', 'decoder') else shown.kind]}, so the score stays",
             f"4. **exp**(score − the row's largest) = exp({found.scaled:.5f} − {found.row_maximum:.5f}) "
             f"= **{found.exponential:.5f}**",
             f"5. **÷ the row's sum** of such exponentials = {found.exponential:.5f} ÷ {found.row_sum:.5f} "
@@ -255,5 +340,5 @@ def _arithmetic(found: ScoreArithmetic, d_head: int, shown: Shown, row: int, col
 
 
 def _products(shown: Shown, query: int, key: int) -> dict[str, np.ndarray]:
-    q, k = shown.steps.queries[query, shown.head], shown.steps.keys[key, shown.head]
+    q, k = shown.steps.scores.queries[query, shown.head], shown.steps.scores.keys[key, shown.head]
     return {"dimension": np.arange(len(q)), "query": q, "key": k, "query × key": q * k}

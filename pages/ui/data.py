@@ -21,15 +21,22 @@ def offer_data(table: pd.DataFrame, title: str, file_name: str, empty: str = "Th
 
 
 def matrix_table(
-    columns: dict[str, np.ndarray], query_labels: Sequence[str], key_labels: Sequence[str], offset: int = 0
+    columns: dict[str, np.ndarray],
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    query_offset: int = 0,
+    key_offset: int | None = None,
 ) -> pd.DataFrame:
-    """Matrices (query, key) as rows of one table: a row a cell, a column a matrix."""
+    """Matrices (query, key) as rows of one table: a row a cell, a column a matrix.
+
+    The offsets are the positions of row 0 and column 0 in the text; key_offset: None for the same as the query's.
+    """
     query, key = np.indices((len(query_labels), len(key_labels)))
     return pd.DataFrame(
         {
-            "query position": query.ravel() + offset,
+            "query position": query.ravel() + query_offset,
             "query": np.asarray(query_labels, dtype=object)[query.ravel()],
-            "key position": key.ravel() + offset,
+            "key position": key.ravel() + (query_offset if key_offset is None else key_offset),
             "key": np.asarray(key_labels, dtype=object)[key.ravel()],
             **{name: np.asarray(values).ravel() for name, values in columns.items()},
         }

@@ -1,12 +1,14 @@
 """The models, as pages see them: cached, keyed by name and tokens, answered in NumPy.
 
-One model instance serves every visitor. Whatever is asked of it is computed once for the same question.
+One model instance serves every visitor. Whatever is asked of it is computed once for the same question. `tokens` is
+what a decoder has before it; `source` what an encoder reads, empty for a model that has none.
 Dimensions: layer, head, query, key, pos, d_head, vocab.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +17,14 @@ import streamlit as st
 import torch
 
 from transformer import (
+    ActivationCache,
     Checkpoint,
     CheckpointEntry,
     ModelConfig,
+    Sampling,
     ScoreArithmetic,
     Tokenizer,
+    generate,
     list_checkpoints,
     load_checkpoint,
     score_arithmetic,
@@ -32,19 +37,37 @@ torch.set_num_threads(1)
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[2] / "checkpoints")
 
 
+PLACES = {
+    "self": "blocks.{}.attn.",
+    "encoder": "encoder.blocks.{}.attn.",
+    "decoder": "decoder.blocks.{}.attn.",
+    "cross": "decoder.blocks.{}.cross_attn.",
+}
+"""Where a model's attentions are: a decoder-only model has the first, an encoder–decoder the others."""
+
+
 @dataclass(frozen=True)
-class Steps:
-    """The steps from queries and keys to weights, of all heads of one layer: (head, query, key) each."""
+class Scores:
+    """What softmax is taken of, and what it comes from: (head, query, key) each."""
 
     raw: np.ndarray
     scaled: np.ndarray
+    masked: np.ndarray
+    queries: np.ndarray
+    """(query, head, d_head), rotated where positions are rotary."""
+    keys: np.ndarray
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps from queries and keys to weights, of all heads of one layer."""
+
     mask: np.ndarray
     """(query, key), True where visible."""
-    scores: np.ndarray
     pattern: np.ndarray
-    queries: np.ndarray
-    """(pos, head, d_head), rotated where positions are rotary."""
-    keys: np.ndarray
+    """(head, query, key)."""
+    scores: Scores | None
+    """None for uniform attention, which has no queries and keys."""
 
 
 @dataclass(frozen=True)
@@ -82,34 +105,65 @@ def tokenizer(name: str) -> Tokenizer:
     return model(name).tokenizer
 
 
+def attentions(shape: ModelConfig) -> list[str]:
+    """The attentions that a model has, as in `PLACES`."""
+    kinds = ["self"] if shape.architecture == "decoder-only" else ["encoder", "decoder", "cross"]
+    return [kind for kind in kinds if depth(shape, kind)]
+
+
+def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] = tuple(PLACES)) -> str | None:
+    """The attention to show: the wish, if the model has it; else its own or its cross-attention; None without any."""
+    found = [kind for kind in attentions(shape) if kind in among]
+    return wish if wish in found else next(reversed(found), None)
+
+
+def depth(shape: ModelConfig, kind: str) -> int:
+    """How many layers have an attention of this kind."""
+    return shape.n_encoder_layers if kind == "encoder" else shape.n_layers
+
+
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
     """The last tokens, as many as the model's context holds."""
     return tokens[-config(name).context_length :]
 
 
-def steps(name: str, tokens: tuple[int, ...], layer: int) -> Steps:
+def steps(name: str, tokens: tuple[int, ...], layer: int, source: tuple[int, ...] = (), kind: str = "self") -> Steps:
     """The four steps of attention in one layer. tokens: no more than the context holds."""
-    return _steps(name, _changed(name), tokens, layer)
+    return _steps(name, _changed(name), tokens, layer, source, kind)
 
 
-def patterns(name: str, tokens: tuple[int, ...]) -> np.ndarray:
+def patterns(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = (), kind: str = "self") -> np.ndarray:
     """Attention weights of all layers and heads: (layer, head, query, key)."""
-    return _patterns(name, _changed(name), tokens)
+    return _patterns(name, _changed(name), tokens, source)[kind]
 
 
-def next_token(name: str, tokens: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What follows a text: logits (vocab,), and where its last token looked, (layer, head, key)."""
-    return _next_token(name, _changed(name), window(name, tokens))
+def next_token(
+    name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
+    return _next_token(name, _changed(name), window(name, tokens), source)
 
 
-def scored(name: str, tokens: tuple[int, ...]) -> Scored:
+def scored(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> Scored:
     """How likely each token was, given those before it that its context holds."""
-    return _scored(name, _changed(name), tokens)
+    return _scored(name, _changed(name), tokens, source)
+
+
+def answer(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
+    return _answer(name, _changed(name), tokens, source)
+
+
+def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndarray]:
+    """Where the newest token looked, by attention of `PLACES`: (layer, head, key) each."""
+    return {kind: np.stack([pattern[0, :, -1].numpy() for pattern in found])
+            for kind, found in _by_kind(cache, shape).items() if kind != "encoder"}  # fmt: skip
 
 
 def arithmetic(found: Steps, head: int, query: int, key: int) -> ScoreArithmetic:
     """One cell of a head's pattern, recomputed number by number."""
-    q, k, mask = (torch.from_numpy(a) for a in (found.queries[:, head], found.keys[:, head], found.mask))
+    scores = found.scores
+    q, k, mask = (torch.from_numpy(a) for a in (scores.queries[:, head], scores.keys[:, head], found.mask))
     return score_arithmetic(q, k, mask, query, key)
 
 
@@ -118,7 +172,9 @@ def position_table(name: str) -> np.ndarray | None:
     shape = config(name)
     if shape.positions not in ("learned", "sinusoidal"):
         return None
-    return model(name).model.position_rows(0, shape.context_length).detach().numpy()
+    transformer = model(name).model
+    stack = transformer if shape.architecture == "decoder-only" else transformer.decoder
+    return stack.position_rows(0, shape.context_length).detach().numpy()
 
 
 def _changed(name: str) -> float:
@@ -133,49 +189,83 @@ def _model(name: str, changed: float) -> Checkpoint:
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
-def _steps(name: str, changed: float, tokens: tuple[int, ...], layer: int) -> Steps:
-    transformer = model(name).model
-    rotated = "rot_" if transformer.config.positions == "rotary" else ""
-    places = {
+def _steps(
+    name: str, changed: float, tokens: tuple[int, ...], layer: int, source: tuple[int, ...], kind: str
+) -> Steps:
+    shape, place = config(name), PLACES[kind].format(layer)
+    rotated = "rot_" if shape.positions == "rotary" and kind != "cross" else ""
+    points = {
         "raw": "hook_raw_scores",
         "scaled": "hook_scaled_scores",
-        "mask": "hook_mask",
-        "scores": "hook_attn_scores",
-        "pattern": "hook_pattern",
+        "masked": "hook_attn_scores",
         "queries": f"hook_{rotated}q",
         "keys": f"hook_{rotated}k",
     }
-    names = {field: f"blocks.{layer}.attn.{point}" for field, point in places.items()}
-    _, cache = _run(name, tokens, list(names.values()))
-    tensors = {field: cache[point].numpy() for field, point in names.items()}
-    mask = tensors.pop("mask")  # (query, key): one text has no padding
-    return Steps(mask=mask, **{field: tensor[0] for field, tensor in tensors.items()})
+    has_scores = shape.attention == "softmax" or kind == "cross"
+    wanted = [*(points.values() if has_scores else ()), "hook_mask", "hook_pattern"]
+    _, cache = _run(name, tokens, source, [place + point for point in wanted])
+    scores = {field: cache[place + point][0].numpy() for field, point in points.items()} if has_scores else None
+    return Steps(
+        mask=cache[f"{place}hook_mask"].numpy(),  # (query, key): one text has no padding
+        pattern=cache[f"{place}hook_pattern"][0].numpy(),
+        scores=Scores(**scores) if scores else None,
+    )
 
 
 @st.cache_data(max_entries=12, show_spinner=False)
-def _patterns(name: str, changed: float, tokens: tuple[int, ...]) -> np.ndarray:
-    _, cache = _run(name, tokens, lambda point: point.endswith("hook_pattern"))
-    return np.stack([pattern[0].numpy() for pattern in cache.values()])
+def _patterns(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> dict[str, np.ndarray]:
+    _, cache = _run(name, tokens, source, _is_pattern)
+    found = _by_kind(cache, config(name))
+    return {kind: np.stack([pattern[0].numpy() for pattern in layers]) for kind, layers in found.items()}
 
 
 @st.cache_data(max_entries=512, show_spinner=False)
-def _next_token(name: str, changed: float, tokens: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    logits, cache = _run(name, tokens, lambda point: point.endswith("hook_pattern"))
-    rows = np.array([pattern[0, :, -1].numpy() for pattern in cache.values()])  # empty without layers
-    return logits[0, -1].numpy().copy(), rows
+def _next_token(
+    name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    logits, cache = _run(name, tokens, source, _is_pattern)
+    return logits[0, -1].numpy().copy(), newest_rows(cache, config(name))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _scored(name: str, changed: float, tokens: tuple[int, ...]) -> Scored:
+def _scored(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> Scored:
     context = config(name).context_length
-    logits = list(_run(name, tokens[:context], ())[0][0])
+    logits = list(_run(name, tokens[:context], source, ())[0][0])
     for end in range(context + 1, len(tokens)):
-        logits.append(_run(name, tokens[end - context : end], ())[0][0, -1])
+        logits.append(_run(name, tokens[end - context : end], source, ())[0][0, -1])
     found = [token_statistics(row, token) for row, token in zip(logits, tokens[1:], strict=False)]
     probability, rank, entropy = (np.array(column) for column in zip(*found, strict=True)) if found else ([], [], [])
     return Scored(np.array(probability), np.array(rank), np.array(entropy))
 
 
-def _run(name: str, tokens: tuple[int, ...], names_filter):
+@st.cache_data(max_entries=64, show_spinner=False)
+def _answer(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> tuple[int, ...]:
+    checkpoint = model(name)
+    end = checkpoint.card.end_token_id
+    written = generate(
+        checkpoint.model,
+        tokens,
+        source=source or None,
+        max_new_tokens=max(config(name).context_length - len(tokens), 0),
+        sampling=Sampling(temperature=0),
+        stop_tokens=() if end is None else (end,),
+        names_filter=(),
+    )
+    return tuple(step.token_id for step in written)
+
+
+def _is_pattern(point: str) -> bool:
+    return point.endswith("hook_pattern")
+
+
+def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch.Tensor]]:
+    """The patterns of each attention, layer by layer; where the encoder didn't run, its are missing."""
+    layers = {kind: [PLACES[kind].format(layer) + "hook_pattern" for layer in range(depth(shape, kind))]
+              for kind in attentions(shape)}  # fmt: skip
+    return {kind: [cache[name] for name in names] for kind, names in layers.items() if names[0] in cache}
+
+
+def _run(name: str, tokens: tuple[int, ...], source: tuple[int, ...], names_filter):
+    inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
-        return model(name).model.run_with_cache(torch.tensor([tokens]), names_filter=names_filter)
+        return model(name).model.run_with_cache(*inputs, names_filter=names_filter)

@@ -13,21 +13,26 @@ from pages.ui.data import offer_data
 from pages.ui.sidebar import Session
 from pages.ui.state import PACES, Visitor, tied, visitor, write_url
 from pages.ui.writing import Writer
-from transformer import Sampling, sampling_distribution
+from transformer import Sampling, Tokenizer, sampling_distribution
 
 TICK = 0.2
 """Seconds between two looks at a text that is being written."""
 TURN = 0.12
 """Of those, the seconds in which it is written on; the rest is for showing it and for other visitors."""
+LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
+"""The attentions of an encoder–decoder that choose the next token."""
+ARROW = " → "
+"""Stands for the start token, between the source and what is written from it."""
 
 
 def controls(session: Session) -> None:
     """Buttons that write, the dials of sampling, and whose attention is drawn."""
     writer = session.writer
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.button("Generate", type="primary", icon=":material/play_arrow:", disabled=writer.live,
+        over = writer.live or writer.finished
+        st.button("Generate", type="primary", icon=":material/play_arrow:", disabled=over,
                   on_click=_generate, help="Writes as many tokens as the dial under Sampling says.")  # fmt: skip
-        st.button("Step", icon=":material/skip_next:", disabled=writer.live, on_click=_step,
+        st.button("Step", icon=":material/skip_next:", disabled=over, on_click=_step,
                   help="Writes one token.")  # fmt: skip
         st.button("Stop", icon=":material/stop:", disabled=not writer.live, on_click=_stop)
         st.button("Clear", icon=":material/backspace:", disabled=not writer.written, on_click=_clear,
@@ -88,13 +93,27 @@ def _pace_in_words(pace: str) -> str:
 
 
 def _head_dials(session: Session) -> None:
-    config = session.config
-    if not config.n_layers:
+    config, kind = session.config, _attention(session)
+    if kind is None:
         return
+    if kind != "self":
+        if st.session_state.get("looks_at") != kind:
+            st.session_state["looks_at"] = kind
+        st.selectbox("Looks at", list(LOOKS_AT), key="looks_at", format_func=LOOKS_AT.get, width=170,
+                     label_visibility="collapsed", on_change=_take_attention)  # fmt: skip
     st.selectbox("Layer", range(config.n_layers), **tied("layer"), format_func="layer {}".format, width=108,
                  label_visibility="collapsed")  # fmt: skip
     st.selectbox("Head", range(config.n_heads), **tied("head"), format_func="head {}".format, width=108,
                  label_visibility="collapsed")  # fmt: skip
+
+
+def _take_attention() -> None:
+    visitor().attention = st.session_state["looks_at"]
+
+
+def _attention(session: Session) -> str | None:
+    """The attention whose newest row is drawn; the encoder's has none."""
+    return engine.chosen_attention(session.config, session.visitor.attention, among=("self", *reversed(LOOKS_AT)))
 
 
 def _live_view(session: Session) -> None:
@@ -114,26 +133,27 @@ def _live_view(session: Session) -> None:
 
 def _show(session: Session) -> None:
     writer, current = session.writer, session.visitor
-    tokens = writer.tokens
+    tokens, kind = writer.tokens, _attention(session)
     selected = _selected(writer, current)
     if writer.live and writer.newest is not None and selected == len(tokens) - 1:
         logits, rows = writer.newest
     else:
-        logits, rows = engine.next_token(session.name, tokens[:selected])
-    weights = rows[current.layer, current.head] if len(rows) else None
+        logits, rows = engine.next_token(session.name, tokens[:selected], session.source)
+    weights = rows[kind][min(current.layer, len(rows[kind]) - 1), current.head] if kind else None
     chosen = tokens[selected] if selected < len(tokens) else None
+    before = len(session.source)  # the source stands before the text
     live_text(
         key="live_text",
         tokens=_strip_tokens(session),
-        selected=selected,
-        query=selected - 1,
+        selected=before + selected,
+        query=before + selected - 1,
         weights=weights,
-        weights_start=0 if weights is None else selected - len(weights),
+        weights_start=0 if weights is None or kind == "cross" else before + selected - len(weights),
         candidates=_candidates(session, logits, chosen),
         candidates_title=_candidates_title(session, selected),
-        status=_status(writer),
+        status=_status(session),
         live=writer.live,
-        layer_head=f"layer {current.layer}, head {current.head}",
+        layer_head=f"{'cross-attention, ' if kind == 'cross' else ''}layer {current.layer}, head {current.head}",
         on_select=_select,
         on_pick=_pick,
     )
@@ -146,22 +166,31 @@ def _selected(writer: Writer, current: Visitor) -> int:
         current.step = None
     if current.step is not None:
         return current.step
-    return tokens - 1 if writer.live and writer.written else tokens
+    at_newest = writer.finished or (writer.live and writer.written)  # nothing comes after an end token
+    return tokens - 1 if at_newest else tokens
 
 
 def _strip_tokens(session: Session) -> list[StripToken]:
+    """The source, if there is one, the prompt, and what was written."""
     tokenizer, writer = engine.tokenizer(session.name), session.writer
-    prompt = [
-        StripToken(tokenizer.label(token), tokenizer.decode([token]), token, None, None, None, written=False)
-        for token in writer.prompt
-    ]
-    return prompt + [
+    read = [*session.source, *writer.prompt]
+    given = [
+        StripToken(tokenizer.label(token), tokenizer.piece(token, first=not i) or ARROW, token, None, None, None,
+                   written=False)
+        for i, token in enumerate(read)
+    ]  # fmt: skip
+    return given + [
         StripToken(
-            tokenizer.label(token.id), tokenizer.decode([token.id]), token.id,
+            tokenizer.label(token.id), _piece(tokenizer, token.id, first=bool(session.source) and not i), token.id,
             token.probability, token.rank, token.entropy, written=True, picked=token.picked,
         )
-        for token in writer.written
+        for i, token in enumerate(writer.written)
     ]  # fmt: skip
+
+
+def _piece(tokenizer: Tokenizer, token_id: int, *, first: bool) -> str:
+    """What a token adds to the strip; a special one, which adds nothing to a text, by its name."""
+    return tokenizer.piece(token_id, first=first) or f" {tokenizer.label(token_id)}"
 
 
 def _candidates(session: Session, logits: np.ndarray, chosen: int | None) -> list[Candidate]:
@@ -183,13 +212,21 @@ def _candidates_title(session: Session, selected: int) -> str:
     return f"What could have come after {before}"
 
 
-def _status(writer: Writer) -> str:
+def _status(session: Session) -> str:
+    writer = session.writer
     if writer.live:
         start = writer.target - len(writer.written)
-        return f"Writing: {len(writer.written)} tokens, {start} to go."
+        return f"Writing: {_counted(len(writer.written))}, {start} to go."
+    if writer.finished:
+        return f"{_counted(len(writer.written))} written, the last of which ends the text. Click one to look into it."
     if writer.written:
-        return f"{len(writer.written)} tokens written. Click one to see how it was chosen."
-    return "Nothing is written yet. These are the model's odds for the first token after the prompt."
+        return f"{_counted(len(writer.written))} written. Click one to see how it was chosen."
+    what = "of what it writes" if session.source else "after the prompt"
+    return f"Nothing is written yet. These are the model's odds for the first token {what}."
+
+
+def _counted(tokens: int) -> str:
+    return f"{tokens} token{'' if tokens == 1 else 's'}"
 
 
 def _generate() -> None:
@@ -214,11 +251,12 @@ def _clear() -> None:
 
 
 def _select(index: int) -> None:
-    visitor().step = index
+    visitor().step = index - len(st.session_state["writer"].source)
 
 
 def _pick(index: int, token_id: int) -> None:
     """Write another token at a place, and go on from there when *Generate* or *Step* is pressed."""
     visitor().step = None
-    st.session_state["writer"].pick(index, token_id)
+    writer = st.session_state["writer"]
+    writer.pick(index - len(writer.source), token_id)
     st.session_state["picked"] = True

@@ -9,10 +9,11 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui import engine, state
+from pages.ui.model_picker import pick_model
 from pages.ui.palette import Theme
 from pages.ui.state import Visitor, tied, visitor
 from pages.ui.writing import Writer
-from transformer import Card, CheckpointError, ModelConfig, UnknownPiece
+from transformer import TASKS, ModelConfig, UnknownPiece
 from transformer.tokenizers import printable
 
 PAGES = (
@@ -21,17 +22,14 @@ PAGES = (
     ("pages/Positions.py", "Positions", ":material/airwave:"),
 )
 STYLE = Path(__file__).with_name("style.css")
-POSITIONS = {
-    "sinusoidal": "sinusoidal positions",
-    "learned": "learned positions",
-    "rotary": "rotary positions",
-    "none": "no positions",
-}
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why."""
+    """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
+
+    A decoder goes on from `tokens`: the prompt; for an encoder–decoder its start token, and the prompt is the `source`.
+    """
 
     visitor: Visitor
     writer: Writer
@@ -40,6 +38,7 @@ class Session:
     config: ModelConfig
     prompt: str
     tokens: tuple[int, ...] | None
+    source: tuple[int, ...] = ()
 
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
@@ -62,19 +61,19 @@ def open_page(title: str, what: str, *, writes: bool = False) -> Session:
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
         _link_pages()
-        name = _pick_model(current)
+        name = pick_model(current)
         prompt = _pick_prompt(current, name)
     st.title(title, anchor=False)
     st.caption(what)
     notices = st.container()
-    tokens = _read_prompt(name, prompt)
-    writer = _writer(current, name, tokens)
+    tokens, source = _read_prompt(name, prompt)
+    writer = _writer(current, name, tokens, source)
     if not writes:
         writer.stop()
     _fit(current, engine.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found
         _show_notices(current)
-    return Session(current, writer, theme(), name, engine.config(name), prompt, tokens)
+    return Session(current, writer, theme(), name, engine.config(name), prompt, tokens, source)
 
 
 def finish() -> None:
@@ -99,70 +98,13 @@ def _link_pages() -> None:
             return
 
 
-def _pick_model(current: Visitor) -> str:
-    entries = engine.usable()
-    for entry in engine.catalogue():
-        if entry.problem:
-            st.warning(f"One model can't be used. {entry.problem}", icon=":material/broken_image:")
-    if not entries:
-        st.error(f"There is no model to look into: {engine.FOLDER.name}/ holds no usable checkpoint. "
-                 "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
-        st.stop()
-    if current.model not in entries:
-        fallback = state.DEFAULT_MODEL if state.DEFAULT_MODEL in entries else next(iter(entries))
-        title = entries[fallback].card.title
-        current.notices.append(f"There is no model “{current.model[:40]}” here; {title} is shown.")
-        current.model = fallback
-    names = sorted(entries, key=lambda name: (name != state.DEFAULT_MODEL, name))
-    st.selectbox("Model", names, format_func=lambda name: entries[name].card.title,
-                 **tied("model", after=_forget_model))  # fmt: skip
-    _show_card(entries[current.model].card, entries[current.model].config)
-    try:
-        engine.model(current.model)
-    except CheckpointError as error:
-        st.error(f"This model can't be opened. {error} Pick another one.")
-        st.stop()
-    return current.model
-
-
-def _forget_model() -> None:
-    """With another model come its own prompt, and its own layers and heads."""
-    current = visitor()
-    current.prompt, current.text, current.step = None, "", None
-    current.layer = current.head = 0
-    current.query = current.key = None
-
-
-def _show_card(card: Card, config: ModelConfig) -> None:
-    st.caption(
-        f"{card.summary} {config.n_layers} layers × {config.n_heads} heads, {card.parameters / 1e6:.1f} M parameters, "
-        f"{POSITIONS[config.positions]}, context {config.context_length}."
-    )
-    with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
-        training = card.training
-        rows = {
-            "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
-            "Language": card.language,
-            "It predicts the": card.task,
-            "Validation loss": _nats(card.validation_loss),
-            "Training loss": _nats(card.train_loss),
-            "Steps": f"{training.get('best_step', training.get('steps', '?'))}",
-            "Trained in": f"{training.get('seconds', 0) / 60:.0f} minutes on {training.get('machine', '?')}",
-            "Train it again": f"`{training.get('command', '?')}`",
-        }
-        st.markdown("\n".join(f"- **{label}:** {value}" for label, value in rows.items() if value))
-
-
-def _nats(loss: float | None) -> str:
-    return "" if loss is None else f"{loss:.4f} nats per character"
-
-
 def _pick_prompt(current: Visitor, name: str) -> str:
     card = engine.usable()[name].card
     if current.prompt is None:
         current.prompt = card.examples[0] if card.examples else ""
-    st.text_area("Prompt", height=110, help="The model goes on from here. Ctrl + Enter applies what you typed.",
-                 **tied("prompt"))  # fmt: skip
+    reads_source = engine.config(name).architecture == "encoder-decoder"
+    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
+    st.text_area(label, height=110, help=f"{what}. Ctrl + Enter applies what you typed.", **tied("prompt"))
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):
@@ -188,8 +130,8 @@ def _use_prompt(text: str) -> None:
 
 def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
     """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
-    if config.n_layers:
-        state.within("layer", config.n_layers, "layer")
+    if kind := engine.chosen_attention(config, current.attention):
+        state.within("layer", engine.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
     if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
         current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
@@ -204,25 +146,34 @@ def _show_notices(current: Visitor) -> None:
         st.button("OK", on_click=current.notices.clear)
 
 
-def _read_prompt(name: str, prompt: str) -> tuple[int, ...] | None:
-    """The prompt's tokens, or None after saying why there are none."""
-    tokenizer = engine.tokenizer(name)
+def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """What the decoder goes on from, and what the encoder reads; None for the first after saying what is wrong."""
+    tokenizer, shape, card = engine.tokenizer(name), engine.config(name), engine.model(name).card
+    if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
+        st.error(_plain(problem))
+        return None, ()
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
             st.error(_unknown_sentence(unknown))
             st.button("Remove what it can't read", type="primary", on_click=_use_prompt,
                       args=(tokenizer.without_unknown(prompt),))  # fmt: skip
-        return None
-    if not prompt:
-        st.info("The prompt is empty. A model goes on from at least one character: "
-                "type one in the sidebar, or pick an example there.")  # fmt: skip
-        return None
+        return None, ()
     tokens = tuple(tokenizer.encode(prompt))
-    context = engine.config(name).context_length
-    if len(tokens) > context:
-        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {context}. "
-                f"It reads the last {context}; the {len(tokens) - context:,} before them don't reach it.")  # fmt: skip
-    return tokens
+    if not tokens:
+        st.info("The prompt is empty. A model needs at least one token to start from: "
+                "type something in the sidebar, or pick an example there.")  # fmt: skip
+        return None, ()
+    over = len(tokens) - shape.context_length
+    if shape.architecture == "encoder-decoder":
+        if over > 0:
+            st.error(f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
+                     f"Take {over:,} away.")  # fmt: skip
+            return None, ()
+        return (card.start_token_id,), tokens
+    if over > 0:
+        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
+                f"It reads the last {shape.context_length}; the {over:,} before them don't reach it.")  # fmt: skip
+    return tokens, ()
 
 
 def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
@@ -235,13 +186,13 @@ def _as_code(text: str) -> str:
     return f"`` {printable(text)} ``" if "`" in text else f"`{printable(text)}`"
 
 
-def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None) -> Writer:
+def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]) -> Writer:
     writer: Writer = st.session_state.setdefault("writer", Writer())
     if tokens is None:
         writer.stop()
         return writer
     first_time = not writer.model
-    if writer.begin(name, tokens):
+    if writer.begin(name, tokens, source):
         if not first_time:
             current.text, current.step = "", None
         elif current.text:

@@ -38,6 +38,8 @@ class Visitor:
     tokens: int = 200
     """How many tokens *Generate* writes."""
     pace: str = "fast"
+    attention: str = "cross"
+    """Which attention of an encoder–decoder is shown."""
     layer: int = 0
     head: int = 0
     step: int | None = None
@@ -101,6 +103,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "seed": Number(int, 0, 2**31 - 1, "the seed"),
     "tokens": Number(int, 1, 500, "the number of tokens"),
     "pace": _one_of(*PACES),
+    "attention": _one_of("encoder", "decoder", "cross"),
     "layer": Number(int, 0, 1000, "the layer"),
     "head": Number(int, 0, 1000, "the head"),
     "step": Number(int, 0, 10**6, "the step"),

@@ -34,12 +34,15 @@ class Writer:
 
     model: str = ""
     prompt: tuple[int, ...] = ()
+    """For an encoder–decoder, its start token."""
+    source: tuple[int, ...] = ()
+    """What the encoder reads; empty for a model that has none."""
     written: list[Written] = field(default_factory=list)
     live: bool = False
     target: int = 0
     """How many written tokens end the present run."""
-    newest: tuple[np.ndarray, np.ndarray] | None = None
-    """Logits (vocab,) that chose the newest token, and where its predecessor looked, (layer, head, key)."""
+    newest: tuple[np.ndarray, dict[str, np.ndarray]] | None = None
+    """Logits (vocab,) that chose the newest token, and where its predecessor looked, as in `engine.next_token`."""
     _steps: Iterator[GenerationStep] | None = None
     _sampling: Sampling | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -51,18 +54,23 @@ class Writer:
         """Prompt and text."""
         return self.prompt + tuple(token.id for token in self.written)
 
-    def begin(self, model: str, prompt: tuple[int, ...]) -> bool:
+    @property
+    def finished(self) -> bool:
+        """True once the model has said, with its end token, that nothing follows."""
+        return bool(self.written) and self.written[-1].id == engine.model(self.model).card.end_token_id
+
+    def begin(self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = ()) -> bool:
         """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did."""
         with self._lock:
-            if (model, prompt) == (self.model, self.prompt):
+            if (model, prompt, source) == (self.model, self.prompt, self.source):
                 return False
-            self.model, self.prompt = model, prompt
+            self.model, self.prompt, self.source = model, prompt, source
             self.clear()
             return True
 
     def restore(self, tokens: tuple[int, ...]) -> None:
         """Take over a text that somebody else had written, with the model's own statistics for each token."""
-        found = engine.scored(self.model, self.prompt + tokens)
+        found = engine.scored(self.model, self.prompt + tokens, self.source)
         first = len(self.prompt) - 1
         with self._lock:
             self.clear()
@@ -92,7 +100,7 @@ class Writer:
         with self._lock:
             self.live = False
             del self.written[position - len(self.prompt) :]
-            logits, _ = engine.next_token(self.model, self.tokens)
+            logits, _ = engine.next_token(self.model, self.tokens, self.source)
             self._append(logits, token_id, picked=True)
             self.newest, self._steps = None, None
 
@@ -105,7 +113,7 @@ class Writer:
                 if len(self.written) + 1 > due:
                     break
                 self._one_step(sampling)
-            if len(self.written) >= self.target:
+            if len(self.written) >= self.target or self.finished:
                 self.live = False
 
     def write_one(self, sampling: Sampling) -> None:
@@ -115,19 +123,22 @@ class Writer:
             self._one_step(sampling)
 
     def _one_step(self, sampling: Sampling) -> None:
+        if self.finished:
+            self.live = False
+            return
         if self._steps is None or sampling != self._sampling:
             self._sampling = sampling
             checkpoint = engine.model(self.model)
             self._steps = generate(
                 checkpoint.model,
                 self.tokens,
+                source=self.source or None,
                 max_new_tokens=10**9,
                 sampling=sampling,
                 names_filter=lambda name: name.endswith("hook_pattern"),
             )
         step = next(self._steps)
-        rows = np.array([pattern[0, :, -1].numpy() for pattern in step.cache.values()])  # empty without layers
-        self.newest = step.logits.numpy(), rows
+        self.newest = step.logits.numpy(), engine.newest_rows(step.cache, engine.config(self.model))
         self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
 
     def _append(self, logits: np.ndarray, token_id: int, *, picked: bool) -> None:

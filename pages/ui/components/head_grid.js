@@ -142,6 +142,7 @@ class View {
     this.buttons.forEach(({ canvas }, place) => {
       if (canvas.width !== keys) canvas.width = keys;
       if (canvas.height !== queries) canvas.height = queries;
+      canvas.style.aspectRatio = `${keys} / ${queries}`; // cross-attention isn't square
       const image = new ImageData(keys, queries);
       const pixels = new Uint32Array(image.data.buffer);
       const start = place * queries * keys;

@@ -13,6 +13,7 @@ function percent(p) {
   if (p == null) return "–";
   const value = 100 * p;
   if (value === 0) return "0 %";
+  if (value < 0.001) return "<0.001 %";
   return `${value < 1 ? value.toPrecision(2) : value.toFixed(value > 99 && value < 100 ? 2 : 1)} %`;
 }
 

@@ -1,0 +1,121 @@
+"""The model, in the sidebar: which group, which one, what it is and where it comes from."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui import engine, state
+from pages.ui.state import Visitor, tied, visitor
+from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from transformer.presets import Group
+
+GROUPS = {
+    Group.TEXTS: "They go on with a text, in the manner of what they read.",
+    Group.TASKS: "Each has learnt one thing that has a right answer.",
+    Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
+}
+OTHERS = "Others"
+POSITIONS = {
+    "sinusoidal": "sinusoidal positions",
+    "learned": "learned positions",
+    "rotary": "rotary positions",
+    "none": "no positions",
+}
+
+
+def pick_model(current: Visitor) -> str:
+    """The dials that pick a model, and what is known of the one picked; returns its name."""
+    entries = engine.usable()
+    for entry in engine.catalogue():
+        if entry.problem:
+            st.warning(f"One model can't be used. {entry.problem}", icon=":material/broken_image:")
+    if not entries:
+        st.error(f"There is no model to look into: {engine.FOLDER.name}/ holds no usable checkpoint. "
+                 "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
+        st.stop()
+    if current.model not in entries:
+        fallback = state.DEFAULT_MODEL if state.DEFAULT_MODEL in entries else next(iter(entries))
+        title = entries[fallback].card.title
+        current.notices.append(f"There is no model “{current.model[:40]}” here; {title} is shown.")
+        current.model = fallback
+    names = _pick_group(current, entries)
+    st.selectbox("Model", names, format_func=lambda name: entries[name].card.title,
+                 **tied("model", after=_forget_model))  # fmt: skip
+    _show_card(entries[current.model].card, entries[current.model].config)
+    try:
+        engine.model(current.model)
+    except CheckpointError as error:
+        st.error(f"This model can't be opened. {error} Pick another one.")
+        st.stop()
+    return current.model
+
+
+def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[str]:
+    """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in sorted(entries, key=lambda name: (name != state.DEFAULT_MODEL, name)):
+        groups.setdefault(entries[name].card.group or OTHERS, []).append(name)
+    groups = {group: names for group, names in groups.items() if names}
+    own = next(group for group, names in groups.items() if current.model in names)
+    if len(groups) > 1:
+        if st.session_state.get("model_group") != own:
+            st.session_state["model_group"] = own
+        st.segmented_control("Models", list(groups), key="model_group", required=True, width="stretch",
+                             on_change=_take_group, args=(groups,))  # fmt: skip
+        st.caption(GROUPS.get(own, ""))
+    return groups[own]
+
+
+def _take_group(groups: dict[str, list[str]]) -> None:
+    visitor().model = groups[st.session_state["model_group"]][0]
+    _forget_model()
+
+
+def _forget_model() -> None:
+    """With another model come its own prompt, and its own layers and heads."""
+    current = visitor()
+    current.prompt, current.text, current.step = None, "", None
+    current.layer = current.head = 0
+    current.query = current.key = None
+
+
+def _show_card(card: Card, config: ModelConfig) -> None:
+    st.caption(f"{card.summary} {_shape_in_words(config)}, {_size(card.parameters)}, "
+               f"{POSITIONS[config.positions]}, context {config.context_length}.")  # fmt: skip
+    with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
+        training = card.training
+        rows = {
+            "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
+            "Language": card.language,
+            "It predicts the": "next token" if card.task in TASKS else card.task,
+            "Exactly right": "" if card.accuracy is None else f"{card.accuracy:.2%} of examples it never met",
+            "Validation loss": _nats(card.validation_loss),
+            "Training loss": _nats(card.train_loss),
+            "Steps": f"{training.get('best_step', training.get('steps', '?'))}",
+            "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
+            "Train it again": f"`{training.get('command', '?')}`",
+        }
+        st.markdown("\n".join(f"- **{label}:** {value}" for label, value in rows.items() if value))
+
+
+def _shape_in_words(config: ModelConfig) -> str:
+    layers = _counted(config.n_layers, "layer")
+    if config.architecture == "encoder-decoder":
+        layers = f"{_counted(config.n_encoder_layers, 'encoder layer')} + {_counted(config.n_layers, 'decoder layer')}"
+    return f"{layers} × {_counted(config.n_heads, 'head')}" if config.n_layers else layers
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+
+
+def _size(parameters: int) -> str:
+    return f"{parameters / 1e6:.1f} M parameters" if parameters >= 1e6 else f"{parameters:,} parameters"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
+def _nats(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.4f} nats per token"

@@ -1,0 +1,221 @@
+"""The app with an encoder–decoder: a source is read, a target is written, and three kinds of attention are shown."""
+
+import numpy as np
+import pytest
+import torch
+
+from pages.ui import engine
+from tests.test_app import (
+    checked,
+    choose,
+    drawn,
+    figure,
+    link_of,
+    live_text,
+    named,
+    press,
+    prompt,
+    said,
+    start,
+    text_of,
+    type_prompt,
+    use,
+    write,
+)
+from tests.tiny_models import save_tiny, save_translator
+from transformer import Sampling, generate
+from transformer.tasks import TASKS
+
+SOURCE = "two hundred and five"
+TASK = TASKS["number-words"]
+END = TASK.tokenizer.special_id("[end]")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A translator, and a model that sorts, both of random weights."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_translator(folder)
+    save_tiny(folder, "shakespeare", title="Shakespeare", group="Texts")
+    save_tiny(folder, "average", title="Average", group="Ladder", attention="uniform", n_layers=1, n_heads=1)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(tiny, monkeypatch):
+    use(monkeypatch, tiny)
+    return tiny
+
+
+def greedy(count=8, source=SOURCE):
+    """What the translator writes: ids, the start token not among them."""
+    checkpoint = engine.model("translator")
+    steps = generate(
+        checkpoint.model, [checkpoint.card.start_token_id], source=checkpoint.tokenizer.encode(source),
+        max_new_tokens=count, sampling=Sampling(temperature=0), stop_tokens=[END],
+    )  # fmt: skip
+    return [step.token_id for step in steps]
+
+
+def strip(at):
+    """The tokens on the page Generate, source first: label and flag."""
+    data = live_text(at)
+    labels = [data["kinds"]["label"][kind] for kind in data["kind"]]
+    return list(zip(labels, data["flags"], strict=True))
+
+
+def test_the_prompt_is_a_source_and_the_target_is_streamed():
+    at = start(model="translator", temperature=0, tokens=5)
+    assert at.sidebar.text_area[0].label == "Source"
+    assert prompt(at) == SOURCE
+    assert strip(at) == [*((word, "p") for word in SOURCE.split()), ("[start]", "p")]
+    write(at)
+    expected = greedy(5)
+    labels = TASK.tokenizer.labels(expected)
+    assert strip(at)[5:] == [(label, "w") for label in labels]
+    assert text_of(at) == TASK.tokenizer.decode(expected)
+    assert checked(at.run()) and text_of(start(**link_of(at))) == text_of(at)
+
+
+def test_the_candidates_and_the_marks_are_the_model_s_own():
+    at = start(model="translator", layer=0, head=1)
+    checkpoint = engine.model("translator")
+    source = torch.tensor([checkpoint.tokenizer.encode(SOURCE)])
+    begin = torch.tensor([[checkpoint.card.start_token_id]])
+    with torch.no_grad():
+        logits, cache = checkpoint.model.run_with_cache(source, begin)
+    data = live_text(at)
+    assert data["candidates"]["id"][0] == int(logits[0, -1].argmax())
+    assert np.allclose(data["weights"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
+    assert (data["weights_start"], data["query"], data["selected"]) == (0, 4, 5)
+    choose(at, "Looks at", "decoder")
+    data = live_text(at)
+    assert (data["weights"], data["weights_start"]) == ([1.0], 4)
+    assert link_of(at)["attention"] == "decoder"
+
+
+def test_a_token_of_the_target_can_be_looked_at_and_replaced():
+    at = start(model="translator", temperature=0, tokens=3)
+    write(at)
+    at.session_state["visitor"].step = 2  # start token, first word, and this one
+    checked(at.run())
+    assert live_text(at)["selected"] == 4 + 2
+    from pages.ui import generate_view
+
+    writer = at.session_state["writer"]
+    other = (writer.written[1].id + 1) % 83
+    writer.pick(2, other)
+    checked(at.run())
+    assert [flag for _, flag in strip(at)] == [*"ppppp", "w", "h"]
+    assert generate_view.ARROW in live_text(at)["kinds"]["shown"]
+
+
+def test_writing_ends_with_the_end_token():
+    at = start(model="translator", temperature=0, tokens=30)
+    model = engine.model("translator").model
+
+    def prefer_the_end(module, inputs, output):
+        output = output.clone()
+        output[..., END] += 100.0 * (len(at.session_state["writer"].written) >= 3)
+        return output
+
+    handle = model.unembed.register_forward_hook(prefer_the_end)
+    try:
+        write(at)
+    finally:
+        handle.remove()
+    assert [token.id for token in at.session_state["writer"].written][3:] == [END]
+    assert named(at.button, "Generate").disabled and named(at.button, "Step").disabled
+    assert live_text(at)["selected"] == len(strip(at)) - 1  # not the token to come: there is none
+    press(at, "Clear")
+    assert not named(at.button, "Generate").disabled
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("205", "two hundred and five"),
+        ("five two", "isn't one"),
+        ("two hundred five", "written like this: two hundred and five"),
+        ("two hundred and fish", "never seen “`fish`”"),
+        ("", "The prompt is empty"),
+        ("-,- ", "isn't one"),
+    ],
+)
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
+def test_what_is_no_number_is_answered_with_what_would_do(page, typed, sentence):
+    at = type_prompt(start(page, model="translator"), typed)
+    assert sentence in said(at)
+    assert prompt(at) == typed
+    assert text_of(type_prompt(at, "forty-two")) == ""
+    assert not at.error
+
+
+def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
+    save_translator(tmp_path, context_length=3)
+    use(monkeypatch, tmp_path)
+    at = start(model="translator")
+    assert "4 tokens, and this model reads at most 3. Take 1 away" in said(at)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_each_attention_is_shown_with_its_own_labels(kind):
+    at = start("Attention", model="translator", attention=kind, head=1)
+    checkpoint = engine.model("translator")
+    target = [checkpoint.card.start_token_id, *greedy(11)]
+    target = target[:-1] if target[-1] == END else target
+    source = checkpoint.tokenizer.encode(SOURCE)
+    with torch.no_grad():
+        _, cache = checkpoint.model.run_with_cache(torch.tensor([source]), torch.tensor([target]))
+    point = {"encoder": "encoder.blocks.0.attn", "decoder": "decoder.blocks.0.attn",
+             "cross": "decoder.blocks.0.cross_attn"}[kind]  # fmt: skip
+    pattern = cache[f"{point}.hook_pattern"][0, 1].numpy()
+    shown = figure(at, "clicked_weights")
+    visible = cache[f"{point}.hook_mask"].numpy()
+    weights = drawn(at, "clicked_weights", "weight")
+    assert weights.shape == pattern.shape
+    assert np.allclose(weights[visible], pattern[visible], atol=1e-5)
+    rows = source if kind == "encoder" else target
+    columns = target if kind == "decoder" else source
+    assert shown["layout"]["yaxis"]["ticktext"] == checkpoint.tokenizer.labels(rows)
+    assert shown["layout"]["xaxis"]["ticktext"] == checkpoint.tokenizer.labels(columns)
+    assert ("Causal mask" in [heading.value for heading in at.subheader]) == (kind == "decoder")
+
+
+def test_the_attention_can_be_changed_and_its_layers_are_its_own():
+    at = start("Attention", model="translator", attention="encoder", layer=1)
+    assert named(at.selectbox, "Layer").options == ["0", "1"]
+    choose(at, "Attention", "cross")
+    assert named(at.selectbox, "Layer").options == ["0"]
+    assert "the last one, 0, is shown" in said(at)
+
+
+def test_by_hand_arrives_at_the_weight_of_cross_attention():
+    at = start("Attention", model="translator", query=0, key=2)
+    pattern = drawn(at, "clicked_weights", "weight")
+    by_hand = next(element.value for element in at.markdown if "÷ the row's sum" in element.value)
+    assert f"**{pattern[0, 2]:.5f}**" in by_hand
+    assert "nothing of the source is hidden" in by_hand
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention", "Positions"])
+def test_uniform_attention_is_shown_without_scores(page):
+    at = start(page, model="average")
+    if page == "Attention":
+        assert "no queries and keys" in said(at)
+        pattern = drawn(at, "clicked_weights", "weight")
+        assert np.allclose(pattern[-1], 1 / len(pattern))
+
+
+def test_models_are_grouped_and_a_group_is_a_click_away():
+    at = start()
+    assert named(at.selectbox, "Model").options == ["Shakespeare"]
+    groups = named(at.sidebar.segmented_control, "Models")
+    assert groups.options == ["Texts", "Tasks", "Ladder"]
+    checked(groups.set_value("Tasks").run())
+    assert named(at.selectbox, "Model").options == ["Translator"]
+    assert prompt(at) == SOURCE
+    assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.sidebar.caption)
+    press(at, "Step")
+    checked(named(at.sidebar.segmented_control, "Models").set_value("Ladder").run())
+    assert link_of(at)["model"] == "average" and not text_of(at)
