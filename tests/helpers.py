@@ -14,11 +14,6 @@ def tiny_config(**fields) -> ModelConfig:
     )
 
 
-def tiny_encoder_decoder(*, seed: int = 0, **fields) -> EncoderDecoder:
-    """The same, of two narrow blocks on either side, or what the fields say."""
-    return tiny_model(seed=seed, architecture="encoder-decoder", **fields)
-
-
 def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly | EncoderDecoder:
     """A model in evaluation mode whose every parameter matters: no gain is 1, no bias 0."""
     model = build_model(config or tiny_config(**fields), seed=seed).eval()
@@ -27,6 +22,11 @@ def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) ->
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
     return model
+
+
+def tiny_encoder_decoder(*, seed: int = 0, **fields) -> EncoderDecoder:
+    """The same, of two narrow blocks on either side, or what the fields say."""
+    return tiny_model(seed=seed, architecture="encoder-decoder", **fields)
 
 
 def some_tokens(config: ModelConfig, batch: int = 2, pos: int | None = None, seed: int = 0) -> Tensor:

@@ -207,6 +207,11 @@ def test_uniform_attention_is_shown_without_scores(page):
         assert np.allclose(pattern[-1], 1 / len(pattern))
 
 
+def test_the_positions_of_an_encoder_decoder_are_its_table():
+    at = start("Positions", model="translator")
+    assert any("translator" in heading.value.lower() for heading in [*at.subheader, *at.caption, *at.markdown])
+
+
 def test_models_are_grouped_and_a_group_is_a_click_away():
     at = start()
     assert named(at.selectbox, "Model").options == ["Shakespeare"]

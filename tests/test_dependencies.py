@@ -1,7 +1,8 @@
 """Which module may import which, read from the source with `ast`: nothing under test is imported or run.
 
     config, hooks → registry, positions, masks → attention → layers → stacks → models
-        → generation, training, optimizers, analysis, checkpoints → lessons, presets → experiments, __main__, __init__
+        → generation, training, optimizers, analysis, checkpoints, archives, estimates
+        → lessons, presets, quick → experiments, __main__, __init__
 
 tokenizers, corpora and tasks stand beside them. pages/ui uses transformer, pages use pages/ui.
 
@@ -28,8 +29,8 @@ LAYERS = (
     {"layers"},
     {"stacks"},
     {"models"},
-    {"generation", "training", "optimizers", "analysis", "checkpoints"},
-    {"lessons", "presets"},
+    {"generation", "training", "optimizers", "analysis", "checkpoints", "archives", "estimates"},
+    {"lessons", "presets", "quick"},
     {"experiments", "__main__", "__init__"},
 )
 """The engine from bottom to top: a module imports from its own layer and those below it."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.helpers import configs, some_tokens, tiny_config, tiny_model, unpadded
+from tests.helpers import any_configs, some_inputs, some_tokens, tiny_config, tiny_model, unpadded
 from transformer import ActivationCache, DecoderOnly, HookPoint, ModelConfig
 
 SCORE_POINTS = ("hook_raw_scores", "hook_scaled_scores", "hook_mask", "hook_attn_scores", "hook_pattern")
@@ -19,7 +19,7 @@ SCORE_POINTS = ("hook_raw_scores", "hook_scaled_scores", "hook_mask", "hook_attn
 def record(config: ModelConfig) -> tuple[DecoderOnly, Tensor, ActivationCache]:
     """A model, its logits for some tokens, and everything that can be recorded of that pass."""
     model = tiny_model(config)
-    return model, *model.run_with_cache(some_tokens(config), names_filter=model.hook_names())
+    return model, *model.run_with_cache(*some_inputs(config), names_filter=model.hook_names())
 
 
 def close(actual: Tensor, expected: Tensor) -> None:
@@ -41,15 +41,15 @@ class TestRecording:
         assert names("blocks.1.attn.hook_result") == ["blocks.1.attn.hook_result"]
         assert names(()) == []
 
-    @given(configs(), st.data())
+    @given(any_configs(), st.data())
     def test_what_is_recorded_does_not_depend_on_what_else_is(self, config, data):
         model, _, everything = record(config)
         chosen = data.draw(st.lists(st.sampled_from(model.hook_names()), unique=True))
-        logits, cache = model.run_with_cache(some_tokens(config), names_filter=chosen)
+        logits, cache = model.run_with_cache(*some_inputs(config), names_filter=chosen)
         assert set(cache) == set(chosen)
         for name in chosen:
             close(cache[name].float(), everything[name].float())
-        close(logits, model(some_tokens(config)))
+        close(logits, model(*some_inputs(config)))
 
     def test_recorded_tensors_are_detached_and_leave_the_gradient_alone(self):
         model = tiny_model()
@@ -105,21 +105,21 @@ class TestRecording:
 
 
 class TestInterventions:
-    @given(configs(), st.data())
+    @given(any_configs(), st.data())
     def test_a_tensor_put_in_is_what_follows_computes_with(self, config, data):
         """What a point hands on is what the recording has; and it matters for the logits unless nothing reads it."""
         model = tiny_model(config)
-        tokens = some_tokens(config)
+        inputs = some_inputs(config)
         name = data.draw(st.sampled_from(model.hook_names()))
 
         def change(tensor: Tensor, hook: HookPoint) -> Tensor:
             assert hook.name == name
             return tensor.logical_not() if tensor.dtype == torch.bool else tensor * 1.5 + 0.25
 
-        _, plain = model.run_with_cache(tokens, names_filter=name)
-        logits, changed = model.run_with_cache(tokens, names_filter=name, fwd_hooks=[(name, change)])
+        _, plain = model.run_with_cache(*inputs, names_filter=name)
+        logits, changed = model.run_with_cache(*inputs, names_filter=name, fwd_hooks=[(name, change)])
         assert torch.equal(changed[name], change(plain[name], model.get_submodule(name)))
-        assert torch.equal(logits, model.run_with_hooks(tokens, fwd_hooks=[(name, change)]))
+        assert torch.equal(logits, model.run_with_hooks(*inputs, fwd_hooks=[(name, change)]))
 
     @pytest.mark.parametrize("norm", ["pre", "post"])
     @pytest.mark.parametrize("attention", ["softmax", "uniform"])
@@ -218,7 +218,7 @@ class TestInterventions:
 
 
 class TestPytorchsOwnHooks:
-    @given(configs(), st.data())
+    @given(any_configs(), st.data())
     def test_they_see_what_the_cache_has(self, config, data):
         model, _, cache = record(config)
         name = data.draw(st.sampled_from(model.hook_names()))
@@ -226,9 +226,9 @@ class TestPytorchsOwnHooks:
         handle = model.get_submodule(name).register_forward_hook(
             lambda module, inputs, output: seen.append(output)
         )
-        model(some_tokens(config))
+        model(*some_inputs(config))
         handle.remove()
-        model(some_tokens(config))
+        model(*some_inputs(config))
         assert len(seen) == 1
         close(seen[0].float(), cache[name].float())
 

@@ -5,16 +5,26 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 
-from tests.helpers import configs, some_tokens, tiny_config, tiny_model, unpadded
-from transformer import KeyValueCache, ModelConfig, build_model, sinusoidal_encoding
+from tests.helpers import (
+    any_configs,
+    configs,
+    encoder_decoder_configs,
+    some_inputs,
+    some_tokens,
+    tiny_config,
+    tiny_encoder_decoder,
+    tiny_model,
+    unpadded,
+)
+from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding
 from transformer.training import token_loss
 
 
-@given(configs())
+@given(configs() | encoder_decoder_configs(n_layers=1))
 def test_logits_have_a_row_for_every_position_and_a_gradient_reaches_every_parameter(config):
     model = tiny_model(config)
-    tokens = unpadded(config)
-    logits = model(tokens)
+    *source, tokens = some_inputs(config, unpadded)
+    logits = model(*source, tokens)
     assert logits.shape == (*tokens.shape, config.vocab_size)
     token_loss(logits, tokens.roll(-1, 1)).backward()
     for name, parameter in model.named_parameters():
@@ -22,7 +32,7 @@ def test_logits_have_a_row_for_every_position_and_a_gradient_reaches_every_param
         assert parameter.grad.isfinite().all(), name
 
 
-@given(configs())
+@given(any_configs())
 def test_a_seed_decides_every_weight(config):
     first, second = build_model(config, seed=3).state_dict(), build_model(config, seed=3).state_dict()
     other = build_model(config, seed=4).state_dict()
@@ -142,9 +152,102 @@ def test_a_fresh_model_is_nearly_as_unsure_as_can_be():
     assert loss.item() == pytest.approx(torch.tensor(50.0).log().item(), abs=0.3)
 
 
-def test_an_architecture_that_cannot_be_built_is_refused_and_not_replaced_by_another():
-    config = ModelConfig(
-        architecture="encoder-decoder", vocab_size=5, context_length=4, n_layers=1, n_heads=1, d_model=4
+@given(any_configs())
+def test_the_configuration_decides_the_architecture(config):
+    kinds = {"decoder-only": DecoderOnly, "encoder-decoder": EncoderDecoder}
+    model = build_model(config)
+    assert type(model) is kinds[config.architecture]
+    assert model.config == config
+
+
+class TestAnEncoderDecoder:
+    def test_it_has_as_many_blocks_on_either_side_as_it_should(self):
+        model = tiny_encoder_decoder(n_encoder_layers=3, n_layers=1)
+        assert (len(model.encoder.blocks), len(model.decoder.blocks)) == (3, 1)
+        alike = tiny_encoder_decoder(n_layers=2)
+        assert (len(alike.encoder.blocks), len(alike.decoder.blocks)) == (2, 2)
+
+    @given(encoder_decoder_configs())
+    def test_it_encodes_and_then_decodes(self, config):
+        model = tiny_model(config)
+        source, target = some_inputs(config)
+        memory = model.encode(source)
+        assert memory.shape == (*source.shape, config.d_model)
+        padding = None if config.pad_token_id is None else (source != config.pad_token_id)[:, None, None, :]
+        torch.testing.assert_close(model.decode(target, memory, padding), model(source, target))
+
+    @given(encoder_decoder_configs(pad_token_id=None, residual=True))
+    def test_a_token_of_the_target_reaches_what_follows_it_and_nothing_before(self, config):
+        model = tiny_model(config)
+        source, target = some_inputs(config)
+        changed = target.clone()
+        changed[:, 2] = (target[:, 2] + 1) % config.vocab_size
+        before, after = model(source, target), model(source, changed)
+        torch.testing.assert_close(after[:, :2], before[:, :2])
+        assert (after[:, 2] - before[:, 2]).abs().max() > 1e-5
+
+    @given(encoder_decoder_configs(pad_token_id=None, n_encoder_layers=1, n_layers=1, residual=True))
+    def test_a_token_of_the_source_reaches_every_position(self, config):
+        model = tiny_model(config)
+        source, target = some_inputs(config)
+        for place in (0, -1):
+            changed = source.clone()
+            changed[:, place] = (source[:, place] + 1) % config.vocab_size
+            memory, other = model.encode(source), model.encode(changed)
+            assert ((memory - other).abs().amax(-1) > 1e-6).all()
+            assert ((model(source, target) - model(changed, target)).abs().amax(-1) > 1e-6).all()
+
+    def test_tied_embeddings_are_one_table_for_both_sides_and_the_output(self):
+        model = tiny_encoder_decoder(tie_embeddings=True)
+        tables = [name for name, _ in model.named_parameters() if "embed" in name]
+        assert tables == ["embed.weight"]
+        assert model.unembed.weight is model.embed.weight
+        loose = tiny_encoder_decoder(tie_embeddings=False)
+        assert loose.parameter_count() - model.parameter_count() == 2 * 11 * 8
+
+    def test_parameters_are_counted(self):
+        model = tiny_encoder_decoder(n_encoder_layers=2, n_layers=1, d_ff=12, tie_embeddings=True)
+        attention, feed_forward, norm = 4 * 8 * 8 + 4 * 8, 2 * 8 * 12 + 12 + 8, 16
+        encoder = 2 * (attention + feed_forward + 2 * norm) + norm
+        decoder = 2 * attention + feed_forward + 3 * norm + norm
+        assert model.parameter_count() == 11 * 8 + encoder + decoder
+
+    @pytest.mark.parametrize(
+        ("source", "target", "message"),
+        [
+            (torch.ones(2, 3), torch.ones(3, 3), "2 sources were given with 3 targets"),
+            (torch.ones(3), torch.ones(1, 3), r"shape \(batch, pos\), not torch.int64 \(3,\)"),
+            (torch.ones(1, 3), torch.ones(3), r"shape \(batch, pos\), not torch.int64 \(3,\)"),
+            (torch.tensor(1), torch.ones(1, 3), r"shape \(batch, pos\), not torch.int64 \(\)"),
+            (torch.ones(1, 9), torch.ones(1, 3), "9 tokens are more than this model's context of 8"),
+            (torch.ones(1, 3), torch.ones(1, 9), "9 tokens are more than this model's context of 8"),
+            (torch.full((1, 3), 11), torch.ones(1, 3), "between 0 and 10"),
+            (torch.ones(1, 3), torch.full((1, 3), -1), "between 0 and 10"),
+        ],
     )
-    with pytest.raises(ValueError, match=r"architecture is 'encoder-decoder'"):
-        build_model(config)
+    def test_what_it_can_not_read_is_refused(self, source, target, message):
+        with pytest.raises(ValueError, match=message):
+            tiny_encoder_decoder()(source.long(), target.long())
+
+    def test_no_tokens_and_no_texts_are_no_error(self):
+        model = tiny_encoder_decoder(pad_token_id=0)
+        for source, target in (((1, 0), (1, 2)), ((1, 2), (1, 0)), ((0, 3), (0, 2)), ((1, 0), (1, 0))):
+            inputs = torch.zeros(source, dtype=torch.long), torch.ones(target, dtype=torch.long)
+            for logits in (model(*inputs), model.run_with_cache(*inputs)[0]):
+                assert logits.shape == (*target, 11)
+                assert logits.isfinite().all()
+
+    def test_dropout_acts_in_training_only(self):
+        model = tiny_encoder_decoder(dropout=0.5)
+        inputs = some_inputs(model.config)
+        assert torch.equal(model(*inputs), model(*inputs))
+        model.train()
+        assert not torch.equal(model(*inputs), model(*inputs))
+
+    def test_a_fresh_one_is_nearly_as_unsure_as_can_be(self):
+        shape = {"architecture": "encoder-decoder", "vocab_size": 50, "d_model": 64, "context_length": 32}
+        model = build_model(tiny_config(**shape), seed=0).eval()
+        *source, tokens = some_inputs(model.config)
+        targets = torch.randint(50, tokens.shape, generator=torch.Generator().manual_seed(2))
+        loss = token_loss(model(*source, tokens), targets)
+        assert loss.item() == pytest.approx(torch.tensor(50.0).log().item(), abs=0.3)

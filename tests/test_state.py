@@ -13,8 +13,9 @@ TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
 CHOICES = {
-    "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS,
+    "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS, "batch": st.none() | TEXTS,
     "pace": st.sampled_from(sorted(PACES)), "scope": st.sampled_from(["prompt", "all"]),
+    "pad_side": st.sampled_from(["right", "left"]),
 }  # fmt: skip
 OPTIONAL = ("step", "query", "key")
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
@@ -100,20 +101,20 @@ def test_both_ends_of_a_range_will_do(name):
         assert not found.notices
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope"])
+@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side"])
 def test_garbage_is_named_and_the_default_kept(name):
     for text in HOSTILE:
         _assert_refused(name, text)
 
 
-@pytest.mark.parametrize("name", ["model", "prompt", "text"])
+@pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
 def test_a_text_that_is_too_long_is_refused(name):
     longest = "é" * LONGEST_TEXT
     assert getattr(from_query({name: longest}), name) == longest
     _assert_refused(name, longest + "é")
 
 
-@pytest.mark.parametrize("name", ["model", "prompt", "text"])
+@pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
 def test_any_text_is_kept_as_it_is(name):
     for text in HOSTILE:
         found = from_query({name: text})

@@ -99,6 +99,126 @@ class TestWords:
         assert CHARACTERS.without_unknown("a\ud800Xb") == "ab"
 
 
+NUMBERS = ["zero", "one", "two", "hundred", "veintidós", "ciento", "ñandú"]
+SPECIAL = ("[pad]", "[start]", "[end]")
+OF_WORDS = Tokenizer.of_words(NUMBERS, SPECIAL)
+BRACKETS = Tokenizer.of_characters("[]padstren ", SPECIAL)
+"""An alphabet in which the names of the special tokens can be written."""
+
+separators = st.text(st.sampled_from(" ,-\n\t"), min_size=1, max_size=3)
+
+
+@st.composite
+def sentences(draw, words: list[str]) -> tuple[str, list[str], list[int]]:
+    """A text of these words, upper and lower case mixed, anything between them; the words, and where each begins."""
+    chosen = draw(st.lists(st.sampled_from(words), max_size=6))
+    text, places = draw(st.just("") | separators), []
+    for word in chosen:
+        places.append(len(text))
+        text += draw(st.sampled_from([word, word.upper(), word.capitalize()])) + draw(separators)
+    return text, chosen, places
+
+
+class TestOfWords:
+    @given(sentences(NUMBERS))
+    def test_words_are_read_whatever_stands_between_them_and_written_with_spaces(self, sentence):
+        text, words, _ = sentence
+        assert OF_WORDS.unknown_pieces(text) == []
+        ids = OF_WORDS.encode(text)
+        assert ids == [sorted(NUMBERS).index(word) for word in words]
+        assert OF_WORDS.decode(ids) == " ".join(words)
+        assert OF_WORDS.encode(OF_WORDS.decode(ids)) == ids
+
+    @given(sentences([*NUMBERS, "three", "[pad]", "twohundred", "日"]))
+    def test_every_unknown_word_is_listed_where_it_stands(self, sentence):
+        text, words, places = sentence
+        unknown = [(word, place) for word, place in zip(words, places, strict=True) if word not in NUMBERS]
+        found = OF_WORDS.unknown_pieces(text)
+        assert [(piece.text.lower(), piece.position) for piece in found] == unknown
+        assert all(text[piece.position :].startswith(piece.text) for piece in found)
+        if unknown:
+            with pytest.raises(UnknownTokenError):
+                OF_WORDS.encode(text)
+        rest = OF_WORDS.without_unknown(text)
+        assert OF_WORDS.decode(OF_WORDS.encode(rest)) == " ".join(word for word in words if word in NUMBERS)
+
+    @given(any_text)
+    def test_any_text_is_encoded_whole_or_refused(self, text):
+        separator = r"(?:[^\S\x1c-\x1f]|[,\-])+"  # Python counts four control characters among the spaces
+        words = [word for word in re.split(separator, text) if word]
+        if any(word.lower() not in NUMBERS for word in words):
+            with pytest.raises(UnknownTokenError):
+                OF_WORDS.encode(text)
+        else:
+            assert OF_WORDS.decode(OF_WORDS.encode(text)) == " ".join(words).lower()
+
+    def test_a_vocabulary_may_be_given_in_capitals(self):
+        tokenizer = Tokenizer.of_words(["Zero", "ÑANDÚ", "zero"])
+        assert tokenizer.vocab_size == 2
+        assert tokenizer.encode("zero ñandú") == tokenizer.encode("ZERO Ñandú") == [0, 1]
+
+    @given(st.lists(st.integers(0, OF_WORDS.vocab_size - 1), max_size=8))
+    def test_pieces_joined_are_the_text(self, ids):
+        text = ""
+        for token in ids:
+            text += OF_WORDS.piece(token, first=not text)
+        assert text == OF_WORDS.decode(ids)
+
+    @given(st.text(st.sampled_from(ALPHABET)))
+    def test_and_so_they_are_of_characters(self, text):
+        ids = CHARACTERS.encode(text)
+        assert "".join(CHARACTERS.piece(token, first=False) for token in ids) == text
+
+
+class TestSpecialTokens:
+    @pytest.mark.parametrize("tokenizer", [OF_WORDS, BRACKETS], ids=["words", "characters"])
+    def test_they_come_after_all_others(self, tokenizer):
+        ids = [tokenizer.special_id(token) for token in SPECIAL]
+        assert ids == [tokenizer.vocab_size - 3, tokenizer.vocab_size - 2, tokenizer.vocab_size - 1]
+        assert tokenizer.labels(ids) == list(SPECIAL)
+        with pytest.raises(KeyError):
+            tokenizer.special_id("[mask]")
+        with pytest.raises(KeyError):
+            tokenizer.special_id("one")
+
+    @given(st.lists(st.sampled_from([*SPECIAL, *"[]pasend "]), max_size=8).map("".join))
+    def test_they_can_not_be_typed(self, text):
+        """Where brackets and letters are known, the name of a special token is a word like any other."""
+        ids = BRACKETS.encode(text)
+        assert len(ids) == len(text)
+        assert not set(ids) & {BRACKETS.special_id(token) for token in SPECIAL}
+        assert BRACKETS.decode(ids) == text
+
+    @pytest.mark.parametrize("text", ["[pad]", "one [end] two", "[START]", "one[pad]", "[pad]one"])
+    def test_nor_where_they_are_none_of_the_words(self, text):
+        with pytest.raises(UnknownTokenError):
+            OF_WORDS.encode(text)
+
+    @given(st.lists(st.integers(0, OF_WORDS.vocab_size - 1), max_size=8))
+    def test_decoding_leaves_them_out(self, ids):
+        special = {OF_WORDS.special_id(token) for token in SPECIAL}
+        assert OF_WORDS.decode(ids) == OF_WORDS.decode([token for token in ids if token not in special])
+        assert all(OF_WORDS.piece(token, first=first) == "" for token in special for first in (True, False))
+
+    @pytest.mark.parametrize(
+        ("tokenizer", "text"),
+        [(OF_WORDS, "TWO hundred-one"), (BRACKETS, "a [pad] [end]")],
+        ids=["words", "characters"],
+    )
+    def test_what_was_saved_is_what_is_loaded(self, tokenizer, text, tmp_path):
+        tokenizer.save(tmp_path / "tokenizer.json")
+        loaded = Tokenizer.from_file(tmp_path / "tokenizer.json")
+        ids = tokenizer.encode(text)
+        special = [tokenizer.special_id(token) for token in SPECIAL]
+        assert loaded.encode(text) == ids
+        assert [loaded.special_id(token) for token in SPECIAL] == special
+        assert loaded.decode([*special, *ids, *special]) == tokenizer.decode(ids)
+        assert [loaded.piece(token, first=False) for token in ids] == [
+            tokenizer.piece(i, first=False) for i in ids
+        ]
+        assert loaded.vocab_size == tokenizer.vocab_size
+
+
 class TestBytePairs:
     @given(st.text(st.sampled_from("lowernst ")))
     def test_what_was_encoded_decodes_to_itself(self, text):

@@ -174,7 +174,7 @@ def _list(options: argparse.Namespace) -> None:
         if entry.problem:
             print(f"{entry.name:22} can't be used: {entry.problem}")
         else:
-            loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss else ""
+            loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss is not None else ""
             print(f"{entry.name:22} {entry.card.parameters:9,} parameters  {loss}  {entry.card.summary}")
     print("Presets that can be trained:", ", ".join(PRESETS))
 

@@ -1,4 +1,4 @@
-"""Texts to train on: found in a folder, in the user's cache, or downloaded once and checked.
+"""Texts to train on: found in a folder, in the user's cache, or downloaded once and checked; or a text of one's own.
 
 Offline there is always one: the manual that ships with Python.
 """
@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER_VARIABLE = "HEADSUP_CORPORA"
+SHORTEST_TEXT, LONGEST_TEXT = 1_000, 5_000_000
+"""Bytes of a text of one's own, as UTF-8."""
+MOST_CHARACTERS = 400
+"""Different characters in it: each takes a row of the model's tables, and has to be met often to be learnt."""
 
 
 class CorpusError(Exception):
@@ -104,6 +108,61 @@ def load_corpus(
         if place and (path := Path(place) / source.file_name).is_file():
             return Corpus(source, _read_checked(path, source))
     return Corpus(source, _download(source, progress))
+
+
+def text_corpus(content: bytes | str, title: str) -> Corpus:
+    """A text of one's own as a corpus, nine tenths of it to train on.
+
+    content: a file's bytes, which must be UTF-8, or a string. A byte order mark is dropped, and every line end
+        becomes a line feed, so that the same text from another system gives the same model.
+    Raises: CorpusError for what is no text, or too short, too long or too varied to learn from character by
+        character; the message says what would do.
+    """
+    if isinstance(content, str):
+        content = content.encode("utf-8", "replace")  # half a surrogate pair becomes a question mark
+    if len(content) > LONGEST_TEXT:
+        raise CorpusError(
+            f"The text has {len(content):,} bytes; a part of it, of at most {LONGEST_TEXT:,}, would do."
+        )
+    text = _decoded(content).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if (size := len(text.encode())) < SHORTEST_TEXT:
+        raise CorpusError(
+            f"The text has {size:,} bytes; a model learns from at least {SHORTEST_TEXT:,}, about half a page."
+        )
+    different = len(set(text))
+    if different < 2:
+        raise CorpusError("The text repeats one character; a text of at least two different ones can be learnt.")
+    if different > MOST_CHARACTERS:
+        raise CorpusError(
+            f"The text has {different:,} different characters; a model that reads character by character can learn at "
+            f"most {MOST_CHARACTERS}, so a text in an alphabet would do."
+        )
+    source = CorpusSource("own-text", title, language="", licence="yours", train_fraction=0.9)
+    return Corpus(source, text)
+
+
+def is_at_hand(name: str, folder: str | Path | None = None) -> bool:
+    """True if `load_corpus` would find the text without a network. KeyError for a corpus that doesn't exist."""
+    import pooch
+
+    source = SOURCES[name]
+    places = [place for place in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if place]
+    return not source.url or any((Path(place) / source.file_name).is_file() for place in places)
+
+
+def _decoded(content: bytes) -> str:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CorpusError("The text is stored as UTF-16; saved as UTF-8, it would do.")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"Byte {error.start + 1:,} is no UTF-8, so this is no text, or one in an older encoding; "
+            f"a plain text file saved as UTF-8 would do."
+        ) from None
+    if "\0" in text:
+        raise CorpusError("The file holds zero bytes, as programs and pictures do; a plain text file would do.")
+    return text
 
 
 def _read_checked(path: Path, source: CorpusSource) -> str:

@@ -204,7 +204,7 @@ class Induction(Task):
 
     name = "induction"
     title = "Induction"
-    summary = "Has learnt one thing: when something repeats, go on as it went on before."
+    summary = "Random characters, then the same ones again: what repeats goes on as it went on before."
     architecture = "decoder-only"
     ends = False
     longest = 64

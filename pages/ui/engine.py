@@ -16,6 +16,7 @@ import numpy as np
 import streamlit as st
 import torch
 
+from pages.ui.own_models import own_entries, own_models
 from transformer import (
     ActivationCache,
     Checkpoint,
@@ -86,13 +87,14 @@ def catalogue() -> list[CheckpointEntry]:
 
 
 def usable() -> dict[str, CheckpointEntry]:
-    """The checkpoints that can be picked, by name."""
-    return {entry.name: entry for entry in catalogue() if not entry.problem}
+    """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
+    return {entry.name: entry for entry in catalogue() if not entry.problem} | own_entries()
 
 
 def model(name: str) -> Checkpoint:
-    """A checkpoint, loaded once and shared. Raises CheckpointError if it can't be."""
-    return _model(name, _changed(name))
+    """A checkpoint: the visitor's own, or one that is loaded once and shared. Raises CheckpointError if it can't be."""
+    own = own_models()
+    return own[name] if name in own else _model(name, _changed(name))
 
 
 def config(name: str) -> ModelConfig:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui import engine, state
+from pages.ui.own_models import PREFIX
 from pages.ui.state import Visitor, tied, visitor
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.presets import Group
 
+YOURS = "Yours"
 GROUPS = {
     Group.TEXTS: "They go on with a text, in the manner of what they read.",
     Group.TASKS: "Each has learnt one thing that has a right answer.",
     Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
+    YOURS: "Trained or uploaded by you, and seen by nobody else.",
 }
 OTHERS = "Others"
 POSITIONS = {
@@ -36,7 +39,11 @@ def pick_model(current: Visitor) -> str:
     if current.model not in entries:
         fallback = state.DEFAULT_MODEL if state.DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
-        current.notices.append(f"There is no model “{current.model[:40]}” here; {title} is shown.")
+        if current.model.startswith(PREFIX):
+            missing = "The model of this link was trained or uploaded in another tab, and stays private to it"
+        else:
+            missing = f"There is no model “{current.model[:40]}” here"
+        current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     names = _pick_group(current, entries)
     st.selectbox("Model", names, format_func=lambda name: entries[name].card.title,
@@ -54,7 +61,8 @@ def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[s
     """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name in sorted(entries, key=lambda name: (name != state.DEFAULT_MODEL, name)):
-        groups.setdefault(entries[name].card.group or OTHERS, []).append(name)
+        group = YOURS if name.startswith(PREFIX) else entries[name].card.group or OTHERS
+        groups.setdefault(group, []).append(name)
     groups = {group: names for group, names in groups.items() if names}
     own = next(group for group, names in groups.items() if current.model in names)
     if len(groups) > 1:
@@ -67,7 +75,12 @@ def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[s
 
 
 def _take_group(groups: dict[str, list[str]]) -> None:
-    visitor().model = groups[st.session_state["model_group"]][0]
+    choose_model(groups[st.session_state["model_group"]][0])
+
+
+def choose_model(name: str) -> None:
+    """Turn to another model, and to its own prompt."""
+    visitor().model = name
     _forget_model()
 
 
@@ -75,7 +88,10 @@ def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
     current.prompt, current.text, current.step = None, "", None
-    current.layer = current.head = 0
+    current.head = 0
+    shape = engine.usable()[current.model].config
+    # The last cross-attention is where a translator's words align.
+    current.layer = shape.n_layers - 1 if shape.architecture == "encoder-decoder" and shape.n_layers else 0
     current.query = current.key = None
 
 

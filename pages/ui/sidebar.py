@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui import engine, state
+from pages.ui import engine, state, training
 from pages.ui.model_picker import pick_model
 from pages.ui.palette import Theme
 from pages.ui.state import Visitor, tied, visitor
@@ -19,7 +19,9 @@ from transformer.tokenizers import printable
 PAGES = (
     ("app.py", "Generate", ":material/edit_note:"),
     ("pages/Attention.py", "Attention", ":material/grid_on:"),
+    ("pages/Masks.py", "Masks", ":material/grid_off:"),
     ("pages/Positions.py", "Positions", ":material/airwave:"),
+    ("pages/Train.py", "Train", ":material/model_training:"),
 )
 STYLE = Path(__file__).with_name("style.css")
 
@@ -48,10 +50,11 @@ class Session:
         return self.tokens
 
 
-def open_page(title: str, what: str, *, writes: bool = False) -> Session:
+def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool = True) -> Session:
     """Set up a page: browser title, sidebar, heading, notices.
 
     what: says in a sentence what can be seen. writes: whether text goes on being written while the page is open.
+    reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
     current = visitor()
@@ -61,12 +64,13 @@ def open_page(title: str, what: str, *, writes: bool = False) -> Session:
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
         _link_pages()
+        _show_training()
         name = pick_model(current)
         prompt = _pick_prompt(current, name)
     st.title(title, anchor=False)
     st.caption(what)
     notices = st.container()
-    tokens, source = _read_prompt(name, prompt)
+    tokens, source = _read_prompt(name, prompt) if reads_prompt else (None, ())
     writer = _writer(current, name, tokens, source)
     if not writes:
         writer.stop()
@@ -96,6 +100,14 @@ def _link_pages() -> None:
             st.page_link(path, label=label, icon=icon)
         except StreamlitPageNotFoundError:  # a page that is run by itself, without app.py, has no others
             return
+
+
+def _show_training() -> None:
+    """Take over what has been trained; on other pages than its own, say how far a training is."""
+    training.collect()
+    if training.is_under_way() and st.session_state["page"] != "Train":
+        job = training.slot().job
+        st.caption(f"Your training goes on: step {job.step:,} of {job.steps:,}.")
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:

@@ -14,6 +14,10 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from transformer import TASKS
+from transformer.corpora import SOURCES
+from transformer.presets import PRESETS, Group
+
 DEFAULT_MODEL = "shakespeare"
 LONGEST_TEXT = 20_000
 """Characters of a prompt or a written text that a link may carry."""
@@ -55,6 +59,28 @@ class Visitor:
     position: int = 5
     dimension: int = 4
     shift: int = 6
+    filler: int = 3
+    """Padding tokens after the prompt, on the page Masks."""
+    batch: str | None = None
+    """Prompts of unequal length, one a line; None: made from the model's examples."""
+    batch_row: int = 0
+    """The prompt of the batch whose masks are shown."""
+    pad_side: str = "right"
+    learn: str = "task"
+    """What the page Train learns from: a task, a text that ships, or the visitor's own."""
+    task: str = "induction"
+    corpus: str = "python-manual"
+    own_text: str = ""
+    """A text that was pasted; not part of any link."""
+    shape: str = "quick"
+    rung: str = "ladder-8-blocks"
+    n_layers: int = 2
+    n_heads: int = 4
+    d_model: int = 64
+    context: int = 32
+    positions: str = "sinusoidal"
+    norm: str = "pre"
+    steps: int = 500
     notices: list[str] = field(default_factory=list)
     """What was wrong in the link, to be said once."""
 
@@ -87,6 +113,10 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+def _one_number_of(*choices: int) -> Callable[[str], int]:
+    return lambda text: int(_one_of(*map(str, choices))(text))
+
+
 def _short_text(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"a text in a link can have at most {LONGEST_TEXT:,} characters")
@@ -116,6 +146,22 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "position": Number(int, 0, 511, "the position"),
     "dimension": Number(int, 0, 511, "the dimension"),
     "shift": Number(int, 0, 511, "the shift"),
+    "filler": Number(int, 0, 8, "the number of padding tokens"),
+    "batch": _short_text,
+    "batch_row": Number(int, 0, 7, "the prompt of the batch"),
+    "pad_side": _one_of("right", "left"),
+    "learn": _one_of("task", "text", "own"),
+    "task": _one_of(*TASKS),
+    "corpus": _one_of(*SOURCES),
+    "shape": _one_of("quick", "rung", "dials"),
+    "rung": _one_of(*(preset.name for preset in PRESETS.values() if preset.group == Group.LADDER)),
+    "n_layers": Number(int, 1, 6, "the number of layers"),
+    "n_heads": _one_number_of(1, 2, 4, 8),
+    "d_model": _one_number_of(16, 32, 48, 64, 96, 128, 192),
+    "context": _one_number_of(8, 16, 32, 64, 128),
+    "positions": _one_of("sinusoidal", "learned", "rotary", "none"),
+    "norm": _one_of("pre", "post"),
+    "steps": Number(int, 50, 3000, "the number of steps"),
 }
 """How each field is read from the URL. A ValueError says what would do; what the model decides is checked later."""
 

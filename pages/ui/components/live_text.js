@@ -314,7 +314,8 @@ class View {
     const { query, weights, weights_start: start, where } = this.data;
     const { looker, largest, columns } = this.parts;
     const looks = weights?.length > 0 && query != null && query < this.data.kind.length;
-    const last = looks ? query : this.data.kind.length - 1;
+    // Keys end where the query stands, or, in cross-attention, where the source ends.
+    const last = looks ? start + weights.length - 1 : this.data.kind.length - 1;
     // From right to left: the columns that find no room are the oldest, and wrap out of sight.
     this.columns.forEach(({ column, bar, label }, back) => {
       const index = last - back;

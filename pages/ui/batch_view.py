@@ -1,0 +1,186 @@
+"""The part of the page Masks about a batch: prompts of unequal length, the padding between them, their masks.
+
+Dimensions: batch, pos, query, key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui import batches, engine, mask_figures, masking
+from pages.ui.batches import MOST_LINES, PADDING, Batch, code
+from pages.ui.data import matrix_table, offer_data
+from pages.ui.masks_view import UNMOVED, Panel, show, show_panels
+from pages.ui.sidebar import Session
+from pages.ui.state import tied, visitor
+
+SIDES = {"right": "On the right", "left": "On the left"}
+EDITOR = "batch_editor"
+"""The key of the text area."""
+
+
+def batch(session: Session) -> None:
+    """The visitor's prompts as a rectangle, and the masks of one of them."""
+    st.subheader("A batch of unequal prompts", anchor=False)
+    st.markdown("Prompts that are computed together have to be equally long, because a batch is one rectangle of "
+                "numbers. The short ones are filled up with padding tokens.")  # fmt: skip
+    found = _edit(session)
+    for problem in found.problems:
+        st.warning(problem, icon=":material/info:")
+    if not found.prompts:
+        st.error("There is no prompt to draw. Type one in each line, or take the examples again.")
+        return
+    pad = batches.padding_id(session.config)
+    row = _dials(session, found)
+    tokens = batches.rectangle(found.prompts, pad, session.visitor.pad_side)
+    _picture(session, found, tokens, pad, row)
+    _masks(session, found, tokens, pad, row)
+
+
+def _edit(session: Session) -> Batch:
+    """The text area with one prompt a line."""
+    current, tokenizer, context = session.visitor, engine.tokenizer(session.name), session.config.context_length
+    examples = engine.model(session.name).card.examples or [session.prompt]
+    suggested = batches.suggest_batch(examples, tokenizer, context)
+    shown = suggested if current.batch is None else current.batch
+    if st.session_state.get(EDITOR) != shown:
+        st.session_state[EDITOR] = shown
+    st.text_area("Prompts, one a line", key=EDITOR, height=140, on_change=_take, args=(suggested,),
+                 help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.")  # fmt: skip
+    st.button("Take the examples again", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
+    return batches.read_batch(shown, tokenizer, context)
+
+
+def _take(suggested: str) -> None:
+    typed = st.session_state[EDITOR]
+    visitor().batch = None if typed == suggested else typed
+
+
+def _reset() -> None:
+    visitor().batch = None
+
+
+def _dials(session: Session, found: Batch) -> int:
+    """The side of the padding, and whose masks are shown; returns the latter, as a row of the rectangle."""
+    current, rows = session.visitor, len(found.prompts)
+    if current.batch_row >= rows:
+        st.info(f"The batch has no prompt {current.batch_row + 1}; the last one, {rows}, is shown.")
+        current.batch_row = rows - 1
+    names = [f"line {line}: {_short(text)}" for line, text in zip(found.lines, found.texts, strict=True)]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.segmented_control("Padding", list(SIDES), **tied("pad_side"), format_func=SIDES.get, required=True)
+        st.selectbox("Masks of", range(rows), **tied("batch_row"), format_func=names.__getitem__, width=320)
+    return current.batch_row
+
+
+def _picture(session: Session, found: Batch, tokens: np.ndarray, pad: int, row: int) -> None:
+    """The rectangle, and what of it is computed in vain."""
+    tokenizer, (rows, width) = engine.tokenizer(session.name), tokens.shape
+    labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
+    figure = mask_figures.batch_picture(labels, tokens == pad, found.lines, theme=session.theme, selected=row)
+    show(figure, "batch")
+    filled = int((tokens == pad).sum())
+    what = f"{PADDING} is this model's own padding token."
+    if session.config.pad_token_id is None:
+        what = (f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
+                "and serves to compute the masks only.")  # fmt: skip
+    st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {tokens.size} cells, of which "
+               f"{filled} are padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip
+    st.dataframe(_costs(session, found, tokens, pad), hide_index=True)
+    kept = "" if session.source else ", or whose key the causal mask hides"
+    st.caption(f"In each layer and head, every prompt of this batch takes {width} × {width} = {width * width:,} "
+               f"cells of attention. Computed in vain are those whose query or key is padding{kept}.")  # fmt: skip
+    place = np.indices(tokens.shape)
+    cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
+             "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
+    offer_data(pd.DataFrame(cells), "This batch as a table", f"{session.name}-batch.csv")
+
+
+def _costs(session: Session, found: Batch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
+    """What is computed for each prompt, and what of it in vain."""
+    counts = [batches.count_cells(mask, causal=not session.source) for mask in batches.hides_padding(tokens, pad)]
+    future = {} if session.source else {"in vain: future": [count.future for count in counts]}
+    return pd.DataFrame(
+        {
+            "line": found.lines,
+            "prompt": [_short(text) for text in found.texts],
+            "tokens": [len(prompt) for prompt in found.prompts],
+            "padding": (tokens == pad).sum(1),
+            "cells of use": [count.used for count in counts],
+            "in vain: padding": [count.in_vain for count in counts],
+            **future,
+            "in vain": [f"{(count.future + count.in_vain) / tokens.shape[1] ** 2:.0%}" for count in counts],
+        }
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 32 else f"{text[:31]}…"
+
+
+def _masks(session: Session, found: Batch, tokens: np.ndarray, pad: int, row: int) -> None:
+    """The padding mask of one prompt, the causal mask, and both at once."""
+    padding, causal = batches.hides_padding(tokens, pad)[row], batches.hides_future(tokens.shape[1])
+    labels = batches.token_labels(tokens[row], engine.tokenizer(session.name), pad)
+    filled = int((tokens[row] == pad).sum())
+    where = "last" if session.visitor.pad_side == "right" else "first"
+    columns = {0: "This prompt is the longest and has none.", 1: f"Here it is the {where} column."}
+    panels = [
+        Panel("Its padding mask", labels, padding, 0,
+              f"The columns of padding are hidden in every row. "
+              f"{columns.get(filled, f'Here they are the {where} {filled} columns.')}"),
+        Panel("The causal mask", labels, causal, 0, "The same for every prompt: it knows nothing of padding."),
+        Panel("Both: causal and padding", labels, causal & padding, 0,
+              "A key is visible only where both masks let it be seen."),
+    ]  # fmt: skip
+    show_panels(session, panels, "batch")
+    st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
+    masks = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
+    offer_data(matrix_table(masks, labels, labels), "These masks as a table",
+               f"{session.name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
+
+
+def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:
+    """What padding does to a causal model and to an encoder, for this prompt."""
+    filled, side = int((~real).sum()), session.visitor.pad_side
+    if not filled:
+        return "This prompt has no padding. Pick a shorter one to see what its padding mask is for."
+    by_causal = int((causal & ~padding)[real].sum())
+    to_encoder = int((~padding)[real].sum())
+    if side == "right":
+        general = (
+            "**Padding on the right never matters to the real tokens of a causal model**: it stands after them, where "
+            "the causal mask lets them see nothing anyway."
+        )
+    else:
+        general = (
+            "**Padding on the left stands before the real tokens**, where a causal mask lets them look. So even a "
+            "causal model needs the padding mask then, and its rows of padding see nothing at all. It also moves "
+            "every real token to a later position."
+        )
+    return (
+        f"{general} In the rows of real tokens the padding mask hides {by_causal} cells that the causal mask leaves "
+        "visible. An encoder has no causal mask, so **only the padding mask keeps padding from it**: without that its "
+        f"real tokens would see {to_encoder} cells of padding. {_tried(session, prompt, filled, side)}"
+    )
+
+
+def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) -> str:
+    """What the model itself does with the padding, under several masks."""
+    if not session.config.n_layers:
+        return ""
+
+    def effect(causal: bool, padding: bool) -> str:
+        moved = masking.padding_effect(session.name, prompt, filled, side, causal=causal, padding=padding)
+        return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
+
+    token = code(engine.tokenizer(session.name).label(masking.filler_token(session.name)))
+    tried = f"Tried on this model with {filled} × {token} as padding: "
+    if session.source:
+        return (f"{tried}the probabilities of what it writes change {effect(False, True)} with the padding "
+                f"mask, and {effect(False, False)} without it.")  # fmt: skip
+    both = "" if side == "right" else f", {effect(True, True)} under both masks"
+    return (f"{tried}its probabilities at the real tokens change {effect(True, False)} under the causal mask "
+            f"alone{both}, and {effect(False, False)} with no mask, as an encoder would read.")  # fmt: skip

@@ -1,0 +1,63 @@
+"""Training and validation loss by step, which grows without a flicker while a model learns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.live_text import read_source
+
+Points = Sequence[tuple[int, float]]
+"""(step, loss in nats)."""
+
+_mount = st.components.v2.component(
+    "headsup_loss_chart",
+    html=read_source("loss_chart.html"),
+    css=read_source("loss_chart.css"),
+    js=read_source("loss_chart.js"),
+)
+
+
+def loss_chart(
+    *, train: Points, validation: Points, references: Mapping[str, float], steps: int, here: int | None, key: str
+) -> Any:
+    """Show losses; call it again with the same `key`, and the chart goes on.
+
+    references: losses to compare with, by name, drawn as level lines. steps: the right end of the chart.
+    here: a step to mark, or None.
+    """
+    return _mount(key=key, data=build_payload(train, validation, references, steps, here))
+
+
+def build_payload(
+    train: Points, validation: Points, references: Mapping[str, float], steps: int, here: int | None
+) -> dict[str, Any]:
+    """What the browser gets: numbers with five significant digits, and the chart in words, to be read aloud."""
+    if steps < 1:
+        raise ValueError(f"steps is {steps}; a chart needs at least one")
+    return {
+        "train": _short(train),
+        "validation": _short(validation),
+        "references": [{"label": label, "loss": float(f"{loss:.5g}")} for label, loss in references.items()],
+        "steps": steps,
+        "here": here,
+        "summary": _in_words(train, validation, references),
+    }
+
+
+def _short(points: Points) -> list[list[float]]:
+    """Losses that are no numbers are left out: JSON has none such."""
+    return [[step, float(f"{loss:.5g}")] for step, loss in points if math.isfinite(loss)]
+
+
+def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:
+    if not train:
+        return "Loss by step: nothing yet."
+    parts = [f"training loss from {train[0][1]:.2f} to {train[-1][1]:.2f} nats at step {train[-1][0]}"]
+    if validation:
+        parts.append(f"validation loss {validation[-1][1]:.2f}")
+    parts += [f"{label} {loss:.2f}" for label, loss in references.items()]
+    return f"Loss by step: {', '.join(parts)}."

@@ -1,0 +1,47 @@
+"""Models as files that a visitor takes along: uploaded here, downloaded where they were trained."""
+
+from __future__ import annotations
+
+import hashlib
+
+import streamlit as st
+
+from pages.ui.model_picker import choose_model
+from pages.ui.own_models import keep, own_models
+from transformer import Checkpoint, CheckpointError
+from transformer.archives import pack_checkpoint, unpack_checkpoint
+
+
+def exchange() -> None:
+    """Upload a model that was downloaded before, here or elsewhere; download those the visitor has."""
+    with st.expander("Your models as files", icon=":material/folder_zip:"):
+        uploaded = st.file_uploader("Upload a model that was downloaded from HeadsUp", type="zip", key="model_file",
+                                    max_upload_size=64)  # fmt: skip
+        if uploaded is not None:
+            _take(uploaded.getvalue(), uploaded.name)
+        for name, checkpoint in own_models().items():
+            offer_download(f"Download {checkpoint.card.title}", checkpoint, key=f"download_{name}")
+
+
+def offer_download(label: str, checkpoint: Checkpoint, key: str) -> None:
+    """A button that saves a model as one file."""
+    words = "".join(c if c.isalnum() else " " for c in checkpoint.card.title.lower()).split()
+    st.download_button(label, lambda: pack_checkpoint(checkpoint), f"{'-'.join(words) or 'model'}.headsup.zip",
+                       "application/zip", key=key, on_click="ignore", icon=":material/download:")  # fmt: skip
+
+
+def _take(content: bytes, file_name: str) -> None:
+    """Open an uploaded model, once; the page runs again and again while the file stays in its box."""
+    taken: dict[str, str] = st.session_state.setdefault("taken_files", {})
+    digest = hashlib.sha256(content).hexdigest()
+    if digest not in taken:
+        try:
+            taken[digest] = keep(unpack_checkpoint(content))
+        except CheckpointError as error:
+            st.error(f"{file_name} can't be opened. {error}")
+            return
+        choose_model(taken[digest])
+        st.rerun()  # the sidebar has a model more
+    if taken[digest] in own_models():
+        title = own_models()[taken[digest]].card.title
+        st.success(f"{title} is among your models now, in the list of every page.")

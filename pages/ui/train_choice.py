@@ -1,0 +1,295 @@
+"""The first half of the page Train: what to learn from, what to train, what it will cost."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui import training
+from pages.ui.state import Visitor, tied, visitor
+from pages.ui.training_plan import Plan
+from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
+from transformer.analysis import bigram_loss
+from transformer.corpora import SOURCES, is_at_hand, text_corpus
+from transformer.estimates import parameter_count, training_memory, training_seconds
+from transformer.lessons import Lesson, TaskLesson, TextLesson
+from transformer.presets import PRESETS, Group, Preset
+from transformer.quick import QUICK
+from transformer.tasks import START
+
+LEARN = {"task": "A task", "text": "A text", "own": "My own text"}
+SHAPES = {"quick": "What we suggest", "rung": "A rung of the ladder", "dials": "My own"}
+RUNGS = [preset.name for preset in PRESETS.values() if preset.group == Group.LADDER]
+HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
+LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
+"""What one training may take on a machine that others share."""
+UNKNOWN_VOCABULARY = 100
+"""Characters assumed of a text that isn't here yet."""
+SNAPSHOTS = 40
+PROBES = {
+    "next-vowel": ("bcd", ""),
+    "number-words": ("seven hundred and seventy-seven thousand one hundred and twelve",
+                     "setecientos setenta y siete mil ciento doce"),
+    "sort-letters": ("transform=", "afmnorrst"),
+    "induction": ("kR7wZq3xB kR7wZ", "q3xB kR7wZq3xB"),
+}  # fmt: skip
+"""The fixed text of each task whose attention is watched: what is read, and what should be written after it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is to be trained on what; `corpus` is None for a task, or while a text still has to be downloaded."""
+
+    learn: str
+    """A task's or a corpus's name; "own-text" for the visitor's own."""
+    corpus: Corpus | None
+    config: ModelConfig
+    training: TrainingConfig
+    batch: int
+
+    @property
+    def is_task(self) -> bool:
+        return self.learn in TASKS
+
+    @property
+    def title(self) -> str:
+        if self.is_task:
+            return TASKS[self.learn].title
+        return self.corpus.source.title if self.corpus else SOURCES[self.learn].title
+
+
+def choose() -> Choice | None:
+    """The dials, and what they choose; None while that can't be trained, after saying why."""
+    current = visitor()
+    with st.container(border=True):
+        st.subheader("What to learn from", anchor=False)
+        st.segmented_control("Kind", list(LEARN), **tied("learn"), format_func=LEARN.get, required=True,
+                             label_visibility="collapsed")  # fmt: skip
+        try:
+            learn, corpus = _subject(current)
+        except CorpusError as error:
+            st.error(str(error))
+            return None
+        if learn is None:
+            return None
+    with st.container(border=True):
+        st.subheader("What to train", anchor=False)
+        is_task = learn in TASKS
+        shapes = [shape for shape in SHAPES if not (is_task and shape == "rung")]
+        if current.shape not in shapes:
+            current.shape = "quick"
+        st.segmented_control("Shape", shapes, **tied("shape"), format_func=SHAPES.get, required=True,
+                             label_visibility="collapsed")  # fmt: skip
+        try:
+            return _shaped(current, learn, corpus)
+        except ValueError as error:
+            st.error(str(error))
+            return None
+
+
+def costs(choice: Choice) -> bool:
+    """What a choice will cost, in words; returns whether this machine can bear it."""
+    seconds = training_seconds(choice.config, choice.batch, choice.training.steps)
+    memory = training_memory(choice.config, choice.batch)
+    left, middle, right = st.columns(3)
+    left.metric("Parameters", f"{parameter_count(choice.config):,}")
+    middle.metric("Memory", f"{memory / 1e6:.0f} MB")
+    right.metric("Time, about", in_words(seconds), help="Estimated from a short measurement on this machine.")
+    if seconds > LONGEST_SECONDS or memory > LARGEST_MEMORY:
+        st.error(f"That is more than one visitor's share of this machine: at most {in_words(LONGEST_SECONDS)} and "
+                 f"{LARGEST_MEMORY / 1e6:.0f} MB. Choose fewer steps, or a smaller model.")  # fmt: skip
+        return False
+    return True
+
+
+def start(choice: Choice) -> bool:
+    """Begin the training; returns False after saying why it can't begin."""
+    try:
+        with st.spinner("Getting ready …"):
+            plan = _plan(choice)
+            decode = plan.lesson.tokenizer.decode
+            source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
+            begun = source + decode(plan.sample_prompt)
+            training.begin(plan, _references(plan), source + decode(plan.probe_tokens), begun)
+    except (CorpusError, ValueError) as error:
+        st.error(str(error))
+        return False
+    return True
+
+
+def in_words(seconds: float) -> str:
+    """A duration, rounded as such an estimate should be."""
+    if seconds < 60:
+        return f"{max(5 * round(seconds / 5), 5)} seconds"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minute{'' if round(minutes) == 1 else 's'}"
+
+
+def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
+    if current.learn == "task":
+        st.selectbox("Task", list(TASKS), **tied("task"), format_func=lambda name: TASKS[name].title)
+        st.caption(TASKS[current.task].summary)
+        return current.task, None
+    if current.learn == "own":
+        corpus = _own_text(current)
+        return (corpus.source.name, corpus) if corpus else (None, None)
+    st.selectbox("Text", list(SOURCES), **tied("corpus"), format_func=lambda name: SOURCES[name].title)
+    if not is_at_hand(current.corpus):
+        st.caption("It isn't on this machine yet: it will be downloaded, and checked, when training starts.")
+        return current.corpus, None
+    corpus = _corpus(current.corpus)
+    st.caption(f"{len(corpus.text):,} characters, {corpus.source.language}. "
+               f"The last {1 - corpus.source.train_fraction:.0%} are held out to validate on.")  # fmt: skip
+    return current.corpus, corpus
+
+
+def _own_text(current: Visitor) -> Corpus | None:
+    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=8)
+    if uploaded is not None:
+        st.session_state["uploaded_text"] = (uploaded.name, uploaded.getvalue())
+    st.text_area("Or paste a text", height=160, **tied("own_text"))
+    name, content = st.session_state.get("uploaded_text", ("", b""))
+    if current.own_text.strip():
+        name, content = "a text you pasted", current.own_text
+    if not content:
+        st.info("Upload a file or paste a text of at least 1,000 characters: a book chapter, song lyrics, code.")
+        return None
+    corpus = _checked_text(content, name)
+    st.caption(f"{name}: {len(corpus.text):,} characters, {len(set(corpus.text))} different ones.")
+    return corpus
+
+
+def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
+    """The chosen architecture. Raises ValueError for one that can't be."""
+    preset = _quick(learn)
+    if current.shape == "rung":
+        st.selectbox("Rung", RUNGS, **tied("rung"), format_func=lambda name: PRESETS[name].title)
+        preset = PRESETS[current.rung]
+        st.caption(preset.summary.partition(". ")[0] + ".")
+    fields, steps, batch = dict(preset.shape), preset.training, preset.batch
+    if current.shape == "dials":
+        fields, steps, batch = _dials(current, preset, learn)
+    config = ModelConfig(**fields | _decided(learn, corpus, fields))
+    if corpus and len(corpus.split()[1]) <= config.context_length:
+        raise ValueError(f"The text is too short for a context of {config.context_length}: the part held out has only "
+                         f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text.")  # fmt: skip
+    return Choice(learn, corpus, config, steps, batch)
+
+
+def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
+    left, middle, right = st.columns(3)
+    left.slider("Layers", 1, 6, **tied("n_layers"))
+    middle.select_slider("Heads", HEADS, **tied("n_heads"))
+    right.select_slider("Width (d_model)", WIDTHS, **tied("d_model"))
+    left, middle, right = st.columns(3)
+    if learn not in TASKS:
+        left.select_slider("Context", CONTEXTS, **tied("context"))
+    middle.selectbox("Positions", ["sinusoidal", "learned", "rotary", "none"], **tied("positions"))
+    right.selectbox("Norm", ["pre", "post"], **tied("norm"), format_func="{}-norm".format)
+    st.slider("Steps", 50, 3000, step=50, **tied("steps"))
+    if current.d_model % current.n_heads:
+        raise ValueError(f"{current.n_heads} heads can't share a width of {current.d_model} equally. "
+                         f"Choose 1, 2 or another number of heads that divides it.")  # fmt: skip
+    context = TASKS[learn].longest if learn in TASKS else current.context
+    batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
+    fields = {
+        "n_layers": current.n_layers,
+        "n_heads": current.n_heads,
+        "d_model": current.d_model,
+        "context_length": context,
+        "positions": current.positions,
+        "norm": current.norm,
+        "scale_embeddings": current.positions == "sinusoidal",
+    }
+    rate = 1e-2 * math.sqrt(32 / max(current.d_model, 32))  # wider models bear less
+    training_config = TrainingConfig(steps=current.steps, learning_rate=rate, warmup_steps=min(50, current.steps // 4),
+                                     optimizer="muon", weight_decay=0.01, seed=1)  # fmt: skip
+    return fields, training_config, batch
+
+
+def _quick(learn: str) -> Preset:
+    """The preset that suits a task or a text."""
+    own = (preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
+    return next(own, PRESETS["ladder-8-blocks"])
+
+
+def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
+    """The fields that task or text decide."""
+    if learn in TASKS:
+        return TaskLesson(TASKS[learn], 1, 0).shape
+    return {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY, "dropout": 0.0}
+
+
+def _plan(choice: Choice) -> Plan:
+    """All that a job needs. Raises CorpusError if a text can't be had."""
+    corpus = choice.corpus
+    if corpus is None and not choice.is_task:
+        bar = st.progress(0.0, "Downloading …")
+        corpus = load_corpus(choice.learn, progress=lambda done, total: bar.progress(min(done / max(total, 1), 1.0)))
+    lesson = _lesson(choice, corpus)
+    config = ModelConfig(**choice.config.to_dict() | lesson.shape)
+    tokens, source, prompt = _probe(choice, lesson, config)
+    return Plan(
+        lesson=lesson,
+        config=config,
+        training=choice.training,
+        title=f"{choice.title}, {choice.training.steps:,} steps",
+        summary=TASKS[choice.learn].summary if choice.is_task else f"Has read {corpus.source.title}.",
+        examples=_examples(choice, corpus),
+        probe_tokens=tokens,
+        probe_source=source,
+        sample_prompt=prompt,
+        snapshots=SNAPSHOTS,
+        evaluate_every=max(choice.training.steps // 20, 1),
+    )
+
+
+def _references(plan: Plan) -> dict[str, float]:
+    """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
+    found = {"uniform guess": math.log(plan.config.vocab_size)}
+    if isinstance(plan.lesson, TextLesson):
+        _, found["bigram"] = bigram_loss(plan.lesson.train, plan.lesson.validation, plan.config.vocab_size)
+    return found
+
+
+def _lesson(choice: Choice, corpus: Corpus | None) -> Lesson:
+    if choice.is_task:
+        return TaskLesson(TASKS[choice.learn], choice.batch, choice.training.seed)
+    return TextLesson(corpus, choice.config.context_length, choice.batch, choice.training.seed)
+
+
+def _probe(choice: Choice, lesson: Lesson, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
+    """The fixed text whose attention is watched, what an encoder reads, and what samples go on from."""
+    encode = lesson.tokenizer.encode
+    if not choice.is_task:
+        held_out = lesson.corpus.split()[1]
+        return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(held_out[:8]))
+    source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
+    if config.architecture == "decoder-only":
+        return source + target, (), source
+    start = (lesson.tokenizer.special_id(START),)
+    return start + target, source, start
+
+
+def _examples(choice: Choice, corpus: Corpus | None) -> list[str]:
+    if not choice.is_task:
+        held_out = corpus.split()[1]
+        return [held_out[at : at + 24] for at in range(0, min(len(held_out) - 24, 4000), 1000)]
+    return next(list(preset.examples) for preset in PRESETS.values() if preset.task == choice.learn)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading …")
+def _corpus(name: str) -> Corpus:
+    return load_corpus(name)
+
+
+def _checked_text(content: bytes | str, name: str) -> Corpus:
+    raw = content.encode(errors="replace") if isinstance(content, str) else content
+    key = hashlib.sha256(raw).hexdigest(), name
+    found = st.session_state.get("own_corpus")
+    if found is None or found[0] != key:
+        st.session_state["own_corpus"] = found = (key, text_corpus(content, name))
+    return found[1]

@@ -1,0 +1,177 @@
+"""The second half of the page Train: a training while it runs, and its snapshots from the first step to the last.
+
+Dimensions: layer, head, query, key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui import training
+from pages.ui.attention_view import KINDS
+from pages.ui.components.head_grid import head_grid
+from pages.ui.components.loss_chart import loss_chart
+from pages.ui.data import offer_data
+from pages.ui.model_files import offer_download
+from pages.ui.train_choice import in_words
+from pages.ui.training_jobs import ENDED, Job
+from pages.ui.training_plan import Snapshot
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at a training that runs."""
+STATES = {
+    "waiting": "Waiting for a place on the server",
+    "running": "Training",
+    "paused": "Paused",
+    "finished": "Finished",
+    "stopped": "Stopped",
+    "failed": "Ended early",
+}
+
+
+def watch() -> None:
+    """The training, looked at again and again while it runs, without the page."""
+    interval = LOOK_EVERY if training.is_under_way() else None
+    st.fragment(_watch, run_every=interval)()
+
+
+def _watch() -> None:
+    own = training.slot()
+    job = own.job
+    if job is None:
+        return
+    ended = job.state in ENDED
+    if ended and st.session_state.get("training_seen_to_end") != id(job):
+        st.session_state["training_seen_to_end"] = id(job)
+        training.collect()
+        st.rerun()  # the sidebar has a model more, and the fragment needn't run any longer
+    _progress(job)
+    _buttons(job)
+    if ended:
+        _result(job, own.kept_as)
+    left, right = st.columns([3, 2])
+    snapshots = list(job.snapshots)
+    chosen = _chosen(snapshots)
+    with left:
+        st.subheader("Loss", anchor=False)
+        loss_chart(key="loss", train=job.train_losses, validation=job.validation_losses, references=own.references,
+                   steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
+        st.caption("Mean cross-entropy per token: how surprised the model is. Training is what it learns from, "
+                   "validation what it never saw.")  # fmt: skip
+    with right:
+        _sample(chosen, own.begun)
+    if chosen:
+        _attention(own.probe_text, snapshots, chosen)
+    if ended:
+        _table(job)
+
+
+def _progress(job: Job) -> None:
+    ahead = training.queue().place(job) if job.state == "waiting" else None
+    place = f", place {ahead} in the queue" if ahead else ""
+    left = f" · about {in_words(job.seconds_left)} left" if job.state == "running" and job.seconds_left else ""
+    speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
+    state = "Measuring what came out" if job.finishing else STATES[job.state]
+    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{left}{speed}"
+    st.progress(min(job.step / job.steps, 1.0), text)
+    if job.problem:
+        st.error(job.problem)
+
+
+def _buttons(job: Job) -> None:
+    with st.container(horizontal=True, gap="small"):
+        if job.state in ENDED:
+            st.button("Train another", icon=":material/restart_alt:", key="train_another", on_click=training.leave)
+            return
+        if job.state == "paused":
+            st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
+        else:
+            st.button("Pause", icon=":material/pause:", key="train_pause", on_click=job.pause,
+                      disabled=job.state != "running")  # fmt: skip
+        st.button("Stop", icon=":material/stop:", key="train_stop", on_click=job.stop,
+                  help="Ends the training and keeps the model as it is now.")  # fmt: skip
+
+
+def _result(job: Job, name: str | None) -> None:
+    if name is None or job.result is None:
+        return
+    card = job.result.card
+    exact = "" if card.accuracy is None else f" It gets {card.accuracy:.1%} of examples it never met exactly right."
+    with st.container(border=True):
+        st.markdown(f"**{card.title}** is among your models now, in the list of every page.{exact} Nobody else can see "
+                    "it, and it goes when this tab is closed, so download it to keep it.")  # fmt: skip
+        with st.container(horizontal=True, gap="small"):
+            st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
+                      on_click=_open, args=(name, "app.py"))  # fmt: skip
+            st.button("Look at its attention", icon=":material/grid_on:", key="open_attention",
+                      on_click=_open, args=(name, "pages/Attention.py"))  # fmt: skip
+            offer_download("Download it", job.result, key="download_model")
+    if page := st.session_state.pop("open_page", None):
+        st.switch_page(page)
+
+
+def _open(name: str, page: str) -> None:
+    from pages.ui.model_picker import choose_model
+
+    choose_model(name)
+    st.session_state["open_page"] = page
+
+
+def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
+    """The snapshot that the slider stands at: the newest until the visitor goes back."""
+    if not snapshots:
+        return None
+    steps = [snapshot.step for snapshot in snapshots]
+    back = st.session_state.get("snapshot_step")
+    return snapshots[steps.index(back)] if back in steps else snapshots[-1]
+
+
+def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> None:
+    st.subheader("Attention, as it forms", anchor=False)
+    steps = [snapshot.step for snapshot in snapshots]
+    if len(steps) > 1:
+        shown = st.session_state.get("snapshot_slider")
+        follows = st.session_state.get("snapshot_step") is None
+        if shown not in steps or (follows and shown != steps[-1]):
+            st.session_state["snapshot_slider"] = steps[-1]
+        st.select_slider("Step", steps, key="snapshot_slider", on_change=_go_back, args=(steps,),
+                         help="Go back through the training. At the right end it follows the newest step.")  # fmt: skip
+    losses = f"training loss {chosen.train_loss:.3f}" if chosen.train_loss is not None else "before the first step"
+    if chosen.validation_loss is not None:
+        losses += f", validation loss {chosen.validation_loss:.3f}"
+    st.markdown(f"After **{chosen.step:,}** steps: {losses} nats per token.")
+    for kind, patterns in chosen.patterns.items():
+        if kind != "self":
+            st.caption(KINDS[kind])
+        patterns = np.asarray(patterns, dtype=np.float32)
+        hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
+        head_grid(key=f"training_{kind}", patterns=patterns, layers=list(range(len(patterns))), selected=(-1, -1),
+                  hidden=hidden)  # fmt: skip
+    st.caption(f"Rows are queries, columns are keys, always of the same text: {_code(probe_text)}")
+
+
+def _go_back(steps: list[int]) -> None:
+    chosen = st.session_state["snapshot_slider"]
+    st.session_state["snapshot_step"] = None if chosen == steps[-1] else chosen
+
+
+def _sample(chosen: Snapshot | None, begun: str) -> None:
+    st.subheader("What it writes", anchor=False)
+    if chosen is None:
+        st.caption("A sample comes with the first snapshot.")
+        return
+    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
+    st.caption(f"After {chosen.step:,} steps, always going on from {_code(begun)}")
+
+
+def _table(job: Job) -> None:
+    train = pd.DataFrame(job.train_losses, columns=["step", "training loss (nats)"])
+    validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
+    offer_data(train.merge(validation, how="outer", on="step"), "The losses as a table", "training.csv")
+
+
+def _code(text: str) -> str:
+    shown = text.replace("\n", "↵")
+    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"

@@ -1,0 +1,73 @@
+"""The one training that a visitor may have, and the server's queue of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from pages.ui.own_models import keep
+from pages.ui.training_jobs import ENDED, Job, Queue
+from pages.ui.training_plan import Plan
+
+
+@dataclass
+class Slot:
+    """A visitor's training: the job, what its chart compares it with, and the name its result was kept under."""
+
+    job: Job | None = None
+    references: dict[str, float] = field(default_factory=dict)
+    """Losses in nats, by name."""
+    probe_text: str = ""
+    """The text whose attention is watched."""
+    begun: str = ""
+    """What every sample goes on from."""
+    kept_as: str | None = None
+
+
+@st.cache_resource(show_spinner=False)
+def queue() -> Queue:
+    """The server's queue: so many trainings at once, the others wait."""
+    return Queue()
+
+
+def _release(slot: Slot) -> None:
+    if slot.job:
+        slot.job.close()
+
+
+@st.cache_resource(scope="session", on_release=_release, show_spinner=False)
+def slot() -> Slot:
+    """This visitor's training; it ends when the tab is closed."""
+    return Slot()
+
+
+def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str) -> None:
+    """Start a training, or queue it; what was trained before has been kept, if it came to anything."""
+    leave()
+    own = slot()
+    own.references, own.probe_text, own.begun = references, probe_text, begun
+    own.job = queue().submit(plan)
+
+
+def leave() -> None:
+    """End the training there is, if any, and go back to the choice of what to train."""
+    own = slot()
+    if own.job:
+        own.job.close()
+    own.job, own.kept_as = None, None
+    st.session_state.pop("snapshot_step", None)
+
+
+def collect() -> str | None:
+    """Put a model that has been trained among the visitor's own, once; returns its name."""
+    own = slot()
+    if own.job and own.job.state in ENDED and own.job.result and not own.kept_as:
+        own.kept_as = keep(own.job.result)
+    return own.kept_as
+
+
+def is_under_way() -> bool:
+    """True while a training waits, runs or pauses."""
+    job = slot().job
+    return job is not None and job.state not in ENDED

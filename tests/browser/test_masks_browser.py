@@ -1,0 +1,132 @@
+"""The page Masks in a real browser: it opens from a link, follows what is typed, and fits a phone."""
+
+import re
+
+import pytest
+
+from tests.tiny_models import save_pair, save_translator
+
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=30_000)
+
+CHARTS = 11
+LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question"
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/Masks/_stcore/[a-z-]+\)")
+
+CELLS = """(chart) => [...chart.querySelectorAll(".hm")].flatMap((map) =>
+  [...map.querySelectorAll(".heatmap-label")].map((label) => label.textContent)).filter(Boolean)"""
+"""What is written in the cells of a heatmap."""
+
+MISPLACED = """(charts) => charts.flatMap((chart) => {
+  const frame = chart.getBoundingClientRect();
+  const words = ".xtick text, .ytick text, .annotation-text, .g-xtitle text, .g-ytitle text";
+  const ticks = [...chart.querySelectorAll(words)];
+  const boxes = ticks.map((tick) => ({ text: tick.textContent, box: tick.getBoundingClientRect() }));
+  const outside = boxes.filter(({ box }) => box.left < frame.left - 1 || box.right > frame.right + 1 ||
+    box.top < frame.top - 1 || box.bottom > frame.bottom + 1);
+  const along = [...chart.querySelectorAll(".xtick text")].map((tick) => tick.getBoundingClientRect());
+  along.sort((one, other) => one.left - other.left);
+  // Text that stands upright has a box as wide as its line is high, which is more than the letters take.
+  const overlaps = along.filter((box, i) => i && along[i - 1].right > box.left + 5);
+  return [...outside.map(({ text }) => text), ...overlaps.map(() => "two labels overlap")];
+})"""
+"""The labels that leave their figure, or run into one another."""
+
+
+@pytest.fixture(scope="module")
+def server(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=48)
+    save_translator(folder)
+    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
+        yield server
+
+
+@pytest.fixture
+def visit(server, new_page, wait_ready, browser_errors):
+    """`visit(link, **options)`: a visitor of their own on the page, which has come to rest with all its figures."""
+
+    def open_page(link="", **options):
+        page = new_page(**options)
+        page.goto(f"{server.url}/Masks{link}")
+        expect(charts(page)).to_have_count(CHARTS, timeout=60_000)
+        wait_ready(page, timeout=60)
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+def charts(page):
+    return page.locator(".js-plotly-plot")
+
+
+def picture(page):
+    """The batch: the fourth figure, after the three masks of the prompt."""
+    return charts(page).nth(3)
+
+
+def editor(page):
+    return page.get_by_role("textbox", name="Prompts, one a line")
+
+
+def written(page):
+    return sorted(picture(page).evaluate(CELLS))
+
+
+def until_written(page, cells):
+    """Wait for what is in the cells of the batch."""
+    for _ in range(300):
+        if charts(page).count() == CHARTS and written(page) == sorted(cells):
+            return
+        page.wait_for_timeout(100)
+    assert written(page) == sorted(cells)
+
+
+def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
+    page = visit("?prompt=To%20be&batch=To%20be%0Aor&pad_side=left&batch_row=1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
+    expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Attention")).to_be_visible()
+    expect(editor(page)).to_have_value("To be\nor")
+    until_written(page, [*"To␣be", *"∅∅∅or"])
+    expect(page.get_by_text("Padding on the left stands before the real tokens")).to_be_visible()
+
+    sidebar = page.get_by_test_id("stSidebar")
+    sidebar.get_by_role("link", name="Positions").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
+    wait_ready(page, timeout=60)
+    sidebar.get_by_role("link", name="Masks").click()
+    expect(charts(page)).to_have_count(CHARTS, timeout=60_000)
+    expect(editor(page)).to_have_value("To be\nor")
+    wait_ready(page, timeout=60)
+
+    editor(page).fill("To be\nor\n<b>é\nnot")
+    editor(page).press("Control+Enter")
+    until_written(page, [*"To␣be", *"∅∅∅or", *"∅∅not"])
+    expect(page.get_by_text("Line 3 has")).to_contain_text("é")
+    expect(editor(page)).to_have_value("To be\nor\n<b>é\nnot")
+    expect(page).to_have_url(re.compile(r"batch=To\+be%0Aor%0A%3Cb%3E%C3%A9%0Anot"))
+
+    page.get_by_role("radio", name="On the right").click()
+    expect(page.get_by_text("Padding on the right never matters")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("pad_side"))
+
+    page.get_by_role("button", name="Take the examples again").click()
+    expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
+    expect(page).not_to_have_url(re.compile("batch=To"))
+    wait_ready(page, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("link", "width", "dark"),
+    [(LONG, 390, True), ("?model=translator", 390, False), (LONG, 1280, False), ("?model=translator", 1280, True)],
+    ids=["a long prompt on a phone", "long words on a phone", "a long prompt", "long words"],
+)
+def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
+    page = visit(link, width=width, dark=dark)
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    assert charts(page).evaluate_all(MISPLACED) == []
+    shown = page.locator("[class*=st-key-side_by_side]").first.locator(".js-plotly-plot")
+    tops = {shown.nth(i).bounding_box()["y"] for i in range(3)}
+    assert len(tops) == (1 if width == 1280 else 3)

@@ -1,0 +1,165 @@
+"""A batch of unequal prompts: how it is read, made a rectangle, masked, counted and suggested."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages.ui import batches
+from pages.ui.batches import LONGEST_LINE, LONGEST_TYPED, MOST_LINES, PADDING, Batch, Cells
+from tests.tiny_models import ALPHABET
+from transformer import TASKS, ModelConfig, Tokenizer
+
+LETTERS = Tokenizer.of_characters(ALPHABET)
+WORDS = TASKS["number-words"].tokenizer
+PAD = LETTERS.vocab_size
+SIDES = st.sampled_from(["left", "right"])
+
+prompts = st.lists(st.lists(st.integers(0, PAD - 1), min_size=1, max_size=9), min_size=1, max_size=MOST_LINES)
+
+
+def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> Batch:
+    return batches.read_batch(text, tokenizer, context)
+
+
+class TestReading:
+    def test_each_line_is_a_prompt(self):
+        found = read("To be\n or \nnot")
+        assert found.lines == (1, 2, 3) and not found.problems
+        assert found.texts == ("To␣be", "␣or␣", "not")
+        assert [LETTERS.decode(tokens) for tokens in found.prompts] == ["To be", " or ", "not"]
+
+    @pytest.mark.parametrize("text", ["a\nb\n", "a\r\nb", "a\r\nb\r\n"])
+    def test_a_line_end_at_the_end_is_no_line_and_windows_line_ends_will_do(self, text):
+        found = read(text)
+        assert found.texts == ("a", "b") and not found.problems
+
+    @pytest.mark.parametrize("text", ["", "\n", "\n\n"])
+    def test_nothing_typed_is_an_empty_line(self, text):
+        found = read(text)
+        assert not found.prompts
+        assert found.problems[0] == "Line 1 is empty, and a prompt has at least one token; it is left out."
+
+    def test_a_line_without_a_word_is_empty(self):
+        assert read("two\n , -\nsix", tokenizer=WORDS).problems == (
+            "Line 2 is empty, and a prompt has at least one token; it is left out.",
+        )
+
+    def test_unknown_characters_are_listed_with_their_places_and_the_others_stay(self):
+        found = read("To be\nRomé 😀€ §\nnot")
+        assert found.lines == (1, 3)
+        assert found.problems == (
+            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, "
+            "which this model has never seen; it is left out.",
+        )
+
+    @pytest.mark.parametrize(("typed", "shown"), [("![x](http://a.b/c.png)", "`[`"), ("`]", "`]`")])
+    def test_what_was_typed_is_never_markdown(self, typed, shown):
+        (problem,) = read(typed).problems
+        assert shown in problem and "](" not in problem
+
+    def test_an_unknown_word_is_cut_short(self):
+        (problem,) = read("x" * 500, tokenizer=WORDS).problems
+        assert f"`{'x' * 39}…` (character 1)" in problem
+
+    def test_a_line_longer_than_the_context_is_cut_there(self):
+        found = read("a" * 17 + "\n" + "b" * 16)
+        assert [len(tokens) for tokens in found.prompts] == [16, 16]
+        assert found.problems == ("Line 1 has 17 tokens, and this model's context holds 16; it is cut there.",)
+
+    def test_a_line_too_long_to_be_drawn_is_cut(self):
+        found = read("a" * 65 + "\n" + "b" * 64, context=256)
+        assert [len(tokens) for tokens in found.prompts] == [LONGEST_LINE, LONGEST_LINE]
+        assert found.problems == ("Line 1 has 65 tokens; it is cut after 64, so that its masks can still be read.",)
+
+    def test_a_line_of_a_book_is_left_out(self):
+        found = read("a" * (LONGEST_TYPED + 1) + "\nb")
+        assert found.lines == (2,)
+        assert "Line 1 has 2,001 characters." in found.problems[0]
+
+    @pytest.mark.parametrize(("lines", "rest"), [(9, "the last one is left out"), (20, "the last 12 are left out")])
+    def test_lines_beyond_the_eighth_are_left_out(self, lines, rest):
+        found = read("\n".join("abcdefghijklmnopqrstuvwxyz"[:lines]))
+        assert found.lines == tuple(range(1, 9))
+        assert found.problems == (f"There are {lines} lines, and a batch here has at most 8; {rest}.",)
+
+    @given(st.text(max_size=200), st.sampled_from([LETTERS, WORDS]), st.integers(1, 100))
+    def test_no_text_is_too_strange(self, text, tokenizer, context):
+        found = read(text, context, tokenizer)
+        assert len(found.lines) == len(found.texts) == len(found.prompts) <= MOST_LINES
+        assert all(1 <= len(tokens) <= min(context, LONGEST_LINE) for tokens in found.prompts)
+        assert found.prompts or found.problems
+
+
+class TestTheRectangle:
+    @given(prompts, SIDES)
+    def test_every_row_is_its_prompt_and_padding_on_one_side(self, rows, side):
+        tokens = batches.rectangle(rows, PAD, side)
+        width = max(map(len, rows))
+        assert tokens.shape == (len(rows), width)
+        for row, prompt in zip(tokens.tolist(), rows, strict=True):
+            fill = [PAD] * (width - len(prompt))
+            assert row == (fill + prompt if side == "left" else prompt + fill)
+
+    @given(prompts, SIDES)
+    def test_the_masks_are_those_of_the_rules(self, rows, side):
+        tokens = batches.rectangle(rows, PAD, side)
+        padding, causal = batches.hides_padding(tokens, PAD), batches.hides_future(tokens.shape[1])
+        assert padding.dtype == causal.dtype == bool
+        for query in range(tokens.shape[1]):
+            assert (padding[:, query] == (tokens != PAD)).all()
+            assert causal[query].tolist() == [key <= query for key in range(tokens.shape[1])]
+
+    @given(prompts)
+    def test_on_the_right_padding_hides_nothing_more_from_real_queries_than_the_causal_mask(self, rows):
+        tokens = batches.rectangle(rows, PAD, "right")
+        padding, causal = batches.hides_padding(tokens, PAD), batches.hides_future(tokens.shape[1])
+        for row, mask in zip(tokens, padding, strict=True):
+            assert ((causal & mask)[row != PAD] == causal[row != PAD]).all()
+
+    @given(prompts, SIDES, st.booleans())
+    def test_every_cell_is_counted_once(self, rows, side, causal):
+        tokens = batches.rectangle(rows, PAD, side)
+        for prompt, mask in zip(rows, batches.hides_padding(tokens, PAD), strict=True):
+            length, width = len(prompt), tokens.shape[1]
+            future = length * (length - 1) // 2 if causal else 0
+            expected = Cells(used=length**2 - future, future=future, in_vain=width**2 - length**2)
+            assert batches.count_cells(mask, causal=causal) == expected
+
+    def test_padding_is_the_model_s_own_token_or_none_of_its_vocabulary(self):
+        shape = dict(vocab_size=7, context_length=4, n_layers=1, n_heads=1, d_model=4)
+        assert batches.padding_id(ModelConfig(**shape)) == 7
+        assert batches.padding_id(ModelConfig(**shape, pad_token_id=0)) == 0
+
+    def test_padding_has_a_label_of_its_own(self):
+        tokens = np.array([*LETTERS.encode("a \n"), PAD])
+        assert batches.token_labels(tokens, LETTERS, PAD) == ["a", "␣", "↵", PADDING]
+
+
+class TestTheSuggestion:
+    @pytest.mark.parametrize(
+        ("examples", "context", "expected"),
+        [
+            (["ROMEO:\nBut, soft", "To be, or not", "KING:\n"], 16, ["KING:", "ROMEO:", "But, soft", "To be, or not"]),
+            (["ROMEO:", "To be, o", "the king", "What, "], 8, ["What,", "ROMEO:", "the kin", "To be, o"]),
+            (["abcdef"], 16, ["ab", "abcd", "abcdef"]),
+            (["a"], 16, ["a"]),
+            (["a b", "a b"], 16, ["a", "a b"]),
+            (["é", "\n", "  "], 16, [""]),
+            ([], 16, [""]),
+        ],
+    )
+    def test_it_is_short_pieces_of_the_examples_the_shortest_first(self, examples, context, expected):
+        assert batches.suggest_batch(examples, LETTERS, context).split("\n") == expected
+
+    def test_words_are_cut_between_words(self):
+        suggested = batches.suggest_batch(["two hundred and five", "forty-two", "one hundred and ten"], WORDS, 12)
+        assert suggested == "forty two\none hundred and\ntwo hundred and five"
+
+    @given(st.lists(st.text(ALPHABET, max_size=30), max_size=6), st.integers(1, 40))
+    def test_it_can_be_read_without_a_problem(self, examples, context):
+        suggested = batches.suggest_batch(examples, LETTERS, context)
+        found = read(suggested, context)
+        lengths = [len(tokens) for tokens in found.prompts]
+        assert lengths == sorted(set(lengths))
+        assert not found.problems or suggested == ""

@@ -1,0 +1,122 @@
+"""Presets: the ladder's rungs, one part more at each, and what training one by its lesson makes of it."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from transformer import (
+    TASKS,
+    ModelConfig,
+    StepReport,
+    TrainingConfig,
+    build_model,
+    load_checkpoint,
+    save_checkpoint,
+)
+from transformer.experiments import train_preset
+from transformer.lessons import TaskLesson, exact_matches
+from transformer.presets import PRESETS, Group, Preset
+
+VOWEL = TASKS["next-vowel"]
+
+
+class TestPresets:
+    LADDER = tuple(preset for preset in PRESETS.values() if preset.group == Group.LADDER)
+    ADDED = (
+        ("bigram", set()),
+        ("positions", {"positions"}),
+        ("average", {"n_layers", "n_encoder_layers", "attention", "residual", "d_ff"}),
+        ("attention", {"attention"}),
+        ("feed-forward", {"d_ff", "norm"}),
+        ("heads", {"n_heads"}),
+        ("residuals", {"residual"}),
+        ("blocks", {"n_layers", "n_encoder_layers"}),
+    )
+    """Each rung, and the fields in which it differs from the one before."""
+
+    def configs(self) -> list[ModelConfig]:
+        return [ModelConfig(vocab_size=65, **preset.shape) for preset in self.LADDER]
+
+    @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+    def test_every_preset_can_be_built_and_its_lesson_fits(self, preset):
+        shape = TaskLesson(TASKS[preset.task], 1, 0).shape if preset.task else {"vocab_size": 65}
+        config = ModelConfig(**{**preset.shape, **shape})
+        assert build_model(config, seed=0).config == config
+        for example in preset.examples:
+            if preset.task:
+                assert TASKS[preset.task].problem(example) is None
+                assert len(TASKS[preset.task].tokenizer.encode(example)) <= config.context_length
+
+    def test_each_rung_of_the_ladder_has_one_part_more(self):
+        names = [f"ladder-{number}-{name}" for number, (name, _) in enumerate(self.ADDED, start=1)]
+        assert [preset.name for preset in self.LADDER] == names
+        fields = [dataclasses.asdict(config) for config in self.configs()]
+        for (below, above), (name, added) in zip(itertools.pairwise(fields), self.ADDED[1:], strict=True):
+            assert {field for field in above if above[field] != below[field]} == added, name
+
+    def test_the_parts_are_what_the_rungs_are_named_after(self):
+        bigram, positions, average, attention, feed_forward, heads, residuals, blocks = self.configs()
+        assert (bigram.n_layers, bigram.positions, bigram.norm) == (0, "none", "none")
+        assert (positions.n_layers, positions.positions) == (0, "learned")
+        assert (average.n_layers, average.attention) == (1, "uniform")
+        assert (average.residual, average.d_ff, average.norm, average.n_heads) == (False, 0, "none", 1)
+        assert attention.attention == "softmax"
+        assert (feed_forward.d_ff, feed_forward.norm) == (128, "pre")
+        assert heads.n_heads == 4
+        assert residuals.residual
+        assert blocks.n_layers == 3
+        assert {(config.d_model, config.context_length) for config in self.configs()} == {(32, 8)}
+
+    def test_no_rung_is_smaller_than_the_one_below(self):
+        sizes = [build_model(config, seed=0).parameter_count() for config in self.configs()]
+        assert sizes == sorted(sizes)
+        assert sizes[0] == 2 * 65 * 32 + 65
+        assert sizes[4] == sizes[5] == sizes[6]
+
+    def test_every_rung_is_trained_alike(self):
+        alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
+        assert len(alike) == 1
+        assert next(iter(alike))[0] == "tiny-shakespeare"
+
+
+class TestTeaching:
+    PRESET = Preset(
+        name="small",
+        title="Small",
+        summary="Next vowels, for a moment.",
+        group=Group.TASKS,
+        task="next-vowel",
+        shape=PRESETS["next-vowel"].shape,
+        training=TrainingConfig(steps=80, learning_rate=1e-2, warmup_steps=10, weight_decay=0.0, seed=3),
+        batch=32,
+        evaluate_every=40,
+        examples=("abc",),
+    )
+
+    def test_an_encoder_decoder_learns_from_a_lesson_and_becomes_a_checkpoint(self, tmp_path):
+        lesson, losses = TaskLesson(VOWEL, 32, 3), []
+
+        def report(step: StepReport, validation_loss: float | None) -> None:
+            losses.append((step.loss, validation_loss))
+
+        checkpoint = train_preset(self.PRESET, lesson, tmp_path / "work", report=report)
+        assert len(losses) == 80
+        assert losses[0][0] > 2.5
+        validated = [validation for _, validation in losses if validation is not None]
+        assert len(validated) == 2
+        assert validated[-1] < validated[0] < losses[0][0]
+        card = checkpoint.card
+        assert (card.task, card.group, card.corpus["licence"]) == ("next-vowel", "Tasks", "generated")
+        assert card.validation_loss == pytest.approx(min(validated), abs=1e-5)
+        assert card.accuracy == pytest.approx(
+            exact_matches(checkpoint.model, VOWEL, VOWEL.parts[1]), abs=1e-5
+        )
+        assert card.training["last_batches_loss"] == pytest.approx(
+            np.mean([loss for loss, _ in losses]), abs=1e-5
+        )
+        assert card.parameters == sum(weight.numel() for weight in checkpoint.model.parameters())
+        save_checkpoint(tmp_path / "small", checkpoint)
+        loaded = load_checkpoint(tmp_path / "small")
+        assert exact_matches(loaded.model, VOWEL, VOWEL.parts[1]) == pytest.approx(card.accuracy, abs=1e-5)

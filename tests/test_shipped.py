@@ -1,0 +1,95 @@
+"""The checkpoints that ship: each loads, reads its own examples, is small, and does what its card says."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer import TASKS, CheckpointEntry, list_checkpoints, load_checkpoint
+from transformer.lessons import exact_matches, measure_induction
+from transformer.presets import PRESETS
+from transformer.tasks import Induction
+
+ENTRIES = list_checkpoints(Path(__file__).resolve().parents[1] / "checkpoints")
+LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
+"""Bytes that models of whole books may take; all others take two million."""
+
+every_checkpoint = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+every_task_model = pytest.mark.parametrize(
+    "entry",
+    [entry for entry in ENTRIES if entry.card and entry.card.task in TASKS],
+    ids=lambda entry: entry.name,
+)
+
+
+def size(entry: CheckpointEntry) -> int:
+    return sum(file.stat().st_size for file in entry.path.iterdir())
+
+
+def test_there_are_some():
+    assert {"shakespeare", "martin-fierro"} <= {entry.name for entry in ENTRIES}
+
+
+@every_checkpoint
+def test_it_loads_and_reads_its_examples(entry):
+    assert entry.problem is None
+    checkpoint = load_checkpoint(entry.path)
+    config = checkpoint.model.config
+    assert checkpoint.card.examples
+    for example in checkpoint.card.examples:
+        tokens = checkpoint.tokenizer.encode(example)
+        assert 0 < len(tokens) <= config.context_length
+        text = [torch.tensor([tokens])]
+        if config.architecture == "encoder-decoder":
+            text.append(torch.tensor([[checkpoint.card.start_token_id]]))
+        assert checkpoint.model(*text).isfinite().all()
+
+
+@every_checkpoint
+def test_it_is_small(entry):
+    assert size(entry) <= LARGE.get(entry.name, 2_000_000)
+    assert {file.name for file in entry.path.iterdir()} == {
+        "model.safetensors", "config.json", "tokenizer.json", "card.json",
+    }  # fmt: skip
+
+
+@every_checkpoint
+def test_its_card_says_what_it_is_and_how_to_train_it_again(entry):
+    card = entry.card
+    preset = PRESETS[entry.name]
+    assert (card.title, card.summary, card.group) == (preset.title, preset.summary, preset.group)
+    assert tuple(card.examples) == preset.examples
+    assert card.training["command"] == f"python -m transformer train {entry.name}"
+    assert card.training["steps"] == preset.training.steps
+    assert card.training["seed"] == preset.training.seed
+    assert card.parameters == load_checkpoint(entry.path).model.parameter_count()
+    assert 0 <= card.validation_loss < 4
+    for field, value in preset.shape.items():
+        assert getattr(entry.config, field) == value, field
+
+
+@every_task_model
+def test_a_task_reads_the_examples_and_its_tokens_are_the_models(entry):
+    task = TASKS[entry.card.task]
+    checkpoint = load_checkpoint(entry.path)
+    for example in entry.card.examples:
+        assert task.problem(example) is None
+        assert checkpoint.tokenizer.encode(example) == task.tokenizer.encode(example)
+    assert checkpoint.tokenizer.vocab_size == task.tokenizer.vocab_size == entry.config.vocab_size
+    assert entry.card.start_token_id == task.tokenizer.special_id("[start]")
+    assert entry.card.end_token_id == (task.tokenizer.special_id("[end]") if task.ends else None)
+    assert entry.config.pad_token_id == task.tokenizer.special_id("[pad]")
+    assert entry.config.architecture == task.architecture
+
+
+@every_task_model
+def test_it_does_its_task_on_what_its_training_never_met(entry):
+    task = TASKS[entry.card.task]
+    model = load_checkpoint(entry.path).model
+    if isinstance(task, Induction):
+        found = measure_induction(model, task, sequences=40)
+        assert found.second_loss < 0.5 < 3 < found.first_loss
+        assert found.best_score > 0.5
+    else:
+        assert exact_matches(model, task, task.sample(100)) >= 0.99
+        assert entry.card.accuracy >= 0.99

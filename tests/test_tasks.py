@@ -1,0 +1,300 @@
+"""Tasks: every answer is right, nothing held out is met in training, and what a model can't read is said."""
+
+import itertools
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from num2words import num2words
+
+from transformer import TASKS
+from transformer.tasks import Example, Task, number_from_english
+
+NAMES = ["next-vowel", "number-words", "sort-letters", "induction"]
+VOWEL, NUMBERS, SORT, INDUCTION = (TASKS[name] for name in NAMES)
+any_text = st.text(st.characters(exclude_categories=()), max_size=25)
+every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+
+
+def drawn(task: Task, count: int = 400, *, held_out: bool = False, seed: int = 0) -> list[Example]:
+    random = np.random.default_rng(seed)
+    return [task.draw(random, held_out=held_out) for _ in range(count)]
+
+
+def both_parts(task: Task, count: int = 400) -> list[Example]:
+    return drawn(task, count) + drawn(task, count, held_out=True)
+
+
+def test_these_are_the_tasks():
+    assert list(TASKS) == NAMES
+    for name, task in TASKS.items():
+        assert task.name == name
+        assert task.title
+        assert task.summary.endswith(".")
+
+
+class TestAnswers:
+    """By oracles of a few lines, which share nothing with the tasks."""
+
+    def test_the_next_vowel(self):
+        found = {example.source: example.target for part in VOWEL.parts for example in part}
+        assert found == VOWEL_CASES
+        assert all(VOWEL_CASES[example.source] == example.target for example in both_parts(VOWEL))
+        assert [VOWEL_CASES[source] for source in ("-ab", "abc", "acz", "stu", "xy#")] == [
+            "e",
+            "e",
+            "#",
+            "#",
+            "#",
+        ]
+
+    def test_number_words(self):
+        for example in both_parts(NUMBERS, 150):
+            number = number_from_english(example.source)
+            assert example.source == num2words(number, lang="en").replace(",", "")
+            assert example.target == num2words(number, lang="es")
+
+    def test_sorted_letters(self):
+        for example in both_parts(SORT):
+            letters = example.source.removesuffix("=")
+            assert example.source == letters + "="
+            assert list(example.target) == sorted(letters)
+            assert 1 <= len(letters) <= 10
+            assert set(letters) <= set(string.ascii_lowercase)
+
+    def test_repeated_characters(self):
+        periods = set()
+        for example in both_parts(INDUCTION):
+            text = example.source + example.target
+            assert (len(example.source), len(text)) == (1, 64)
+            period = next(shift for shift in range(1, 64) if text[shift:] == text[:-shift])
+            periods.add(period)
+        assert periods == set(range(6, 33))
+
+    @given(st.integers(6, 32), st.booleans(), st.integers(0, 99))
+    def test_a_stretch_of_a_given_period(self, period, held_out, seed):
+        example = INDUCTION.repeated(np.random.default_rng(seed), period, held_out=held_out)
+        text = example.source + example.target
+        assert len(text) == 64
+        assert text[period:] == text[:-period]
+
+
+class TestParts:
+    """What is held out is never trained on. An example's content decides, in whatever form it comes."""
+
+    def contents(self, task: Task, examples: list[Example]) -> set[str]:
+        of_content = {
+            "next-vowel": lambda example: example.source,
+            "number-words": lambda example: str(number_from_english(example.source)),
+            "sort-letters": lambda example: example.target,
+            "induction": lambda example: example.source + example.target,
+        }
+        return {of_content[task.name](example) for example in examples}
+
+    @every_task
+    def test_never_overlap(self, task):
+        count = 1500 if task is NUMBERS else 3000
+        train = self.contents(task, drawn(task, count))
+        held_out = self.contents(task, drawn(task, count, held_out=True))
+        assert len(train) > 500
+        assert len(held_out) > 500
+        assert not train & held_out
+
+    def test_the_cases_of_the_next_vowel_are_split_into_2293_and_983(self):
+        train, held_out = VOWEL.parts
+        assert (len(train), len(held_out)) == (2293, 983)
+        assert {example.source for example in (*train, *held_out)} == VOWEL_CASES.keys()
+        assert len(VOWEL_CASES) == 3276
+        assert set(drawn(VOWEL, 20_000)) == set(train)
+        assert set(drawn(VOWEL, 20_000, held_out=True)) == set(held_out)
+
+    def test_a_tenth_of_the_numbers_is_held_out(self):
+        assert sum(map(NUMBERS.is_held_out, range(10_000))) == pytest.approx(1000, abs=150)
+        numbers = [number_from_english(example.source) for example in drawn(NUMBERS, 300, held_out=True)]
+        assert all(map(NUMBERS.is_held_out, numbers))
+
+    def test_letters_are_held_out_by_the_bag(self):
+        """Whatever order a held-out bag of letters comes in, training has not met it."""
+        held_out = {example.target for example in drawn(SORT, 3000, held_out=True)}
+        short = [bag for bag in held_out if len(bag) == 2]
+        assert len(short) > 20
+        trained = {example.source for example in drawn(SORT, 20_000, seed=1)}
+        assert not trained & {f"{first}{second}=" for bag in short for first, second in (bag, bag[::-1])}
+
+    @every_task
+    @pytest.mark.parametrize("held_out", [False, True])
+    def test_a_seed_decides_what_is_drawn(self, task, held_out):
+        first, second, other = (drawn(task, 20, held_out=held_out, seed=seed) for seed in (1, 1, 2))
+        assert first == second != other
+
+
+class TestSamples:
+    @every_task
+    def test_they_are_distinct_held_out_and_the_same_for_the_same_seed(self, task):
+        examples = task.sample(200)
+        assert len(set(examples)) == len(examples) == 200
+        assert task.sample(200) == examples != task.sample(200, seed=1)
+        of_content = TestParts().contents
+        assert not of_content(task, examples) & of_content(
+            task, drawn(task, 3000 if task is not NUMBERS else 500)
+        )
+        if task is NUMBERS:
+            assert all(task.is_held_out(number_from_english(example.source)) for example in examples)
+
+    def test_there_are_no_more_than_there_are(self):
+        assert set(VOWEL.sample(2000)) == set(VOWEL.parts[1])
+
+    def test_every_number_is_as_likely_as_any_other(self):
+        """Most numbers below a million have six digits, which draws for training make up for."""
+        numbers = [number_from_english(example.source) for example in NUMBERS.sample(400)]
+        assert sum(number < 100_000 for number in numbers) == pytest.approx(40, abs=25)
+        trained = [number_from_english(example.source) for example in drawn(NUMBERS, 400)]
+        assert sum(number < 100_000 for number in trained) > 100
+
+
+class TestTokens:
+    @every_task
+    def test_every_example_fits_into_the_longest_sequence(self, task):
+        for example in both_parts(task, 200):
+            read, written = (len(task.tokenizer.encode(text)) for text in (example.source, example.target))
+            if task.architecture == "encoder-decoder":
+                assert read <= task.longest
+                assert written + 1 <= task.longest  # [start] before it, or [end] after it
+            else:
+                assert read + written + task.ends <= task.longest
+            assert task.tokenizer.decode(task.tokenizer.encode(example.target)) == example.target
+
+    def test_and_so_does_every_number_there_is(self):
+        """All whole thousands and all that can follow them: a number is one of each, an `and` between them at most."""
+        encode = NUMBERS.tokenizer.encode
+        for language, extra in (("en", 1), ("es", 1)):  # `and`; `[end]`
+
+            def length(number: int, language: str = language) -> int:
+                return len(encode(num2words(number, lang=language).replace(",", "")))
+
+            thousands = max(length(1000 * number) for number in range(1, 1000))
+            assert thousands + max(map(length, range(1000))) + extra <= NUMBERS.longest
+
+    @every_task
+    def test_the_special_tokens_are_there(self, task):
+        ids = [task.tokenizer.special_id(token) for token in ("[pad]", "[start]", "[end]")]
+        assert ids == list(range(task.tokenizer.vocab_size - 3, task.tokenizer.vocab_size))
+
+
+ENGLISH_WORDS = sorted({
+    *(num2words(number) for number in (*range(20), *range(20, 100, 10))), "hundred", "thousand", "and",
+})  # fmt: skip
+
+
+def without_and(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.replace(",", " ").replace("-", " ").split() if word != "and")
+
+
+BELOW_1000 = {without_and(num2words(number)): number for number in range(1000)}
+
+
+def number_by_table(words: list[str]) -> int | None:
+    """An oracle: what stands before `thousand`, and what after it, looked up among the numbers below a thousand."""
+    said = tuple(word for word in words if word != "and")
+    if "thousand" not in said:
+        return BELOW_1000.get(said)
+    at = said.index("thousand")
+    thousands, rest = BELOW_1000.get(said[:at], 0), said[at + 1 :]
+    below = BELOW_1000.get(rest, 0) if rest else 0
+    return 1000 * thousands + below if thousands and (below or not rest) else None
+
+
+class TestNumberFromEnglish:
+    @given(
+        st.integers(0, 999_999),
+        st.sampled_from([str.lower, str.upper, str.title]),
+        st.booleans(),
+        st.booleans(),
+    )
+    def test_it_is_the_inverse_of_english(self, number, case, with_commas, with_hyphens):
+        text = num2words(number, lang="en")
+        text = text if with_commas else text.replace(",", "")
+        text = text if with_hyphens else text.replace("-", " ")
+        assert number_from_english(case(f" {text}\n")) == number
+        assert number_from_english(" ".join(without_and(text))) == number
+
+    @given(st.lists(st.sampled_from(ENGLISH_WORDS), max_size=7))
+    def test_words_in_any_order_name_a_number_or_none(self, words):
+        assert number_from_english(" ".join(words)) == number_by_table(words)
+
+    @pytest.mark.parametrize("text", [
+        "", " ", "and", "five two", "twenty twelve", "twenty zero", "hundred", "thousand", "zero hundred",
+        "two hundred hundred", "ten hundred", "one thousand thousand", "zero thousand", "five thousand zero",
+        "ninety ninety", "205", "two million", "fünf", "one thousand one thousand",
+    ])  # fmt: skip
+    def test_nonsense_is_none(self, text):
+        assert number_from_english(text) is None
+
+    @given(any_text)
+    def test_it_never_raises(self, text):
+        assert number_from_english(text) is None or text.strip()
+
+
+VOWEL_CASES = {
+    "".join(three): next((vowel for vowel in "aeiou" if three[2] != "#" and vowel > three[2]), "#")
+    for three in itertools.combinations("-abcdefghijklmnopqrstuvwxyz#", 3)
+}
+
+
+class TestProblems:
+    @every_task
+    def test_there_is_none_with_what_was_drawn(self, task):
+        for example in both_parts(task, 150):
+            assert task.problem(example.source) is None, example
+
+    @pytest.mark.parametrize(("task", "text", "words"), [
+        *((VOWEL, text, "such as abc or mno") for text in (
+            "", "a", "ab", "abcd", "cba", "aab", "abb", "a c", "ABC", "aéz", "abc ", "z-#", "123",
+        )),
+        *((SORT, text, "such as hello= ") for text in ("", "=", "hello", "abcdefghijk=", "ab==", "=ab", "a=b=")),
+        *((NUMBERS, text, "from zero to 999,999 in English words") for text in ("", " ", "and", "five two", "hundred")),
+        (NUMBERS, "205", "such as: two hundred and five."), (NUMBERS, "0", "such as: zero."),
+        (NUMBERS, "1,234", "such as: one thousand two hundred and thirty-four."),
+        (NUMBERS, "999 999", "such as: nine hundred and ninety-nine thousand nine hundred and ninety-nine."),
+        (NUMBERS, "two hundred five", "written like this: two hundred and five."),
+        (NUMBERS, "one thousand and one hundred", "written like this: one thousand one hundred."),
+        (NUMBERS, "zero and", "written like this: zero."),
+    ])  # fmt: skip
+    def test_what_it_can_not_read_is_said_with_what_it_can(self, task, text, words):
+        problem = task.problem(text)
+        assert words in problem
+        assert problem.startswith("This model reads ")
+        assert problem.endswith(".")
+
+    @pytest.mark.parametrize(
+        "text", ["Two Hundred and FIVE", "thirty five", "one thousand, two hundred", " five "]
+    )
+    def test_capitals_commas_and_spaces_are_none(self, text):
+        assert NUMBERS.problem(text) is None
+        NUMBERS.tokenizer.encode(text)
+
+    @given(st.sampled_from(list(TASKS.values())), any_text)
+    def test_any_text_has_one_or_none(self, task, text):
+        problem = task.problem(text)
+        assert problem is None or problem.endswith(".")
+
+    @given(st.text(st.sampled_from("-abcuz#e="), max_size=5))
+    def test_the_next_vowel_reads_its_cases_and_nothing_else(self, text):
+        assert (VOWEL.problem(text) is None) == (text in VOWEL_CASES)
+
+    @given(st.lists(st.sampled_from(ENGLISH_WORDS), max_size=7), st.sampled_from([" ", "-", ", "]))
+    def test_number_words_reads_numbers_as_it_learnt_to_write_them(self, words, between):
+        text = between.join(words)
+        number = number_by_table(words)
+        written = None if number is None else num2words(number).replace(",", "").replace("-", " ").split()
+        assert (NUMBERS.problem(text) is None) == (words == written)
+        if words == written:
+            assert NUMBERS.tokenizer.encode(text) == NUMBERS.tokenizer.encode(num2words(number))
+
+    @given(st.text(st.sampled_from("abz="), max_size=13))
+    def test_sort_letters_reads_one_to_ten_letters_and_an_equals_sign(self, text):
+        letters, equals, after = text.partition("=")
+        can_read = 1 <= len(letters) <= 10 and equals and "=" not in after
+        assert (SORT.problem(text) is None) == bool(can_read)

@@ -1,0 +1,187 @@
+"""A checkpoint as one file, to be taken along: a zip of exactly the four files of a checkpoint folder.
+
+Whoever sends an archive may be anybody. Its directory is checked before anything is unpacked, sizes are held to
+while unpacking, a model may not be so deep or read so much that looking at it exhausts a machine, and a tokenizer
+must be of a kind that this project writes: others can hold patterns that take hours to match. The rest is checked
+where every checkpoint is. No pickle is ever read.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+import zipfile
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from .checkpoints import (
+    CARD,
+    CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    save_checkpoint,
+)
+from .config import ModelConfig
+from .tokenizers import Tokenizer
+
+LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 4_000_000, CARD: 256_000}
+"""The members, and how many bytes each may have, unpacked."""
+LARGEST_ARCHIVE = 64_000_000
+"""Bytes of all members together, unpacked, and of the archive itself."""
+LARGEST_HEADER = 1_000_000
+"""Bytes of the header of the weights."""
+MOST_LAYERS, LONGEST_CONTEXT = 64, 4096
+MOST_ATTENTION = 32_000_000
+"""Attention weights of all layers and heads at full context: 128 MB of float32."""
+
+_END = struct.Struct("<4s4H2LH")
+"""An archive's last record: signature, disk, the directory's disk, entries here, entries, size, offset, comment."""
+_LARGEST_DIRECTORY = 4 * 1024
+_ZIP64_LOCATOR, _LOCATOR_SIZE = b"PK\x06\x07", 20
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_LISTED = f"{', '.join(list(LARGEST)[:-1])} and {list(LARGEST)[-1]}"
+
+
+def pack_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """A checkpoint as one file; the same checkpoint always gives the same bytes."""
+    packed = BytesIO()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(packed, "w") as archive:
+        save_checkpoint(Path(folder, "model"), checkpoint)
+        for name in LARGEST:
+            member = zipfile.ZipInfo(name, _LONG_AGO)
+            member.external_attr = 0o644 << 16
+            kind = zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED  # weights hardly shrink
+            archive.writestr(member, Path(folder, "model", name).read_bytes(), kind)
+    return packed.getvalue()
+
+
+def unpack_checkpoint(content: bytes) -> Checkpoint:
+    """The checkpoint of an archive: the weights that were packed, as float32, in a model in evaluation mode.
+
+    Raises: CheckpointError, with one sentence that says what is wrong, for anything but such an archive.
+    """
+    _check_end(content)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "archive")
+        model.mkdir()
+        _unpack(content, model)
+        _check_tokenizer(model)
+        _check_shape(model)
+        try:
+            checkpoint = load_checkpoint(model)
+        except CheckpointError as error:
+            raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
+    if not all(weight.isfinite().all() for weight in checkpoint.model.parameters()):
+        raise CheckpointError(f"In the archive, {WEIGHTS} holds numbers too large for float32.")
+    return checkpoint
+
+
+def _check_end(content: bytes) -> None:
+    """Look at an archive's last record, which says how long its directory is, before the directory is read."""
+    if len(content) > LARGEST_ARCHIVE:
+        raise CheckpointError(f"The file has {len(content):,} bytes; an archive may have {LARGEST_ARCHIVE:,}.")
+    last = content[-_END.size :]
+    signature, *_, entries, size, _, comment = _END.unpack(last.rjust(_END.size, b"\0"))
+    before = content[-_END.size - _LOCATOR_SIZE : -_END.size]
+    if signature != b"PK\5\6" or comment or before.startswith(_ZIP64_LOCATOR):
+        raise CheckpointError("The file is no model's archive, or its end is missing.")
+    if entries != len(LARGEST) or size > _LARGEST_DIRECTORY:
+        raise CheckpointError(f"The archive says that it holds {entries} files; a model's holds just {_LISTED}.")
+
+
+def _unpack(content: bytes, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            members = archive.infolist()
+            _check_directory(members)
+            for member in members:
+                (folder / member.filename).write_bytes(_read(archive, member))
+    except CheckpointError:
+        raise
+    except Exception as error:  # the library raises a dozen kinds, from struct.error to zlib.error
+        raise CheckpointError(f"The archive is damaged: {str(error) or type(error).__name__}.") from None
+
+
+def _check_directory(members: list[zipfile.ZipInfo]) -> None:
+    if sorted(member.filename for member in members) != sorted(LARGEST):  # so none twice, and none in a folder
+        raise CheckpointError(f"The archive holds other files than a model's, which are {_LISTED}.")
+    for member in members:
+        name, size = member.filename, member.file_size
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
+            raise CheckpointError(f"The archive's {name} is encrypted, or packed in an unusual way.")
+        if size > LARGEST[name]:
+            raise CheckpointError(f"The archive's {name} claims {size:,} bytes; it may have {LARGEST[name]:,} at most.")
+    if (total := sum(member.file_size for member in members)) > LARGEST_ARCHIVE:
+        raise CheckpointError(f"The archive claims to hold {total:,} bytes; it may hold {LARGEST_ARCHIVE:,}.")
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """A member's bytes: never more of them than the directory promises, whatever the packed data would give."""
+    with archive.open(member) as file:
+        content = file.read(member.file_size + 1)
+    if len(content) != member.file_size:
+        raise CheckpointError(f"The archive's {member.filename} is not as long as the archive says.")
+    return content
+
+
+def _check_tokenizer(folder: Path) -> None:
+    """Compare how a tokenizer cuts and joins texts with the two ways that are ours."""
+    found = _parsed(folder, TOKENIZER)
+    try:
+        by_table = found["model"]["type"] == "WordLevel" and all(token["special"] for token in found["added_tokens"])
+        ours = by_table and _ways(found) in _our_ways()
+    except (TypeError, AttributeError, KeyError):
+        ours = False
+    if not ours:
+        raise CheckpointError(f"In the archive, {TOKENIZER} is of a kind that HeadsUp doesn't write.")
+
+
+def _check_shape(folder: Path) -> None:
+    """Refuse what would take more time or memory to build, or to look at, than its bytes make believe."""
+    try:
+        config = ModelConfig.from_dict(_parsed(folder, CONFIG))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"In the archive, {CONFIG} can't be used: {error}") from None
+    layers = max(config.n_layers, config.n_encoder_layers)
+    if layers > MOST_LAYERS or config.context_length > LONGEST_CONTEXT:
+        raise CheckpointError(
+            f"In the archive, {CONFIG} claims more layers or a longer context than can be opened here: "
+            f"{MOST_LAYERS} and {LONGEST_CONTEXT:,} tokens."
+        )
+    if layers * config.n_heads * config.context_length**2 > MOST_ATTENTION:
+        raise CheckpointError(
+            f"In the archive, {CONFIG} describes more attention than can be shown here: "
+            f"layers · heads · context² may be {MOST_ATTENTION:,} at most."
+        )
+    with (folder / WEIGHTS).open("rb") as file:
+        header = int.from_bytes(file.read(8), "little")
+    if header > LARGEST_HEADER:
+        raise CheckpointError(f"In the archive, {WEIGHTS} is damaged: its header claims {header:,} bytes.")
+
+
+def _parsed(folder: Path, name: str) -> Any:
+    try:
+        return json.loads((folder / name).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"In the archive, {name} can't be used: {error}") from None
+
+
+def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:
+    """All of a tokenizer file but its vocabulary."""
+    return {name: part for name, part in tokenizer.items() if name not in ("model", "added_tokens")}
+
+
+@cache
+def _our_ways() -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        ways = []
+        for tokenizer in (Tokenizer.of_characters("a"), Tokenizer.of_words(["a"])):
+            tokenizer.save(Path(folder, TOKENIZER))
+            ways.append(_ways(_parsed(Path(folder), TOKENIZER)))
+    return ways

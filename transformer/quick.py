@@ -1,0 +1,67 @@
+"""Presets small enough to learn while one watches: what the page Train suggests."""
+
+from __future__ import annotations
+
+from .presets import Group, Preset
+from .training import TrainingConfig
+
+_QUICK = (
+    Preset(
+        name="quick-induction",
+        title="Induction",
+        summary="Attention alone; somewhere on the way it finds out how to go on with what repeats.",
+        group=Group.TASKS,
+        task="induction",
+        shape={"n_layers": 2, "n_heads": 2, "d_model": 64, "d_ff": 0, "positions": "rotary"},
+        training=TrainingConfig(
+            steps=600, learning_rate=2e-2, warmup_steps=30, optimizer="muon", weight_decay=0.01, seed=1
+        ),
+        batch=16,
+        evaluate_every=30,
+        examples=("kR7wZq3xB kR7wZ", "Anna Karenina met Anna Kare"),
+    ),
+    Preset(
+        name="quick-next-vowel",
+        title="Next vowel",
+        summary="The smallest encoder–decoder there is.",
+        group=Group.TASKS,
+        task="next-vowel",
+        shape={"n_layers": 1, "n_heads": 1, "d_model": 16, "norm": "post", "tie_embeddings": True,
+               "scale_embeddings": True},
+        training=TrainingConfig(steps=500, learning_rate=1e-2, warmup_steps=50, weight_decay=0.0, seed=1),
+        batch=64,
+        evaluate_every=25,
+        examples=("abc", "gnu"),
+    ),
+    Preset(
+        name="quick-number-words",
+        title="English numbers to Spanish",
+        summary="The transformer of the paper, small.",
+        group=Group.TASKS,
+        task="number-words",
+        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "norm": "post", "tie_embeddings": True,
+               "scale_embeddings": True},
+        training=TrainingConfig(
+            steps=600, learning_rate=5e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
+        ),
+        batch=64,
+        evaluate_every=30,
+        examples=("two hundred and five", "forty-two"),
+    ),
+    Preset(
+        name="quick-sort-letters",
+        title="Sort letters",
+        summary="Puts letters into alphabetical order.",
+        group=Group.TASKS,
+        task="sort-letters",
+        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"},
+        training=TrainingConfig(
+            steps=1000, learning_rate=6e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
+        ),
+        batch=64,
+        evaluate_every=50,
+        examples=("hello=", "transform="),
+    ),
+)  # fmt: skip
+
+QUICK = {preset.name: preset for preset in _QUICK}
