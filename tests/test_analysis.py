@@ -1,5 +1,6 @@
 """Numbers that people can check by hand."""
 
+import itertools
 import math
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import tiny_model, unpadded
-from transformer import score_arithmetic, token_statistics
+from transformer import load_corpus, score_arithmetic, token_statistics
+from transformer.analysis import SMOOTHING, bigram_loss
+from transformer.lessons import TextLesson
 
 
 class TestTokenStatistics:
@@ -74,3 +77,34 @@ class TestScoreArithmetic:
         assert (hidden.visible, hidden.exponential, hidden.weight) == (False, 0, 0)
         blind = score_arithmetic(q, k, torch.tensor([[False, False]]), 0, 0)
         assert (blind.row_sum, blind.weight) == (0, 0)
+
+
+class TestBigramLoss:
+    def test_by_hand(self):
+        """0 is followed by 1 three times and by 0 once; 1 by 0 three times. Held out: 0 1, 1 1."""
+        train, validation = bigram_loss([0, 1, 0, 1, 0, 0, 1, 0], [0, 1, 1], vocab_size=2)
+        assert train == pytest.approx(-(3 * math.log(3 / 4) + math.log(1 / 4)) / 7)
+        after_0, after_1 = (3 + SMOOTHING) / (4 + 2 * SMOOTHING), SMOOTHING / (3 + 2 * SMOOTHING)
+        assert validation == pytest.approx(-(math.log(after_0) + math.log(after_1)) / 2)
+
+    @given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.lists(st.integers(0, 4), min_size=2, max_size=60))
+    def test_no_table_of_pairs_does_better_on_the_training_part(self, train, validation):
+        loss, held_out = bigram_loss(train, torch.tensor(validation), vocab_size=5)
+        assert -1e-9 <= loss <= math.log(5) + 1e-9
+        assert 0 < held_out < math.inf
+        table = torch.rand(5, 5, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+        others = -sum(float(table[a, b]) for a, b in itertools.pairwise(train)) / (len(train) - 1)
+        assert loss <= others + 1e-6
+
+    def test_a_token_never_met_is_as_likely_after_as_any(self):
+        assert bigram_loss([0, 0, 0], [2, 1], vocab_size=3)[1] == pytest.approx(math.log(3))
+
+    @pytest.mark.parametrize("parts", [([0], [0, 1]), ([0, 1], []), ([0, 3], [0, 1]), ([0, 1], [-1, 1])])
+    def test_what_has_no_pairs_of_the_vocabulary_is_refused(self, parts):
+        with pytest.raises(ValueError, match=r"at least two tokens|between 0 and 2"):
+            bigram_loss(*parts, vocab_size=3)
+
+    def test_on_a_text_it_is_what_a_table_reaches(self):
+        lesson = TextLesson(load_corpus("python-manual"), 8, 1, 0)
+        train, validation = bigram_loss(lesson.train, lesson.validation, lesson.tokenizer.vocab_size)
+        assert 2.2 < validation < 2.6 and 2.2 < train < 2.6

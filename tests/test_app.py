@@ -18,7 +18,8 @@ from tests.tiny_models import CONTEXT, EXAMPLES, save_pair, save_tiny, truncate
 from transformer import Sampling, generate, save_checkpoint, sinusoidal_encoding
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Positions": "pages/Positions.py"}
+PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
+         "Positions": "pages/Positions.py"}
 every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
@@ -271,7 +272,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
             assert (dial(other, "Layer").value, dial(other, "Head").value) == (1, 1)
             assert dial(other, "Query (row)").value == 9
             assert dial(other, "Key (column)").value == 7
-        else:
+        elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7
             assert named(other.number_input, "Dimension").value == 3

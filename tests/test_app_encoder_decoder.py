@@ -215,12 +215,12 @@ def test_the_positions_of_an_encoder_decoder_are_its_table():
 def test_models_are_grouped_and_a_group_is_a_click_away():
     at = start()
     assert named(at.selectbox, "Model").options == ["Shakespeare"]
-    groups = named(at.sidebar.segmented_control, "Models")
+    groups = named(at.sidebar.pills, "Models")
     assert groups.options == ["Texts", "Tasks", "Ladder"]
     checked(groups.set_value("Tasks").run())
     assert named(at.selectbox, "Model").options == ["Translator"]
     assert prompt(at) == SOURCE
     assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.sidebar.caption)
     press(at, "Step")
-    checked(named(at.sidebar.segmented_control, "Models").set_value("Ladder").run())
+    checked(named(at.sidebar.pills, "Models").set_value("Ladder").run())
     assert link_of(at)["model"] == "average" and not text_of(at)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.helpers import any_configs, some_inputs, some_tokens, tiny_config, tiny_model, unpadded
+from tests.helpers import any_configs, close, some_inputs, some_tokens, tiny_config, tiny_model, unpadded
 from transformer import ActivationCache, DecoderOnly, HookPoint, ModelConfig
 
 SCORE_POINTS = ("hook_raw_scores", "hook_scaled_scores", "hook_mask", "hook_attn_scores", "hook_pattern")
@@ -20,10 +20,6 @@ def record(config: ModelConfig) -> tuple[DecoderOnly, Tensor, ActivationCache]:
     """A model, its logits for some tokens, and everything that can be recorded of that pass."""
     model = tiny_model(config)
     return model, *model.run_with_cache(*some_inputs(config), names_filter=model.hook_names())
-
-
-def close(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
 class TestRecording:

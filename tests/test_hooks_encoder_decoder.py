@@ -8,12 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.helpers import encoder_decoder_configs, some_inputs, tiny_encoder_decoder, tiny_model, unpadded
+from tests.helpers import (
+    close,
+    encoder_decoder_configs,
+    some_inputs,
+    tiny_encoder_decoder,
+    tiny_model,
+    unpadded,
+)
 from transformer import ActivationCache, HookPoint
-
-
-def close(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
 def inputs_of(model) -> tuple[Tensor, Tensor]:

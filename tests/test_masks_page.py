@@ -2,6 +2,7 @@
 
 import base64
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -124,11 +125,16 @@ def tokens_of(name, text):
     return engine.tokenizer(name).encode(text)
 
 
-def distributions(name, tokens, *, causal, source=None):
-    """The model's own probabilities, (pos, vocab), from a copy of it whose attention is causal or is not."""
+def distributions(name, tokens, *, causal, source=None, padding=True):
+    """The model's own probabilities, (pos, vocab), from a copy of it whose attention is causal or is not.
+
+    padding: whether it knows its padding token.
+    """
     model = copy.deepcopy(engine.model(name).model)
     for block in (model.decoder if source else model).blocks:
         block.attn.causal = causal
+    if not padding:
+        model.encoder.config = replace(model.encoder.config, pad_token_id=None)
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad():
         return model(*inputs)[0].double().softmax(-1).numpy()
@@ -346,7 +352,12 @@ def test_a_translator_needs_its_padding_mask():
     prompt = tuple(tokens_of("translator", "two hundred"))
     masked, free = (masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
                     for padding in (True, False))  # fmt: skip
-    assert masked < 1e-6 < 1e-4 < free
+    start = (engine.model("translator").card.start_token_id,)
+    text = start + engine.answer("translator", start, prompt)
+    filled = prompt + (engine.config("translator").pad_token_id,) * 2
+    alone, blind = (distributions("translator", text[:12], causal=True, source=source, padding=padding)
+                    for source, padding in ((prompt, True), (filled, False)))  # fmt: skip
+    assert masked < 1e-6 < 1e-4 < free == pytest.approx(np.abs(blind - alone).max(), abs=1e-6)
     at = visit(model="translator", batch="two hundred and five\ntwo hundred", batch_row=1)
     assert f"change not at all with the padding mask, and by up to {100 * free:.3g} percentage points" in (
         markdown_with(at, "Tried on this model with 2 × `[pad]`")
@@ -377,6 +388,13 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
         assert shown["token"].tolist() == engine.tokenizer(model).labels(best.tolist())
         assert np.allclose(line_of(at, "probability", name), right, atol=1e-6)
         assert np.allclose(line_of(at, "entropy", name), found[f"entropy {name} (nats)"])
+    masked, free = (found[f"probability {name}"][:-1] for name in ("with the mask", "without it"))
+    place = int((free - masked).abs().argmax())
+    labels = engine.tokenizer(model).labels(tokens)
+    assert markdown_with(at, "The loss is −ln").endswith(
+        f"The largest change is after `{labels[place]}` at position {place}: from {masked[place]:.1%} to "
+        f"{free[place]:.1%} for `{labels[place + 1]}`."
+    )
     one_layer = engine.config(model).n_layers == 1
     assert (markdown_with(at, "comes after all others").endswith("no probability changes here.")) == one_layer
 

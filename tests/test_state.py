@@ -52,7 +52,7 @@ def _outside(number: Number) -> list[str]:
 
 
 def test_every_field_of_a_visitor_is_in_the_link():
-    assert sorted(PARSERS) == sorted(fields())
+    assert sorted(PARSERS) == sorted(set(fields()) - {"own_text"})  # a text of up to 5 MB is too long for one
 
 
 def test_every_default_can_be_read_from_a_link():

@@ -140,13 +140,13 @@ def _attentions(config: ModelConfig) -> int:
 def _activations(config: ModelConfig) -> int:
     """Numbers that the backward pass needs of one sequence.
 
-    Attention keeps its input, the normalised input, queries, keys, values, z and the output, but not the scores,
-    which the fused kernel computes again; the feed-forward layer its input, plain and normalised, and its inside
-    before and after the activation; the end three numbers for each token of the vocabulary.
+    Attention keeps its input, plain and normalised, queries, keys, values, z and what is made of it on the way back,
+    but not the scores, which the fused kernel computes again; the feed-forward layer its input, plain and
+    normalised, and its inside before and after the activation; the end three numbers for each of the vocabulary.
     """
     encoder = 0 if config.architecture == "decoder-only" else config.n_encoder_layers
     feed_forward = (encoder + config.n_layers) * (2 * config.d_model + 2 * config.d_ff) if config.d_ff else 0
-    position = 7 * config.d_model * _attentions(config) + feed_forward + 3 * config.vocab_size
+    position = 8 * config.d_model * _attentions(config) + feed_forward + 3 * config.vocab_size
     uniform = config.attention == "uniform"  # its weights are a tensor like any other
     scores = (encoder + config.n_layers) * config.n_heads * config.context_length**2 if uniform else 0
     return position * config.context_length + scores

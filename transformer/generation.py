@@ -87,7 +87,7 @@ def generate(
     names_filter, fwd_hooks: as in `run_with_cache`; () records nothing, which is fastest. They are active only
         while a step is computed, never while the caller holds the iterator.
     source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
-        encoder runs once, so that only the first step records its points.
+        encoder runs once, unless nothing is cached, so that only the first step records its points.
     Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
         long, or given to a model that reads none.

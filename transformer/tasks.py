@@ -150,15 +150,14 @@ class NumberWords(Task):
     def problem(self, text: str) -> str | None:
         can_read = "This model reads numbers from zero to 999,999 in English words"
         digits = text.replace(",", "").replace(" ", "")
-        if digits.isdecimal() and digits.isascii() and len(digits) <= 6:
-            return f"{can_read}, such as: {english(int(digits))}."
+        if digits.isdecimal() and digits.isascii():
+            example = english(int(digits)) if len(digits) <= 6 else "two hundred and five"
+            return f"{can_read}, such as: {example}."
         if self.tokenizer.unknown_pieces(text):
             return None  # the words it doesn't know are listed one by one
         number = number_from_english(text)
         if number is None:
             return f"{can_read}, such as: two hundred and five. What is typed isn't one."
-        if number > self.largest:
-            return f"{can_read}; this one is larger."
         if _words(text) != _words(english(number)):
             return f"{can_read}, written like this: {english(number)}."
         return None

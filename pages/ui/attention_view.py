@@ -17,6 +17,7 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.data import matrix_table, offer_data
 from pages.ui.sidebar import Session
 from pages.ui.state import tied, visitor
+from pages.ui.words import code
 from transformer import ScoreArithmetic
 
 SHOWN = 48
@@ -117,7 +118,7 @@ def explain(session: Session, shown: Shown) -> None:
                  "source. A row shows where in the source the decoder looked to choose the *next* token.",
     }  # fmt: skip
     whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
-    st.caption(f"{words[shown.kind]} The text: {_code(written)}.{whose}")
+    st.caption(f"{words[shown.kind]} The text: {code(written)}.{whose}")
 
 
 def heads(session: Session, shown: Shown) -> None:
@@ -303,20 +304,16 @@ def _in_words(shown: Shown, pattern: np.ndarray) -> str:
     row, rows, columns = shown.cell[0], shown.rows, shown.columns
     heaviest = int(pattern[row].argmax())
     return (
-        f"Layer {shown.layer}, head {shown.head}. Row {rows.offset + row}, {_code(rows.labels[row])}, looks most "
-        f"at {_code(columns.labels[heaviest])} at place {columns.offset + heaviest}, with weight "
+        f"Layer {shown.layer}, head {shown.head}. Row {rows.offset + row}, {code(rows.labels[row])}, looks most "
+        f"at {code(columns.labels[heaviest])} at place {columns.offset + heaviest}, with weight "
         f"{pattern[row, heaviest]:.3f}. "
         "Click a cell to see its arithmetic below."
     )
 
 
-def _code(label: str) -> str:
-    return f"`` {label} ``" if "`" in label else f"`{label}`"
-
-
 def _arithmetic(found: ScoreArithmetic, d_head: int, shown: Shown, row: int, column: int) -> str:
     rows, columns = shown.rows, shown.columns
-    query, key = _code(rows.labels[row]), _code(columns.labels[column])
+    query, key = code(rows.labels[row]), code(columns.labels[column])
     lines = [
         f"The query of {query} at place {rows.offset + row} meets the key of {key} at place {columns.offset + column}:",
         "",

@@ -10,11 +10,12 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui import batches, engine, mask_figures, masking
-from pages.ui.batches import MOST_LINES, PADDING, Batch, code
+from pages.ui.batches import MOST_LINES, PADDING, Batch
 from pages.ui.data import matrix_table, offer_data
 from pages.ui.masks_view import UNMOVED, Panel, show, show_panels
 from pages.ui.sidebar import Session
 from pages.ui.state import tied, visitor
+from pages.ui.words import code
 
 SIDES = {"right": "On the right", "left": "On the left"}
 EDITOR = "batch_editor"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pages.ui.words import code
 from transformer import ModelConfig, Tokenizer, causal_mask, padding_mask
 from transformer.tokenizers import printable
 
@@ -125,18 +126,12 @@ def token_labels(tokens: Iterable[int], tokenizer: Tokenizer, pad: int) -> list[
     return [PADDING if token == pad else tokenizer.label(int(token)) for token in tokens]
 
 
-def code(text: str) -> str:
-    """A text for Markdown, in which nothing of it is read as Markdown."""
-    shown = printable(text if len(text) <= 40 else f"{text[:39]}…")
-    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
-
-
 def _read_line(line: str, tokenizer: Tokenizer, context: int) -> tuple[tuple[int, ...], str]:
     """A line's tokens, none if it can't be used, and how the sentence about it goes on after `Line 1`."""
     if len(line) > LONGEST_TYPED:
         return (), f"has {len(line):,} characters. That is too long for this picture; it is left out."
     if unknown := tokenizer.unknown_pieces(line):
-        listed = ", ".join(f"{code(piece.text)} (character {piece.position + 1})" for piece in unknown[:3])
+        listed = ", ".join(f"{code(piece.text, 40)} (character {piece.position + 1})" for piece in unknown[:3])
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         return (), f"has {listed}{more}, which this model has never seen; it is left out."
     tokens = tuple(tokenizer.encode(line))

@@ -94,7 +94,7 @@ def usable() -> dict[str, CheckpointEntry]:
 def model(name: str) -> Checkpoint:
     """A checkpoint: the visitor's own, or one that is loaded once and shared. Raises CheckpointError if it can't be."""
     own = own_models()
-    return own[name] if name in own else _model(name, _changed(name))
+    return own[name] if name in own else _model(name, changed_at(name))
 
 
 def config(name: str) -> ModelConfig:
@@ -131,29 +131,29 @@ def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
 
 def steps(name: str, tokens: tuple[int, ...], layer: int, source: tuple[int, ...] = (), kind: str = "self") -> Steps:
     """The four steps of attention in one layer. tokens: no more than the context holds."""
-    return _steps(name, _changed(name), tokens, layer, source, kind)
+    return _steps(name, changed_at(name), tokens, layer, source, kind)
 
 
 def patterns(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = (), kind: str = "self") -> np.ndarray:
     """Attention weights of all layers and heads: (layer, head, query, key)."""
-    return _patterns(name, _changed(name), tokens, source)[kind]
+    return _patterns(name, changed_at(name), tokens, source)[kind]
 
 
 def next_token(
     name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
-    return _next_token(name, _changed(name), window(name, tokens), source)
+    return _next_token(name, changed_at(name), window(name, tokens), source)
 
 
 def scored(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> Scored:
     """How likely each token was, given those before it that its context holds."""
-    return _scored(name, _changed(name), tokens, source)
+    return _scored(name, changed_at(name), tokens, source)
 
 
 def answer(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> tuple[int, ...]:
     """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
-    return _answer(name, _changed(name), tokens, source)
+    return _answer(name, changed_at(name), tokens, source)
 
 
 def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndarray]:
@@ -179,7 +179,7 @@ def position_table(name: str) -> np.ndarray | None:
     return stack.position_rows(0, shape.context_length).detach().numpy()
 
 
-def _changed(name: str) -> float:
+def changed_at(name: str) -> float:
     """When a checkpoint was last written: part of every cache key, so that a new one is noticed."""
     path = FOLDER / name / "model.safetensors"
     return path.stat().st_mtime if path.is_file() else 0.0

@@ -41,7 +41,7 @@ def predicted(
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
-    return _predicted(name, engine._changed(name), tokens, following, source, masked)
+    return _predicted(name, engine.changed_at(name), tokens, following, source, masked)
 
 
 def padding_effect(
@@ -53,7 +53,7 @@ def padding_effect(
     the prompt is read; the prompt by itself is read with the same causal mask or none. For an encoder–decoder
     the prompt is the source, and the probabilities are those of each token of its own answer to it.
     """
-    return _padding_effect(name, engine._changed(name), prompt, filler, side, causal, padding)
+    return _padding_effect(name, engine.changed_at(name), prompt, filler, side, causal, padding)
 
 
 def filler_token(name: str) -> int:

@@ -16,12 +16,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui import batches, engine, mask_figures, masking
 from pages.ui.attention_view import SCOPES
-from pages.ui.batches import PADDING, code
+from pages.ui.batches import PADDING
 from pages.ui.data import matrix_table, offer_data
 from pages.ui.masking import Predicted
 from pages.ui.palette import CATEGORICAL
 from pages.ui.sidebar import Session
 from pages.ui.state import tied
+from pages.ui.words import code
 from transformer import ModelConfig
 
 SHOWN = 32
@@ -229,7 +230,10 @@ def _verdict(session: Session, reading: Reading, masked: Predicted, free: Predic
         st.metric("Mean loss with the mask", f"{before:.4f} nats", width=220)
         st.metric("Mean loss without it", f"{after:.4f} nats", delta=f"{after - before:+.4f} nats",
                   delta_color="off" if abs(after - before) < ALIKE else "inverse", width=220)  # fmt: skip
-    st.markdown(_verdict_in_words(masked, free))
+    tokenizer = engine.tokenizer(session.name)
+    largest = _largest_change(tokenizer.labels(reading.tokens), tokenizer.labels(reading.following), reading.offset,
+                              masked, free)  # fmt: skip
+    st.markdown(f"{_verdict_in_words(masked, free)} {largest}")
 
 
 def _verdict_in_words(masked: Predicted, free: Predicted) -> str:
@@ -243,6 +247,19 @@ def _verdict_in_words(masked: Predicted, free: Predicted) -> str:
         f"The loss is −ln of the probability given to the token that really came next, here on average over {places} "
         f"whose successor is known. Without its mask the model predicts this text **{verdict}**. The right token got "
         f"less probability {_times(worse)} and more {_times(better)}."
+    )
+
+
+def _largest_change(
+    labels: Sequence[str], following: Sequence[str], offset: int, masked: Predicted, free: Predicted
+) -> str:
+    change = np.abs(free.probability - masked.probability)
+    place = int(change.argmax())
+    if change[place] < UNMOVED:
+        return ""
+    return (
+        f"The largest change is after {code(labels[place])} at position {offset + place}: from "
+        f"{masked.probability[place]:.1%} to {free.probability[place]:.1%} for {code(following[place])}."
     )
 
 

@@ -68,8 +68,7 @@ def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[s
     if len(groups) > 1:
         if st.session_state.get("model_group") != own:
             st.session_state["model_group"] = own
-        st.segmented_control("Models", list(groups), key="model_group", required=True, width="stretch",
-                             on_change=_take_group, args=(groups,))  # fmt: skip
+        st.pills("Models", list(groups), key="model_group", required=True, on_change=_take_group, args=(groups,))
         st.caption(GROUPS.get(own, ""))
     return groups[own]
 

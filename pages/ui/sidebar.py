@@ -12,9 +12,9 @@ from pages.ui import engine, state, training
 from pages.ui.model_picker import pick_model
 from pages.ui.palette import Theme
 from pages.ui.state import Visitor, tied, visitor
+from pages.ui.words import code
 from pages.ui.writing import Writer
 from transformer import TASKS, ModelConfig, UnknownPiece
-from transformer.tokenizers import printable
 
 PAGES = (
     ("app.py", "Generate", ":material/edit_note:"),
@@ -189,13 +189,9 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
 
 
 def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
-    listed = ", ".join(f"“{_as_code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
+    listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
     more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
     return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
-
-
-def _as_code(text: str) -> str:
-    return f"`` {printable(text)} ``" if "`" in text else f"`{printable(text)}`"
 
 
 def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]) -> Writer:

@@ -190,9 +190,6 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
     middle.selectbox("Positions", ["sinusoidal", "learned", "rotary", "none"], **tied("positions"))
     right.selectbox("Norm", ["pre", "post"], **tied("norm"), format_func="{}-norm".format)
     st.slider("Steps", 50, 3000, step=50, **tied("steps"))
-    if current.d_model % current.n_heads:
-        raise ValueError(f"{current.n_heads} heads can't share a width of {current.d_model} equally. "
-                         f"Choose 1, 2 or another number of heads that divides it.")  # fmt: skip
     context = TASKS[learn].longest if learn in TASKS else current.context
     batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
     fields = {

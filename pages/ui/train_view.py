@@ -18,6 +18,7 @@ from pages.ui.model_files import offer_download
 from pages.ui.train_choice import in_words
 from pages.ui.training_jobs import ENDED, Job
 from pages.ui.training_plan import Snapshot
+from pages.ui.words import code
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
@@ -89,8 +90,8 @@ def _buttons(job: Job) -> None:
             st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
         else:
             st.button("Pause", icon=":material/pause:", key="train_pause", on_click=job.pause,
-                      disabled=job.state != "running")  # fmt: skip
-        st.button("Stop", icon=":material/stop:", key="train_stop", on_click=job.stop,
+                      disabled=job.state != "running" or job.finishing)  # fmt: skip
+        st.button("Stop", icon=":material/stop:", key="train_stop", on_click=job.stop, disabled=job.finishing,
                   help="Ends the training and keeps the model as it is now.")  # fmt: skip
 
 
@@ -149,7 +150,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
         hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
         head_grid(key=f"training_{kind}", patterns=patterns, layers=list(range(len(patterns))), selected=(-1, -1),
                   hidden=hidden)  # fmt: skip
-    st.caption(f"Rows are queries, columns are keys, always of the same text: {_code(probe_text)}")
+    st.caption(f"Rows are queries, columns are keys, always of the same text: {code(probe_text)}")
 
 
 def _go_back(steps: list[int]) -> None:
@@ -163,15 +164,10 @@ def _sample(chosen: Snapshot | None, begun: str) -> None:
         st.caption("A sample comes with the first snapshot.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
-    st.caption(f"After {chosen.step:,} steps, always going on from {_code(begun)}")
+    st.caption(f"After {chosen.step:,} steps, always going on from {code(begun)}")
 
 
 def _table(job: Job) -> None:
     train = pd.DataFrame(job.train_losses, columns=["step", "training loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
     offer_data(train.merge(validation, how="outer", on="step"), "The losses as a table", "training.csv")
-
-
-def _code(text: str) -> str:
-    shown = text.replace("\n", "↵")
-    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import threading
 import time
 import weakref
@@ -285,6 +286,6 @@ def _limit() -> int:
     if not given:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, cores - 1)
-    if not given.isascii() or not given.isdecimal() or not 1 <= int(given) <= HIGHEST_LIMIT:
-        raise ValueError(f"{LIMIT_VARIABLE} is {given!r}; it must be a whole number from 1 to {HIGHEST_LIMIT}.")
+    if not re.fullmatch("[0-9]{1,4}", given) or not 1 <= int(given) <= HIGHEST_LIMIT:
+        raise ValueError(f"{LIMIT_VARIABLE} is {given[:20]!r}; it must be a whole number from 1 to {HIGHEST_LIMIT}.")
     return int(given)

@@ -127,7 +127,9 @@ class TaskMeasure(Measure):
         return Measures(train_loss, validation_loss, accuracy, words)
 
 
-def card_of(plan: Plan, measures: Measures, *, parameters: int, step: int, seconds: float, ending: str) -> Card:
+def card_of(
+    plan: Plan, measures: Measures, *, parameters: int, batch: int, step: int, seconds: float, ending: str
+) -> Card:
     """What a visitor should know of the model they trained.
 
     ending: how training ended, in a sentence, if not with its last step.
@@ -139,7 +141,7 @@ def card_of(plan: Plan, measures: Measures, *, parameters: int, step: int, secon
         **plan.lesson.card(),
         training={
             **asdict(plan.training) | {"betas": list(plan.training.betas)},
-            "batch": len(plan.lesson.batches(0).targets),
+            "batch": batch,
             "best_step": step,
             "ending": ending or "finished",
             "seconds": round(seconds, 1),

@@ -55,7 +55,7 @@ class Work:
         self._bin: list[float] = []
         self._bin_width = math.ceil(progress.steps / MOST_POINTS)
         self._recent: deque[float] = deque(maxlen=50)
-        self._tokens = 0
+        self._batch_size = self._tokens = 0
         self._looked_at = self._looking = 0.0
 
     def go(self, is_wanted: Callable[[], bool], may_go_on: Callable[[], bool]) -> None:
@@ -126,6 +126,7 @@ class Work:
             self.plan,
             measures,
             parameters=model.parameter_count(),
+            batch=self._batch_size,
             step=self.run.step,
             seconds=self._clock.seconds,
             ending=ending,
@@ -134,7 +135,7 @@ class Work:
 
     def _batch(self, step: int) -> Batch:
         batch = self.plan.lesson.batches(step)
-        self._tokens = batch.targets.numel()
+        self._batch_size, self._tokens = len(batch.targets), batch.targets.numel()
         return batch
 
     def _note(self, report: StepReport) -> None:
@@ -161,7 +162,7 @@ class _Clock:
     def __init__(self) -> None:
         self._before = 0.0
         self._started: float | None = None
-        self._tokens = 0
+        self._step = self._tokens = 0
         self._marks: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)], maxlen=50)
         """Seconds, steps and tokens so far, every fifth of a second or more."""
 
@@ -185,7 +186,7 @@ class _Clock:
 
     def step_done(self, step: int, tokens: int) -> None:
         """Count a step."""
-        self._tokens += tokens
+        self._step, self._tokens = step, self._tokens + tokens
         if self.seconds - self._marks[-1][0] >= 0.2:
             self._marks.append((self.seconds, step, self._tokens))
 
@@ -198,6 +199,8 @@ class _Clock:
     def seconds_left(self, steps: int) -> float | None:
         """Until the last of so many steps, at the speed of the last ten seconds or so."""
         (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
+        if self._step == steps:
+            return 0.0
         if step == before:
             return None
         return max((steps - step) * (now - then) / (step - before) - (self.seconds - now), 0.0)

@@ -11,13 +11,14 @@ from tests.tiny_models import save_pair
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
-PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-grid-head]", "Positions": ".katex"}
+PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-grid-head]", "Positions": ".katex",
+         "Masks": ".js-plotly-plot"}  # fmt: skip
 """Each page's path, and what is there once it is drawn."""
 PROMPT = "ROMEO:\nBut, soft"
 CONTEXT = 48
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(
-    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Positions)/_stcore/[a-z-]+\)"
+    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Masks|Positions)/_stcore/[a-z-]+\)"
 )
 
 # Follows the text from before the first token to the last: which nodes go, how many tokens there are, what moves.

@@ -50,7 +50,7 @@ def visit(server, new_page, wait_ready, browser_errors):
     def open_page(link="", **options):
         page = new_page(**options)
         page.goto(f"{server.url}/Masks{link}")
-        expect(charts(page)).to_have_count(CHARTS, timeout=60_000)
+        expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
         wait_ready(page, timeout=60)
         return page
 
@@ -97,7 +97,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
     expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
     wait_ready(page, timeout=60)
     sidebar.get_by_role("link", name="Masks").click()
-    expect(charts(page)).to_have_count(CHARTS, timeout=60_000)
+    expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
     expect(editor(page)).to_have_value("To be\nor")
     wait_ready(page, timeout=60)
 
@@ -120,8 +120,8 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
 
 @pytest.mark.parametrize(
     ("link", "width", "dark"),
-    [(LONG, 390, True), ("?model=translator", 390, False), (LONG, 1280, False), ("?model=translator", 1280, True)],
-    ids=["a long prompt on a phone", "long words on a phone", "a long prompt", "long words"],
+    [(LONG, 390, True), ("?model=translator", 1280, False)],
+    ids=["a long prompt on a phone", "long words in three columns"],
 )
 def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
     page = visit(link, width=width, dark=dark)

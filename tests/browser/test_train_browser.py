@@ -1,0 +1,91 @@
+"""A translator and a training in a real browser: what the shipped models show, and a model that forms on screen."""
+
+import re
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=60_000)
+
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*/(Attention|Train)/_stcore/[a-z-]+\)")
+SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=32&steps=3000"
+
+PIXELS = """(canvas) => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join()"""
+"""What a head of the grid looks like."""
+
+
+@pytest.fixture
+def visit(app_url, new_page, wait_ready, browser_errors):
+    """`visit(path)`: a visitor of their own on a page of the shipped app that has come to rest."""
+
+    def open_page(path, **options):
+        page = new_page(accept_downloads=True, **options)
+        page.goto(f"{app_url}/{path}")
+        page.get_by_test_id("stMain").get_by_role("heading").first.wait_for(timeout=90_000)
+        wait_ready(page, timeout=90)
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.search(error)]
+
+
+def button(page, name):
+    return page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True)
+
+
+def link(page, name):
+    return page.get_by_test_id("stSidebar").get_by_role("link", name=name)
+
+
+def heads(page):
+    return page.get_by_test_id("head-grid-head").locator("canvas")
+
+
+def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):
+    page = visit("?model=number-words-en-es&prompt=two+hundred+and+five&temperature=0")
+    button(page, "Generate").click()
+    tokens = page.get_by_test_id("live-text-token")
+    expect(tokens).to_have_count(4 + 1 + 3)  # the source, the start token, two words and the end
+    assert "".join(tokens.all_inner_texts()[5:]).split() == ["doscientos", "cinco", "[end]"]
+    expect(button(page, "Generate")).to_be_disabled()
+    link(page, "Attention").click()
+    expect(page.get_by_text("Each row is a token the decoder has written")).to_be_visible()
+    wait_ready(page, timeout=60)
+    for label in (*["two", "hundred", "and", "five"], "[start]", "doscientos", "cinco"):
+        expect(page.locator(".js-plotly-plot").first).to_contain_text(label)
+
+
+def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(visit, wait_ready, tmp_path):
+    page = visit(f"Train{SMALL}")
+    button(page, "Train").click()
+    expect(heads(page)).to_have_count(2)
+    early = heads(page).first.evaluate(PIXELS)
+    status = page.get_by_text(re.compile(r"^Training: step "))
+    expect(status).to_be_visible()
+    expect(page.get_by_test_id("loss-chart").locator(".train")).to_have_attribute("d", re.compile("L"))
+
+    link(page, "Positions").click()
+    expect(page.get_by_text("Your training goes on")).to_be_visible()
+    link(page, "Train").click()
+    expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))
+    expect(heads(page)).to_have_count(2)
+    assert heads(page).first.evaluate(PIXELS) != early
+
+    button(page, "Stop").click()
+    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    wait_ready(page, timeout=60)
+    with page.expect_download() as download:
+        button(page, "Download it").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    button(page, "Look at its attention").click()
+    expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
+    wait_ready(page, timeout=60)
+    expect(heads(page).first).to_be_visible()
+
+    other = visit("Train")
+    other.get_by_text("Your models as files").click()
+    other.locator("input[type=file]").set_input_files(file)
+    expect(other.get_by_text("is among your models now").first).to_be_visible()
+    expect(other.get_by_test_id("stSidebar").get_by_text("Yours")).to_be_visible()

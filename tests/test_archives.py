@@ -1,0 +1,335 @@
+"""An archive gives back the checkpoint that went in; anything else is refused with one sentence, cheaply."""
+
+import json
+import os
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import tokenizers
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load, save
+
+from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from transformer import Card, Checkpoint, CheckpointError, Tokenizer, archives
+from transformer.archives import pack_checkpoint, unpack_checkpoint
+
+FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.json")
+CARD = Card(title="A title", summary="ñandú 日 🙂", training={"betas": [0.9, 0.99]}, validation_loss=1.25,
+            examples=["ab", "c\n"], start_token_id=1)  # fmt: skip
+CHARACTERS = Tokenizer.of_characters("abcdefghij ")
+
+
+def checkpoint(tokenizer: Tokenizer = CHARACTERS, **fields) -> Checkpoint:
+    return Checkpoint(tiny_model(**fields), tokenizer, CARD)
+
+
+GOOD = pack_checkpoint(checkpoint())
+
+
+def members(content: bytes = GOOD) -> dict[str, bytes]:
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+THREE = [*members().items()][:3]
+"""All but the card."""
+
+
+def packed(files: dict[str, bytes] | list[tuple[str, bytes]], kind: int = zipfile.ZIP_DEFLATED) -> bytes:
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w", kind) as archive:
+        for name, member in files.items() if isinstance(files, dict) else files:
+            archive.writestr(name, member)
+    return content.getvalue()
+
+
+def changed(name: str, change: Callable[[dict], object] | bytes) -> bytes:
+    """The good archive with one member replaced, or, if it is JSON, changed."""
+    files = members()
+    if isinstance(change, bytes):
+        return packed(files | {name: change})
+    content = json.loads(files[name])
+    change(content)
+    return packed(files | {name: json.dumps(content).encode()})
+
+
+def refused(content: bytes, *words: str) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        unpack_checkpoint(content)
+    message = str(caught.value)
+    for word in words:
+        assert word in message
+    assert message[0].isupper() and "Traceback" not in message and "/tmp" not in message
+    return message
+
+
+@contextmanager
+def cheaply(largest: int = 20_000_000) -> Iterator[None]:
+    """Fails if Python allocates more than so many bytes at once."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < largest
+    finally:
+        tracemalloc.stop()
+
+
+class TestRoundTrip:
+    @given(any_configs())
+    @settings(max_examples=15)
+    def test_everything_comes_back(self, config):
+        saved = Checkpoint(tiny_model(config), CHARACTERS, CARD)
+        loaded = unpack_checkpoint(pack_checkpoint(saved))
+        assert (loaded.model.config, loaded.card, loaded.model.training) == (config, saved.card, False)
+        assert loaded.tokenizer.encode("abc j") == saved.tokenizer.encode("abc j")
+        for name, weight in saved.model.state_dict().items():
+            assert torch.equal(weight, loaded.model.state_dict()[name])
+        assert torch.equal(saved.model(*some_inputs(config)), loaded.model(*some_inputs(config)))
+
+    def test_words_and_special_tokens_come_back(self):
+        tokenizer = Tokenizer.of_words(["one", "ciento"], ("[pad]", "[start]", "[end]"))
+        loaded = unpack_checkpoint(pack_checkpoint(checkpoint(tokenizer))).tokenizer
+        assert loaded.encode("Ciento, one") == tokenizer.encode("Ciento, one")
+        assert loaded.special_id("[end]") == tokenizer.special_id("[end]")
+
+    def test_the_same_model_gives_the_same_bytes(self):
+        assert pack_checkpoint(checkpoint()) == GOOD
+        assert pack_checkpoint(unpack_checkpoint(GOOD)) == GOOD
+
+    def test_it_is_an_ordinary_zip_of_the_four_files(self):
+        assert sorted(members()) == sorted(FILES)
+        assert json.loads(members()["card.json"])["summary"] == "ñandú 日 🙂"
+
+    @pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    def test_somebody_elses_zip_of_the_same_files_will_do(self, kind):
+        files = members()
+        assert unpack_checkpoint(packed({name: files[name] for name in sorted(files)}, kind)).card == CARD
+
+
+class TestForeign:
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"x", bytes(5000), b"PK\3\4" + bytes(100), b"PK\5\6" + bytes(18), GOOD[:-1], GOOD + b"\n", GOOD[100:],
+         packed({})],
+    )  # fmt: skip
+    def test_what_is_no_archive(self, content):
+        refused(content)
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            [("readme.txt", b"hello")] * 4,
+            THREE,
+            [*THREE, ("card.json", b"{}"), ("extra.txt", b"")],
+            [*THREE, ("card.json", b""), ("card.json", b"{}")],
+            [*THREE, ("config.json", b"{}")],
+            [*THREE, ("../card.json", b"{}")],
+            [*THREE, ("/card.json", b"{}")],
+            [*THREE, ("C:\\card.json", b"{}")],
+            [*THREE, ("card.json/", b"")],
+            [*THREE, ("CARD.JSON", b"{}")],
+            [(f"model/{name}", content) for name, content in members().items()],
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:Duplicate name")
+    def test_other_files_than_the_four(self, files, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        refused(packed(files), "archive", *FILES)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_an_unusual_way_of_packing(self, kind):
+        refused(packed(members(), kind), "unusual way")
+
+    def test_an_encrypted_archive(self):
+        content = bytearray(GOOD)
+        at = content.index(b"PK\1\2")
+        content[at + 8] |= 1
+        refused(bytes(content), "encrypted")
+
+    def test_a_zip_with_a_comment_or_in_the_large_format(self):
+        content = BytesIO(GOOD)
+        with zipfile.ZipFile(content, "a") as archive:
+            archive.comment = b"hello"
+        refused(content.getvalue(), "no model's archive")
+        refused(GOOD[:-22] + b"PK\6\7" + bytes(16) + GOOD[-22:], "no model's archive")
+
+
+class TestBombs:
+    """What claims more than it holds, or holds more than it claims, costs next to nothing."""
+
+    def test_a_file_too_large_to_look_at(self):
+        content = bytes(archives.LARGEST_ARCHIVE + 1)
+        with cheaply():
+            refused(content, "64,000,001 bytes")
+
+    @pytest.mark.parametrize("name", FILES)
+    def test_a_member_that_unpacks_to_far_too_much(self, name):
+        content = packed(members() | {name: bytes(archives.LARGEST[name] + 1)})
+        assert len(content) < 100_000
+        with cheaply():
+            refused(content, name, "claims")
+
+    def test_members_that_are_too_much_together(self):
+        content = packed(members() | {"model.safetensors": bytes(63_999_000)})
+        with cheaply():
+            refused(content, "may hold 64,000,000")
+
+    @pytest.mark.parametrize("claimed", [0, 10, 100_000])
+    def test_a_member_that_claims_to_be_smaller_than_it_is(self, claimed):
+        """Reading stops at what was claimed."""
+        content = bytearray(packed(members() | {"card.json": bytes(50_000_000)}))
+        assert len(content) < 200_000
+        at = content.index(b"card.json", content.index(b"PK\1\2")) - 46
+        content[at + 24 : at + 28] = struct.pack("<L", claimed)
+        with cheaply():
+            refused(bytes(content), "damaged")
+
+    def test_a_member_that_claims_to_be_larger_than_it_is(self):
+        content = bytearray(GOOD)
+        at = content.index(b"card.json", content.index(b"PK\1\2")) - 46
+        content[at + 24 : at + 28] = struct.pack("<L", 200_000)
+        refused(bytes(content))
+
+    def test_a_directory_of_a_million_entries(self):
+        entry = b"PK\1\2" + bytes(42)
+        for claimed in (4, 60_000):
+            end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, claimed, claimed, 46 * 1_000_000, 0, 0)
+            content = entry * 1_000_000 + end
+            with cheaply():
+                refused(content, "files")
+
+
+class TestHostile:
+    def test_no_pickle_is_read(self, tmp_path):
+        class Boom:
+            def __reduce__(self):
+                return os.mkdir, (str(tmp_path / "exploded"),)
+
+        torch.save({"embed.weight": Boom()}, tmp_path / "pickled")
+        refused(changed("model.safetensors", (tmp_path / "pickled").read_bytes()), "model.safetensors")
+        assert not (tmp_path / "exploded").exists()
+
+    def test_weights_that_do_not_fit(self):
+        weights = load(members()["model.safetensors"])
+        for name, tensor in (("embed.weight", torch.zeros(3, 3)), ("another", torch.zeros(1))):
+            refused(changed("model.safetensors", save(weights | {name: tensor})), name, "don't fit")
+        refused(changed("config.json", lambda config: config.update(d_model=10)), "don't fit")
+
+    @pytest.mark.parametrize("value", [torch.nan, torch.inf, 1e300])
+    def test_weights_that_are_no_numbers_as_float32(self, value):
+        weights = load(members()["model.safetensors"])
+        weights["embed.weight"] = weights["embed.weight"].double()
+        weights["embed.weight"][0, 0] = value
+        refused(changed("model.safetensors", save(weights)), "model.safetensors")
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"n_layers": 65}, {"n_layers": 10**9}, {"n_layers": 10**4290}, {"context_length": 4097},
+            {"context_length": 10**4290}, {"n_encoder_layers": 10**9}, {"n_heads": 10**4290, "d_model": 10**4290},
+            {"context_length": 4000, "positions": "none"}, {"d_model": "wide"}, {"surprise": 1},
+        ],
+        ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
+    )  # fmt: skip
+    def test_a_shape_that_would_exhaust_the_machine(self, claims):
+        with cheaply():
+            refused(changed("config.json", lambda config: config.update(claims)), "config.json")
+
+    @pytest.mark.parametrize("length", [1_000_001, 2**40, 2**64 - 1])
+    def test_a_header_without_end(self, length):
+        weights = members()["model.safetensors"]
+        with cheaply():
+            refused(changed("model.safetensors", struct.pack("<Q", length) + weights[8:]), "its header")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda file: file["pre_tokenizer"]["pattern"].update(Regex="(a+)+$"),
+            lambda file: file.update(
+                normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 999}
+            ),
+            lambda file: file.update(model={"type": "BPE", "vocab": {"a": 0}, "merges": []}),
+            lambda file: file.update(added_tokens=[{"id": 3, "content": "x", "special": False}]),
+            lambda file: file.update(added_tokens=3),
+            lambda file: file.update(model=None),
+            lambda file: file.update(truncation={"max_length": 1}),
+            lambda file: file.clear(),
+        ],
+    )
+    def test_a_tokenizer_that_is_none_of_ours(self, change, monkeypatch):
+        """It isn't even handed to the library."""
+        monkeypatch.setattr(tokenizers.Tokenizer, "from_file", None)
+        refused(changed("tokenizer.json", change), "tokenizer.json is of a kind that HeadsUp doesn't write")
+
+    @pytest.mark.parametrize("name", FILES[1:])
+    @pytest.mark.parametrize("content", [b"", b"[", b"[]", b"3", b"[" * 50_000, b"\xff\xfe", b'"x"', b"1" * 5000])
+    def test_json_of_another_kind(self, name, content):
+        with cheaply():
+            refused(changed(name, content), name)
+
+
+def opened(content: bytes) -> None:
+    """It is refused as it should be, or is a model that works."""
+    try:
+        loaded = unpack_checkpoint(content)
+    except CheckpointError as error:
+        assert str(error)
+        return
+    assert loaded.model(torch.zeros(1, 3, dtype=torch.long)).isfinite().all()
+
+
+class TestDamage:
+    @given(st.binary(max_size=300))
+    def test_random_bytes(self, content):
+        opened(content)
+        opened(content + GOOD)
+        opened(GOOD + content)
+        opened(GOOD[: len(GOOD) // 2] + content + GOOD[len(GOOD) // 2 :])
+
+    @given(st.integers(0, len(GOOD) - 1))
+    def test_an_archive_that_was_cut_off(self, length):
+        refused(GOOD[:length])
+
+    @given(st.data())
+    @settings(max_examples=300)
+    def test_bits_that_flipped(self, data):
+        """Most in the directory and the records, where most can go wrong."""
+        directory = GOOD.index(b"PK\1\2")
+        places = st.integers(0, len(GOOD) - 1) | st.integers(directory, len(GOOD) - 1) | st.integers(0, 60)
+        content = bytearray(GOOD)
+        for place, bit in data.draw(st.lists(st.tuples(places, st.integers(0, 7)), min_size=1, max_size=4)):
+            content[place] ^= 1 << bit
+        opened(bytes(content))
+
+    @given(st.data())
+    @settings(max_examples=60)
+    def test_members_that_were_damaged_before_they_were_packed(self, data):
+        name = data.draw(st.sampled_from(FILES))
+        content = bytearray(members()[name])
+        places = st.integers(0, min(len(content) - 1, 2000))
+        for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=4)):
+            content[place] = value
+        opened(changed(name, bytes(content[: data.draw(st.just(len(content)) | places)])))
+
+    def test_nothing_is_left_behind(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        unpack_checkpoint(pack_checkpoint(checkpoint()))
+        refused(GOOD[:-1])
+        refused(changed("card.json", b"["))
+        assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_model_as_large_as_may_be_packed_can_be_unpacked():
+    """The limits leave room for what the dials of the page Train can make."""
+    config = tiny_config(vocab_size=400, n_layers=6, n_heads=8, d_model=192, context_length=128)
+    saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(map(chr, range(32, 432))), Card(title="Large"))
+    assert unpack_checkpoint(pack_checkpoint(saved)).card.title == "Large"

@@ -1,0 +1,141 @@
+"""What a training is said to cost: exact where it can be, in proportion and of the right size where not."""
+
+import dataclasses
+import time
+import tracemalloc
+
+import pytest
+import torch
+from hypothesis import given
+
+from tests.helpers import any_configs, tiny_config
+from transformer import Batch, ModelConfig, TrainingConfig, TrainingRun, build_model, estimates
+from transformer.estimates import Machine, parameter_count, training_flops, training_memory, training_seconds
+
+MIDDLE = ModelConfig(vocab_size=65, context_length=32, n_layers=2, n_heads=4, d_model=32)
+LARGER = [{"vocab_size": 130}, {"context_length": 64}, {"n_layers": 3}, {"d_model": 64}, {"d_ff": 256}]
+
+
+@pytest.fixture
+def known_machine(monkeypatch):
+    """One that takes the same time whatever else this one does."""
+    monkeypatch.setattr(estimates, "machine", lambda: Machine(tensor_seconds=1e-4, flops_per_second=5e10))
+
+
+class TestParameters:
+    @given(any_configs())
+    def test_they_are_those_of_the_model(self, config):
+        assert parameter_count(config) == build_model(config, seed=0).parameter_count()
+
+    def test_counting_takes_no_memory(self):
+        tracemalloc.start()
+        assert parameter_count(dataclasses.replace(MIDDLE, d_model=2**15, d_ff=None)) > 2 * 12 * 2**30
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        tracemalloc.stop()
+
+
+class TestMemory:
+    @pytest.mark.parametrize("changes", LARGER, ids=str)
+    @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
+    def test_more_of_anything_takes_more(self, changes, architecture):
+        config = dataclasses.replace(MIDDLE, architecture=architecture)
+        assert training_memory(dataclasses.replace(config, **{"d_ff": None, **changes}), 8) > training_memory(config, 8)
+        assert training_memory(config, 16) > training_memory(config, 8)
+
+    def test_it_is_in_proportion(self):
+        parameters = 20 * parameter_count(MIDDLE)
+        activations = training_memory(MIDDLE, 1) - parameters
+        assert training_memory(MIDDLE, 8) == parameters + 8 * activations
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {}, {"context_length": 128, "d_model": 64}, {"positions": "rotary", "activation": "gelu"}, {"d_ff": 0},
+            {"norm": "none", "residual": False}, {"attention": "uniform"}, {"vocab_size": 400, "n_layers": 0},
+            {"architecture": "encoder-decoder", "norm": "post", "tie_embeddings": True},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_activations_are_about_what_autograd_keeps(self, changes):
+        """Counted with PyTorch's own hook on what the backward pass needs; every tensor once, no weights."""
+        config = dataclasses.replace(MIDDLE, **{"d_ff": None, **changes})
+        model = build_model(config, seed=0)
+        tokens = torch.arange(4 * config.context_length).view(4, -1) % config.vocab_size
+        weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+        kept: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in weights:
+                kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            logits = model(tokens) if config.architecture == "decoder-only" else model(tokens, tokens)
+            torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+        estimated = training_memory(config, 4) - 20 * parameter_count(config)
+        assert sum(kept.values()) / 1.5 < estimated < 3 * sum(kept.values())
+
+
+@pytest.mark.usefixtures("known_machine")
+class TestTime:
+    @pytest.mark.parametrize("changes", LARGER, ids=str)
+    @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
+    def test_more_of_anything_takes_longer(self, changes, architecture):
+        config = dataclasses.replace(MIDDLE, architecture=architecture)
+        larger = dataclasses.replace(config, **{"d_ff": None, **changes})
+        assert training_seconds(larger, 8, 10) > training_seconds(config, 8, 10) > 0
+        assert training_seconds(config, 16, 10) > training_seconds(config, 8, 10)
+
+    def test_it_is_in_proportion_to_the_steps(self):
+        assert training_seconds(MIDDLE, 8, 500) == pytest.approx(500 * training_seconds(MIDDLE, 8, 1))
+
+    def test_flops_by_hand(self):
+        """One layer of width 4 and no bias: 16 · (3 + 1 + 4 + 4) weights inside, 4 · 10 in the unembedding."""
+        config = ModelConfig(vocab_size=10, context_length=8, n_layers=1, n_heads=1, d_model=4)
+        inside, tokens = 16 * 12, 3 * 8
+        attention = 12 * 1 * 4 * 8 * tokens
+        assert training_flops(config, 3) == 6 * (inside + 40) * tokens + attention + 30 * 4 * inside
+
+    @pytest.mark.parametrize(
+        ("seconds", "tensor_seconds", "flops_per_second"),
+        [([30.0, 110.0], 1.0, 1.0), ([1.0, 2000.0], None, None), ([300.0, 1.0], None, None)],
+    )
+    def test_price_and_speed_come_from_two_measurements(
+        self, monkeypatch, seconds, tensor_seconds, flops_per_second
+    ):
+        """20 operations and 10 FLOPs, 10 operations and 100 FLOPs; a disturbed measurement still gives numbers."""
+        monkeypatch.setattr(estimates, "_parts", lambda: [(20, 10), (10, 100)])
+        monkeypatch.setattr(estimates, "_measured", lambda: seconds)
+        found = estimates._machine.__wrapped__()
+        assert found.tensor_seconds > 0 and found.flops_per_second > 0
+        if tensor_seconds:
+            assert (found.tensor_seconds, found.flops_per_second) == pytest.approx((tensor_seconds, flops_per_second))
+
+
+class TestMeasuring:
+    def test_it_is_of_the_right_size(self):
+        """On a busy machine one of a few tries will do: others come and go between the two measurements."""
+        configs = [(tiny_config(n_layers=0), 64), (MIDDLE, 16), (dataclasses.replace(MIDDLE, d_model=96), 16)]
+        for config, batch in configs:
+            ratios = []
+            while not any(1 / 4 < ratio < 4 for ratio in ratios):
+                estimates._machine.cache_clear()
+                ratios.append(training_seconds(config, batch, 1) / self.measured(config, batch))
+                assert len(ratios) < 6, f"{config}: {ratios}"
+
+    @staticmethod
+    def measured(config: ModelConfig, batch: int) -> float:
+        run = TrainingRun(build_model(config, seed=0), TrainingConfig(steps=1, optimizer="muon"))
+        tokens = torch.zeros(batch, config.context_length, dtype=torch.long)
+        seconds = []
+        for _ in range(5):
+            started = time.perf_counter()
+            run.take_step(Batch((tokens,), tokens))
+            seconds.append(time.perf_counter() - started)
+        return sorted(seconds[1:])[1]
+
+    def test_the_machine_is_measured_once(self, monkeypatch):
+        first = estimates.machine()
+        monkeypatch.setattr(estimates, "_measured", None)
+        assert estimates.machine() is first

@@ -1,0 +1,183 @@
+"""The page Train without a browser: what can be chosen, what it costs, a training from start to end, and its model."""
+
+import time
+
+import pytest
+import streamlit as st
+
+from pages.ui import training
+from tests import test_app
+from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
+from tests.tiny_models import save_pair
+from transformer import load_corpus
+from transformer.archives import pack_checkpoint, unpack_checkpoint
+from transformer.corpora import SOURCES
+
+SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16,
+         "steps": 50}  # fmt: skip
+MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "ladder-1-bigram"}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def page_train(tiny, monkeypatch):
+    use(monkeypatch, tiny)
+    monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
+    yield
+    training.queue().close()
+    st.cache_resource.clear()
+
+
+def metrics(at):
+    return {metric.label: metric.value for metric in at.metric}
+
+
+def train_to_the_end(at, seconds=90):
+    press(at, "Train")
+    deadline = time.monotonic() + seconds
+    while not any(button.label == "Train another" for button in at.button):
+        assert time.monotonic() < deadline, said(at)
+        time.sleep(0.3)
+        checked(at.run())
+    return checked(at.run())
+
+
+def test_the_default_is_one_click_away_and_needs_no_network():
+    at = start("Train")
+    assert named(at.selectbox, "Task").value == "induction"
+    assert int(metrics(at)["Parameters"].replace(",", "")) > 10_000
+    assert metrics(at)["Memory"].endswith(" MB")
+    assert "second" in metrics(at)["Time, about"] or "minute" in metrics(at)["Time, about"]
+    assert not named(at.button, "Train").disabled
+
+
+def test_a_model_is_trained_and_belongs_to_the_visitor():
+    at = train_to_the_end(start("Train", **SMALL))
+    (name,) = at.session_state["own_models"]
+    assert name.startswith("own-")
+    checkpoint = at.session_state["own_models"][name]
+    assert checkpoint.card.training["steps"] == 50
+    assert "is among your models now" in " ".join(element.value for element in at.markdown)
+    groups = named(at.sidebar.pills, "Models").options
+    assert "Yours" in groups
+    press(at, "Look at its attention")
+    assert link_of(at)["model"] == name
+    assert any(selectbox.label == "Attention" for selectbox in at.selectbox)
+
+    stranger = start("Attention", model=name)
+    assert "stays private" in said(stranger)
+    assert link_of(stranger)["model"] == "shakespeare"
+
+
+def test_it_is_kept_as_one_file_and_comes_back():
+    at = train_to_the_end(start("Train", **SMALL))
+    (checkpoint,) = at.session_state["own_models"].values()
+    packed = pack_checkpoint(checkpoint)
+    other = start("Train")
+    uploader = next(box for box in other.get("file_uploader") if "Upload a model" in box.label)
+    checked(uploader.upload("model.headsup.zip", packed, "application/zip").run())
+    (name,) = other.session_state["own_models"]
+    assert link_of(other)["model"] == name
+    again = other.session_state["own_models"][name]
+    assert again.card.title == checkpoint.card.title
+    ours, theirs = checkpoint.model.state_dict(), unpack_checkpoint(packed).model.state_dict()
+    assert all(ours[key].equal(theirs[key]) for key in ours)
+
+
+def test_a_file_that_is_no_model_is_refused_with_a_sentence():
+    at = start("Train")
+    uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
+    checked(uploader.upload("holiday.zip", b"PK\x03\x04 nothing", "application/zip").run())
+    assert "holiday.zip can't be opened" in said(at)
+    assert not at.session_state["own_models"] if "own_models" in at.session_state else True
+
+
+def test_pause_resume_and_stop():
+    at = start("Train", **{**SMALL, "steps": 3000})
+    press(at, "Train")
+    deadline = time.monotonic() + 60
+    while not any(button.label == "Pause" and not button.disabled for button in at.button):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        checked(at.run())
+    press(at, "Pause")
+    assert any(button.label == "Resume" for button in at.button)
+    press(at, "Resume")
+    at = test_app.go(at, "Positions")
+    assert "Your training goes on" in " ".join(caption.value for caption in at.sidebar.caption)
+    at = test_app.go(at, "Train")
+    press(at, "Stop")
+    deadline = time.monotonic() + 60
+    while not any(button.label == "Train another" for button in at.button):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        checked(at.run())
+    press(at, "Train another")
+    assert not named(at.button, "Train").disabled
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [("too short", "1,000"), ("a" * 2000, "repeats one character"), ("ab" * 520, None)],
+)
+def test_an_own_text_is_checked(typed, sentence):
+    at = start("Train", learn="own", shape="rung", rung="ladder-2-positions")
+    checked(at.main.text_area[0].set_value(typed).run())
+    if sentence:
+        assert sentence in said(at)
+        assert named(at.button, "Train").disabled
+    else:
+        assert not named(at.button, "Train").disabled
+    assert at.main.text_area[0].value == typed
+
+
+def test_a_text_too_short_for_the_context_says_so():
+    at = start("Train", learn="own", shape="dials", context=128)
+    checked(at.main.text_area[0].set_value("to be or not to be, " * 55).run())
+    assert "too short for a context of 128" in said(at)
+
+
+def test_what_would_take_too_long_can_t_be_started():
+    large = {"n_layers": 6, "d_model": 192, "n_heads": 8, "steps": 3000}
+    at = start("Train", learn="task", task="number-words", shape="dials", **large)
+    assert "more than one visitor's share" in said(at)
+    assert named(at.button, "Train").disabled
+
+
+def test_the_manual_that_ships_with_python_is_there_offline():
+    at = start("Train", **MANUAL)
+    assert f"{len(load_corpus('python-manual').text):,} characters" in " ".join(c.value for c in at.caption)
+    assert int(metrics(at)["Parameters"].replace(",", "")) < 20_000
+
+
+def test_a_download_that_fails_is_a_sentence(monkeypatch, tmp_path):
+    import pooch
+
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
+
+    def fail(**options):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(pooch, "retrieve", fail)
+    monkeypatch.delenv("HEADSUP_CORPORA", raising=False)
+    at = start("Train", learn="text", corpus="tiny-shakespeare", shape="rung", rung="ladder-1-bigram")
+    assert "will be downloaded" in " ".join(caption.value for caption in at.caption)
+    press(at, "Train")
+    assert SOURCES["tiny-shakespeare"].title in said(at)
+    assert "could not be downloaded" in said(at)
+    assert not named(at.button, "Train").disabled
+
+
+def test_a_link_brings_the_choice():
+    at = start("Train", **SMALL)
+    assert (named(at.slider, "Layers").value, named(at.slider, "Steps").value) == (1, 50)
+    link = link_of(at)
+    assert all(link[key] == str(SMALL[key]) for key in ("task", "shape", "n_layers", "d_model", "steps"))
+    wrong = start("Train", steps=10**9, n_heads=3, learn="magic")
+    assert all(word in said(wrong) for word in ("steps", "heads", "learn"))

@@ -1,0 +1,495 @@
+"""Trainings in the background: they learn, obey, take turns, keep what is good, and never disturb each other."""
+
+import dataclasses
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pages.ui import training_work
+from pages.ui.training_jobs import ENDED, Job, Plan, Queue
+from transformer import TASKS, Batch, ModelConfig, TrainingConfig, build_model, train, training
+from transformer.archives import pack_checkpoint, unpack_checkpoint
+from transformer.corpora import text_corpus
+from transformer.lessons import TaskLesson, TextLesson
+
+CORPUS = text_corpus("abcdefgh hgfedcba " * 100, "Up and down")
+
+
+class Gated(TextLesson):
+    """A lesson that hands out a batch for each that a test allows."""
+
+    def __init__(self) -> None:
+        super().__init__(CORPUS, 8, 4, 0)
+        self.gate = threading.Semaphore(0)
+        self.asked = -1
+        self.fails_at: int | None = None
+
+    def batches(self, step: int) -> Batch:
+        self.asked = step
+        assert self.gate.acquire(timeout=60), "no test allowed this batch"
+        if step == self.fails_at:
+            raise RuntimeError("no such batch")
+        return super().batches(step)
+
+    def allow(self, batches: int = 10**6) -> None:
+        self.gate.release(batches)
+
+
+def text_plan(steps: int = 40, *, seed: int = 0, lesson: TextLesson | None = None, **fields) -> Plan:
+    lesson = lesson or TextLesson(CORPUS, 8, 8, seed)
+    config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **lesson.shape)
+    how = TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed)
+    encode = lesson.tokenizer.encode
+    return Plan(
+        **{
+            "lesson": lesson, "config": config, "training": how, "title": "Mine", "summary": "Goes up and down.",
+            "examples": ["abc", "hgf"], "probe_tokens": tuple(encode("abcdefgh")),
+            "sample_prompt": tuple(encode("abc")), "sample_tokens": 12, "snapshots": 8, "evaluate_every": 10, **fields,
+        }
+    )  # fmt: skip
+
+
+def task_plan(name: str, **shape) -> Plan:
+    lesson = TaskLesson(TASKS[name], 8, 0)
+    encode, special = lesson.tokenizer.encode, lesson.tokenizer.special_id
+    is_pair = lesson.shape["architecture"] == "encoder-decoder"
+    read, written = {"next-vowel": ("abc", "e"), "sort-letters": ("cab=", "abc"), "induction": ("abab", "ab")}[name]
+    config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **lesson.shape})
+    return Plan(
+        lesson=lesson,
+        config=config,
+        training=TrainingConfig(steps=6),
+        title=name,
+        probe_tokens=(special("[start]"), *encode(written)) if is_pair else tuple(encode(read + written)),
+        probe_source=tuple(encode(read)) if is_pair else (),
+        sample_prompt=(special("[start]"),) if is_pair else tuple(encode(read)),
+        snapshots=4,
+    )
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    """Wait for something that takes a moment, and longer on a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.002)
+
+
+def ended(job: Job) -> Job:
+    until(lambda: job.state in ENDED)
+    assert job.join(10)
+    return job
+
+
+def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
+    states = first.state_dict(), second.state_dict()
+    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][n], states[1][n]) for n in states[0])
+
+
+def trained_alone(plan: Plan, steps: int | None = None) -> torch.nn.Module:
+    """What comes of the plan without a queue, a thread or a look."""
+    model = build_model(plan.config, seed=plan.training.seed)
+    return train(model, plan.lesson.batches, plan.training, lambda report: report.step != steps).best_model
+
+
+@pytest.fixture
+def queues() -> Iterator[Callable[..., Queue]]:
+    """Makes queues, and leaves no thread behind."""
+    made: list[Queue] = []
+
+    def make(limit: int = 1, **fields) -> Queue:
+        made.append(Queue(limit, **fields))
+        return made[-1]
+
+    yield make
+    for queue in made:
+        queue.close(20)
+    assert not [thread for thread in threading.enumerate() if thread.name == "training"]
+
+
+@pytest.fixture(scope="module")
+def finished() -> Job:
+    """A training that ran to its end, for tests that only look at it."""
+    return ended(Queue(1).submit(text_plan(60)))
+
+
+class TestOneTraining:
+    def test_it_learns(self, finished):
+        assert (finished.state, finished.step, finished.problem) == ("finished", 60, None)
+        assert finished.train_losses[0][1] > 2 > 1 > finished.train_losses[-1][1]
+        assert finished.validation_losses[0][1] > 2 > 1 > finished.validation_losses[-1][1]
+        assert finished.tokens_per_second >= 0
+        assert finished.seconds_left == 0
+
+    def test_what_comes_out_is_what_training_alone_gives(self, finished):
+        """Looking at it on the way, resting and measuring leave no trace."""
+        assert same_weights(finished.result.model, trained_alone(text_plan(60)))
+        assert not finished.result.model.training
+        assert all(weight.dtype == torch.float32 for weight in finished.result.model.parameters())
+
+    def test_its_card_says_where_it_comes_from(self, finished):
+        card = finished.result.card
+        assert (card.title, card.summary, card.group) == ("Mine", "Goes up and down.", "Yours")
+        assert card.corpus["title"] == "Up and down" and card.corpus["licence"] == "yours"
+        assert card.training["steps"] == card.training["best_step"] == 60
+        assert card.training["batch"] == 8 and card.training["seed"] == 0 and card.training["seconds"] > 0
+        assert card.training["measured_on"] == "all of the part held out, and on all of the part trained on"
+        assert card.parameters == finished.result.model.parameter_count()
+        assert card.examples == ["abc", "hgf"]
+        assert card.accuracy is None
+        assert card.validation_loss == pytest.approx(finished.validation_losses[-1][1], abs=0.05)
+        assert card.train_loss == pytest.approx(card.validation_loss, abs=0.2)
+
+    def test_it_can_be_taken_elsewhere(self, finished):
+        loaded = unpack_checkpoint(pack_checkpoint(finished.result))
+        tokens = torch.tensor([[0, 1, 2, 3]])
+        assert torch.equal(loaded.model(tokens), finished.result.model(tokens))
+        assert loaded.card == finished.result.card
+
+    def test_snapshots_show_attention_form(self, finished):
+        steps = [snapshot.step for snapshot in finished.snapshots]
+        assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 60
+        first, last = finished.snapshots[0], finished.snapshots[-1]
+        assert first.train_loss is None
+        assert last.train_loss < 1 and last.validation_loss == finished.validation_losses[-1][1]
+        assert len(last.sample) == 12 and last.sample != first.sample
+        for snapshot in finished.snapshots:
+            assert list(snapshot.patterns) == ["self"]
+            assert snapshot.patterns["self"].shape == (2, 2, 8, 8)
+            assert snapshot.patterns["self"].dtype == np.float16
+            np.testing.assert_allclose(snapshot.patterns["self"].astype(float).sum(-1), 1, atol=4e-3)
+        assert np.abs(last.patterns["self"] - first.patterns["self"]).max() > 0.1
+
+    def test_the_curves_are_bounded_and_lose_no_batch(self, queues, monkeypatch):
+        monkeypatch.setattr(training_work, "MOST_POINTS", 20)
+        monkeypatch.setattr(training_work, "MOST_VALIDATIONS", 10)
+        plan = text_plan(50, evaluate_every=1, snapshots=2)
+        losses = []
+        model = build_model(plan.config, seed=0)
+        train(model, plan.lesson.batches, plan.training, lambda report: losses.append(report.loss))
+        job = ended(queues().submit(plan))
+        assert [step for step, _ in job.train_losses] == [*range(3, 50, 3), 50]
+        means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
+        assert [loss for _, loss in job.train_losses] == pytest.approx(means)
+        assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
+
+
+class TestTasks:
+    @pytest.mark.parametrize("name", ["next-vowel", "sort-letters", "induction"])
+    def test_what_has_right_answers_is_measured_by_them(self, queues, name):
+        job = ended(queues().submit(task_plan(name)))
+        card = job.result.card
+        assert job.state == "finished"
+        assert (card.accuracy is None) == (name == "induction")
+        assert card.accuracy is None or 0 <= card.accuracy <= 1
+        assert card.start_token_id == job.result.tokenizer.special_id("[start]")
+        assert "examples held out" in card.training["measured_on"]
+        assert card.train_loss > 0 and card.validation_loss > 0
+
+    def test_all_attentions_of_an_encoder_decoder_are_photographed(self, queues):
+        job = ended(queues().submit(task_plan("next-vowel", n_encoder_layers=1)))
+        shapes = {kind: found.shape for kind, found in job.snapshots[-1].patterns.items()}
+        assert shapes == {"encoder": (1, 2, 3, 3), "decoder": (2, 2, 2, 2), "cross": (2, 2, 2, 3)}
+        for found in job.snapshots[-1].patterns.values():
+            np.testing.assert_allclose(found.astype(float).sum(-1), 1, atol=4e-3)
+        assert isinstance(job.snapshots[-1].sample, str)
+
+
+class TestObeying:
+    def test_pausing_pauses_and_resuming_goes_on_as_if_nothing_had_been(self, queues):
+        plan = text_plan(40)
+        job = queues().submit(plan)
+        until(lambda: job.step >= 1)
+        job.pause()
+        before = job.step
+        time.sleep(0.4)
+        assert job.state == "paused"
+        assert job.step <= before + 1 < 40
+        job.resume()
+        assert job.state == "running"
+        assert ended(job).state == "finished"
+        assert same_weights(job.result.model, trained_alone(plan))
+
+    def test_pauses_do_not_count_as_training(self, queues):
+        lesson, started = Gated(), time.monotonic()
+        job = queues().submit(text_plan(4, lesson=lesson))
+        lesson.allow(2)
+        until(lambda: lesson.asked == 2)
+        job.pause()
+        lesson.allow()
+        until(lambda: job.step == 3)  # the step in progress
+        time.sleep(0.5)
+        job.resume()
+        ended(job)
+        assert job.result.card.training["seconds"] <= time.monotonic() - started - 0.4
+
+    def test_stopping_keeps_the_model_as_it_is(self, queues):
+        lesson = Gated()
+        job = queues().submit(text_plan(100, lesson=lesson))
+        lesson.allow(7)
+        until(lambda: lesson.asked == 7)
+        job.stop()
+        lesson.allow(1)  # the step in progress
+        stopped = time.monotonic()
+        ended(job)
+        assert time.monotonic() - stopped < 5  # a moment, and some patience for busy machines
+        assert (job.state, job.step, job.problem) == ("stopped", 8, None)
+        assert job.snapshots[-1].step == job.train_losses[-1][0] == 8
+        alone = text_plan(100, lesson=TextLesson(CORPUS, 8, 4, 0))
+        assert same_weights(job.result.model, trained_alone(alone, 8))
+        assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
+        assert job.result.card.training["best_step"] == 8
+
+    def test_stopping_while_paused(self, queues):
+        queue = queues()
+        job = queue.submit(text_plan(10**6))
+        until(lambda: job.step >= 2)
+        job.pause()
+        job.stop()
+        job.resume()  # too late
+        assert ended(job).state == "stopped"
+        assert job.result is not None
+
+    def test_closing_ends_it_and_forgets_everything(self, queues, monkeypatch):
+        models = []
+
+        def build(*args, **kwargs):
+            model = build_model(*args, **kwargs)
+            models.append(weakref.ref(model))
+            return model
+
+        monkeypatch.setattr(training_work, "build_model", build)
+        queue = queues()
+        job = queue.submit(text_plan(10**6))
+        other = queue.submit(text_plan(5))
+        until(lambda: job.step >= 3)
+        job.close()
+        assert job.state == "stopped"
+        assert other.state == "running"  # at once
+        assert job.join(5)
+        assert (job.result, job.snapshots, job.train_losses, job.validation_losses) == (None, [], [], [])
+        gc.collect()
+        assert models[0]() is None
+        assert ended(other).state == "finished"
+
+    def test_closing_while_the_model_is_measured(self, queues, monkeypatch):
+        monkeypatch.setattr(training_work, "MEASURING_SECONDS", 1e9)
+        monkeypatch.setattr("pages.ui.training_measures.GLANCE_TOKENS", 8)
+        corpus = text_corpus("abcdefgh hgfedcba " * 50_000, "Long")
+        job = queues().submit(text_plan(3, lesson=TextLesson(corpus, 8, 8, 0)))
+        until(lambda: job.finishing)
+        job.close()
+        assert job.join(5)
+        assert (job.state, job.result, job.finishing) == ("stopped", None, False)
+
+    def test_orders_that_come_too_late_change_nothing(self, queues):
+        job = ended(queues().submit(text_plan(3)))
+        result = job.result
+        for order in (job.pause, job.resume, job.stop):
+            order()
+        assert (job.state, job.result) == ("finished", result)
+        job.close()
+        assert (job.state, job.result) == ("finished", None)
+
+
+class TestQueue:
+    def test_one_at_a_time_in_the_order_they_came(self, queues):
+        queue, lesson = queues(1), Gated()
+        jobs = [queue.submit(text_plan(3, lesson=lesson))] + [queue.submit(text_plan(3)) for _ in range(3)]
+        assert [job.state for job in jobs] == ["running", "waiting", "waiting", "waiting"]
+        assert [queue.place(job) for job in jobs] == [None, 1, 2, 3]
+        order = []
+        watcher = threading.Thread(target=lambda: [order.append(jobs.index(ended(job))) for job in jobs])
+        watcher.start()
+        lesson.allow()
+        watcher.join(60)
+        assert order == [0, 1, 2, 3]
+        assert all(queue.place(job) is None for job in jobs)
+
+    def test_two_at_a_time(self, queues):
+        queue, lessons = queues(2), [Gated() for _ in range(4)]
+        jobs = [queue.submit(text_plan(3, lesson=lesson)) for lesson in lessons]
+        assert [job.state for job in jobs] == ["running", "running", "waiting", "waiting"]
+        lessons[1].allow()
+        ended(jobs[1])
+        until(lambda: jobs[2].state == "running")
+        assert [queue.place(job) for job in jobs] == [None, None, None, 1]
+        lessons[0].allow()
+        lessons[2].allow()
+        lessons[3].allow()
+        assert [ended(job).state for job in jobs] == ["finished"] * 4
+
+    @pytest.mark.parametrize("order", ["stop", "close"])
+    def test_whoever_gives_up_waiting_is_gone_at_once(self, queues, order):
+        queue, lesson = queues(1), Gated()
+        first = queue.submit(text_plan(3, lesson=lesson))
+        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
+        getattr(second, order)()
+        assert (second.state, second.result, queue.place(third)) == ("stopped", None, 1)
+        assert second.join(5)
+        lesson.allow()
+        assert ended(first).state == ended(third).state == "finished"
+        assert second.step == 0
+
+    def test_a_pause_in_the_queue_gives_up_the_place_there(self, queues):
+        queue, lesson = queues(1), Gated()
+        queue.submit(text_plan(3, lesson=lesson))
+        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
+        second.pause()
+        assert (second.state, queue.place(second), queue.place(third)) == ("paused", None, 1)
+        second.resume()
+        assert (second.state, queue.place(third), queue.place(second)) == ("waiting", 1, 2)
+        lesson.allow()
+        assert ended(second).state == ended(third).state == "finished"
+
+    def test_a_short_pause_keeps_its_place(self, queues):
+        queue = queues(1, patience=1000)
+        first = queue.submit(text_plan(30))
+        until(lambda: first.step >= 1)
+        first.pause()
+        second = queue.submit(text_plan(3))
+        time.sleep(0.1)
+        assert (first.state, second.state) == ("paused", "waiting")
+        first.resume()
+        assert first.state == "running"
+        assert ended(first).state == ended(second).state == "finished"
+
+    @pytest.mark.parametrize("somebody_waits_before", [True, False])
+    def test_a_long_pause_gives_its_place_to_whoever_waits(self, queues, somebody_waits_before):
+        queue, lesson = queues(1, patience=0.3), Gated()
+        plan = text_plan(30)
+        first = queue.submit(plan)
+        until(lambda: first.step >= 1)
+        if somebody_waits_before:
+            second = queue.submit(text_plan(3, lesson=lesson))
+            first.pause()
+            assert second.state == "waiting"
+        else:
+            first.pause()
+            time.sleep(0.5)
+            second = queue.submit(text_plan(3, lesson=lesson))
+        until(lambda: second.state == "running")
+        assert first.state == "paused"
+        third = queue.submit(text_plan(3))
+        first.resume()
+        assert (first.state, queue.place(third), queue.place(first)) == ("waiting", 1, 2)
+        lesson.allow()
+        assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
+        assert same_weights(first.result.model, trained_alone(plan))
+
+    def test_trainings_side_by_side_do_not_disturb_each_other(self, queues):
+        plans = [text_plan(25, seed=seed) for seed in (1, 2)]
+        queue = queues(2)
+        jobs = [queue.submit(plan) for plan in plans]
+        assert [job.state for job in jobs] == ["running", "running"]
+        for job, plan in zip(jobs, plans, strict=True):
+            assert same_weights(ended(job).result.model, trained_alone(plan))
+        assert not same_weights(*(job.result.model for job in jobs))
+
+    def test_many_visitors_who_change_their_minds(self, queues):
+        """Whatever they press and when, all come to an end, and there are never more than two at a time."""
+        queue, random = queues(2, patience=0.01), np.random.default_rng(0)
+        jobs = [queue.submit(text_plan(30, seed=seed, snapshots=2)) for seed in range(8)]
+        for _ in range(60):
+            job = jobs[random.integers(8)]
+            getattr(job, ["pause", "resume", "resume", "stop", "close"][random.integers(5)])()
+            with queue.changed:
+                assert sum(job.state == "running" for job in jobs) <= 2
+            time.sleep(0.01)
+        for job in jobs:
+            job.resume()
+        assert {ended(job).state for job in jobs} <= {"finished", "stopped"}
+
+    @pytest.mark.parametrize(("given", "limit"), [("3", 3), (" 1 ", 1), ("64", 64)])
+    def test_the_environment_says_how_many(self, monkeypatch, given, limit):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        assert Queue().limit == limit
+
+    @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "65", "²", "9" * 5000])
+    def test_nonsense_there_is_refused(self, monkeypatch, given):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
+            Queue()
+
+    def test_without_it_one_core_is_left_to_answer_visitors(self, monkeypatch):
+        monkeypatch.delenv("HEADSUP_TRAININGS", raising=False)
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)), raising=False)
+        assert Queue().limit == 3
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
+        assert Queue().limit == 1
+
+
+class TestFailing:
+    @pytest.mark.parametrize("average_decay", [0.0, 0.5])
+    def test_a_loss_that_is_no_number_keeps_the_last_good_model(self, queues, monkeypatch, average_decay):
+        plan = text_plan(50)
+        plan = dataclasses.replace(
+            plan, training=dataclasses.replace(plan.training, average_decay=average_decay)
+        )
+        expected = trained_alone(plan, 5)
+        original, calls = training.token_loss, []
+
+        def token_loss(logits, targets, reduction="mean"):
+            loss = original(logits, targets, reduction)
+            calls.append(logits.requires_grad)
+            return loss * float("nan") if sum(calls) == 6 else loss
+
+        monkeypatch.setattr(training, "token_loss", token_loss)
+        job = ended(queues().submit(plan))
+        assert (job.state, job.step) == ("failed", 5)
+        assert job.problem == (
+            "The loss became nan at step 6; a lower learning rate may help. "
+            "The model is kept as it was before that step."
+        )
+        assert same_weights(job.result.model, expected)
+        assert job.result.card.summary.endswith("Broke off, after 5 of 50 steps.")
+
+    def test_a_learning_rate_beyond_all_bounds(self, queues):
+        plan = text_plan(50)
+        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e37))))
+        assert job.state == "failed"
+        assert job.problem.startswith("The ")
+        if job.result:
+            assert unpack_checkpoint(pack_checkpoint(job.result)).card == job.result.card
+
+    @pytest.mark.parametrize("fails_at", [0, 4])
+    def test_any_other_error_is_logged_and_said(self, queues, caplog, fails_at):
+        queue, lesson = queues(1), Gated()
+        lesson.fails_at = fails_at
+        job = queue.submit(text_plan(9, lesson=lesson))
+        after = queue.submit(text_plan(2))
+        lesson.allow()
+        ended(job)
+        assert (job.state, job.step) == ("failed", fails_at)
+        assert job.problem.startswith("The training broke off because of an error")
+        assert "no such batch" not in job.problem
+        assert "no such batch" in caplog.text
+        assert (job.result is None) == (fails_at == 0)
+        assert ended(after).state == "finished"
+
+    def test_a_model_that_can_not_be_measured(self, queues, caplog, monkeypatch):
+        monkeypatch.setattr(training_work, "card_of", lambda *args, **kwargs: 1 / 0)
+        job = ended(queues().submit(text_plan(3)))
+        assert (job.state, job.result) == ("failed", None)
+        assert job.problem == "The training ended. Its model could not be kept."
+        assert "ZeroDivisionError" in caplog.text
+
+    def test_the_interpreter_can_end_while_a_training_runs(self):
+        script = (
+            "import time, tests.test_training_jobs as t\n"
+            "job = t.Queue(1).submit(t.text_plan(10**6))\n"
+            "t.until(lambda: job.step > 3)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=Path(__file__).parents[1], capture_output=True, timeout=100
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
