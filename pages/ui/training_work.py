@@ -16,8 +16,9 @@ from pages.ui.training_measures import card_of, measure_of
 from pages.ui.training_plan import Plan, Snapshot, attention_patterns, sample_text, snapshot_steps
 from transformer import Batch, Checkpoint, StepReport, TrainingRun, build_model, train
 
-REST = 0.001
-"""Seconds between two steps, in which threads that answer visitors go first."""
+REST, REST_EVERY = 0.0005, 0.01
+"""Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
+for PyTorch lets go of the interpreter's lock inside each of its operations."""
 MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.5
 """What the last measurement may take, of a training that came to its end and of one that didn't."""
 LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
@@ -56,7 +57,7 @@ class Work:
         self._bin_width = math.ceil(progress.steps / MOST_POINTS)
         self._recent: deque[float] = deque(maxlen=50)
         self._batch_size = self._tokens = 0
-        self._looked_at = self._looking = 0.0
+        self._looked_at = self._looking = self._rested_at = 0.0
 
     def go(self, is_wanted: Callable[[], bool], may_go_on: Callable[[], bool]) -> None:
         """Train until the last step, or until told to stop.
@@ -74,7 +75,7 @@ class Work:
                 self.look()
             elif report.step % every == 0 and is_wanted():
                 self._validate()
-            time.sleep(REST)
+            self._rest()
             self._clock.step_done(report.step, self._tokens)
             self.progress.tokens_per_second = self._clock.tokens_per_second
             self.progress.seconds_left = self._clock.seconds_left(self.progress.steps)
@@ -104,6 +105,11 @@ class Work:
             )
         )
         self._looking += self._clock.seconds - began
+
+    def _rest(self) -> None:
+        if self._clock.seconds - self._rested_at > REST_EVERY:
+            time.sleep(REST)
+            self._rested_at = self._clock.seconds
 
     def _can_afford_a_look(self) -> bool:
         few = len(self.progress.snapshots) < SURE_SNAPSHOTS
