@@ -19,7 +19,7 @@ from transformer import Batch, Checkpoint, StepReport, TrainingRun, build_model,
 REST, REST_EVERY = 0.0005, 0.01
 """Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
 for PyTorch lets go of the interpreter's lock inside each of its operations."""
-MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.5
+MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.3
 """What the last measurement may take, of a training that came to its end and of one that didn't."""
 LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
 """Of all time, for snapshots: beyond the first few and the last, one that would take more is left out."""

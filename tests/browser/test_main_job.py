@@ -139,7 +139,7 @@ def turn_to(page, name):
 
 
 def prompt_box(page):
-    return page.get_by_role("textbox", name="Prompt")
+    return page.get_by_role("textbox", name="Prompt", exact=True)
 
 
 def type_prompt(page, typed):
