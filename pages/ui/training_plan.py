@@ -106,7 +106,7 @@ class Snapshot:
 def snapshot_steps(plan: Plan) -> tuple[int, ...]:
     """After which steps to take one: 0, 1, 2, 4, 8 …, for much happens early; then evenly, up to the last."""
     steps = plan.training.steps
-    count = min(plan.snapshots, MOST_SNAPSHOTS, max(LARGEST_SNAPSHOTS // max(_pattern_bytes(plan), 1), 2))
+    count = max(min(plan.snapshots, LARGEST_SNAPSHOTS // max(_pattern_bytes(plan), 1)), 2)
     if count > steps:
         return tuple(range(steps + 1))
     early = [0]
