@@ -4,11 +4,17 @@ import json
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
 from tests.benchmarks import hooks, measuring
+from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
-from transformer import HookPoint
+from transformer import HookPoint, TrainingConfig, build_model
+from transformer.corpora import text_corpus
+from transformer.presets import Preset
+from transformer.quick import QUICK
+from transformer.training import token_loss
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
@@ -56,3 +62,78 @@ def test_things_are_measured_alternately_each_as_often_as_any_other():
     timings = measuring.alternate({name: lambda name=name: order.append(name) for name in "ab"}, 4, warm_up=1)
     assert "".join(order) == "ab" + "abbaabba"
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 4, "b": 4}
+
+
+def textbook_with_weights_of(model):
+    """The textbook's model with the engine's weights: of each head its own rows of the stacked projection."""
+    textbook = training_benchmark.TextbookModel(model.config)
+    weights = {}
+    for name, weight in model.state_dict().items():
+        if not name.endswith("qkv.weight"):
+            weights[name.replace("attn.out", "out").replace("mlp.", "")] = weight
+            continue
+        stacked = weight.unflatten(0, (3, model.config.n_heads, -1))
+        for part, matrices in zip(("query", "key", "value"), stacked, strict=True):
+            for head, matrix in enumerate(matrices):
+                weights[name.replace("attn.qkv", f"heads.{head}.{part}")] = matrix
+    left_out = textbook.load_state_dict(weights, strict=False)
+    assert not left_out.unexpected_keys
+    assert all(key.endswith("seen") for key in left_out.missing_keys)
+    return textbook
+
+
+def test_the_textbooks_model_has_the_engines_parameters_loss_and_gradient():
+    config = training_benchmark.CONFIG
+    model = build_model(config, seed=3)
+    textbook = textbook_with_weights_of(model)
+    assert sum(weight.numel() for weight in textbook.parameters()) == model.parameter_count()
+    tokens = torch.randint(config.vocab_size, (2, config.context_length + 1))
+    ours = token_loss(model(tokens[:, :-1]), tokens[:, 1:])
+    theirs = F.cross_entropy(textbook(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
+    ours.backward()
+    theirs.backward()
+    torch.testing.assert_close(model.embed.weight.grad, textbook.embed.weight.grad, atol=1e-6, rtol=1e-3)
+
+
+def test_both_loops_of_the_throughput_benchmark_train():
+    text = torch.arange(4000) % 7  # every token tells the next
+    for steps in (training_benchmark._engine_steps(text), training_benchmark._textbook_steps(text)):
+        losses = [steps() for _ in range(12)]
+        assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.fixture
+def alternating():
+    """A preset that learns in a few steps to tell a from b."""
+    return Preset(
+        name="tiny", title="Tiny", summary="", shape={"context_length": 4, "n_layers": 1, "n_heads": 1, "d_model": 8},
+        training=TrainingConfig(steps=60, learning_rate=3e-2, warmup_steps=1), batch=4, evaluate_every=10, examples=(),
+    )  # fmt: skip
+
+
+def test_the_time_to_a_loss_ends_with_the_first_validation_that_shows_it(alternating):
+    corpus = text_corpus("ab" * 1000, "alternating")
+    reached = training_benchmark.train_until(0.3, alternating, corpus)
+    assert reached.loss <= 0.3
+    assert reached.step % 10 == 0
+    assert reached.step < 60
+    assert reached.seconds > 0
+
+
+def test_a_loss_out_of_reach_is_not_said_to_be_reached(alternating):
+    reached = training_benchmark.train_until(-1.0, alternating, text_corpus("ab" * 1000, "alternating"))
+    assert (reached.step, reached.loss > -1.0) == (60, True)
+
+
+def test_a_text_that_is_not_here_is_not_fetched(monkeypatch, tmp_path):
+    monkeypatch.setattr(training_benchmark, "is_at_hand", lambda name, folder: False)
+    monkeypatch.setattr(training_benchmark, "load_corpus", None)
+    goal = training_benchmark.GOALS[0]
+    assert training_benchmark.seconds_to(goal.loss, QUICK[goal.preset]) is None
+
+
+def test_the_goals_are_of_presets_that_the_page_offers():
+    for goal in training_benchmark.GOALS:
+        assert QUICK[goal.preset].corpus
+        assert not QUICK[goal.preset].shape.get("dropout")

@@ -23,7 +23,7 @@ from transformer import (
     evaluate_loss,
     train,
 )
-from transformer.optimizers import make_optimizers, orthogonalise
+from transformer.optimizers import Muon, make_optimizers, orthogonalise
 from transformer.training import IGNORED, token_loss
 
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
@@ -375,3 +375,25 @@ class TestOptimizers:
             sizes = torch.linalg.svdvals(part) / (0.01 * 0.2 * 8**0.5)
             assert sizes.max() < 1.3
             assert sizes.median() > 0.5
+
+    def test_muon_updates_matrices_of_one_shape_together_as_it_would_one_by_one(self):
+        """Momentum, Nesterov's look ahead, and decay, over three steps, against the formula written out."""
+        generator = torch.Generator().manual_seed(0)
+        together = [torch.randn(shape, generator=generator) for shape in [(8, 8), (24, 8), (8, 8), (8, 32)]]
+        alone = [weight.clone() for weight in together]
+        momenta = [torch.zeros_like(weight) for weight in alone]
+        muon = Muon(together, lr=0.1, momentum=0.9, weight_decay=0.5)
+        for _ in range(3):
+            gradients = [torch.randn(weight.shape, generator=generator) for weight in together]
+            for weight, gradient in zip(together, gradients, strict=True):
+                weight.grad = gradient.clone()
+            muon.step()
+            for weight, momentum, gradient in zip(alone, momenta, gradients, strict=True):
+                momentum.copy_(0.9 * momentum + 0.1 * gradient)
+                direction = 0.9 * momentum + 0.1 * gradient
+                weight.mul_(1 - 0.1 * 0.5)
+                for rows in (slice(at, at + 8) for at in range(0, len(weight), 8)):
+                    size = 0.2 * max(8, weight.shape[1]) ** 0.5
+                    weight[rows] -= 0.1 * size * orthogonalise(direction[rows])
+        for one, other in zip(together, alone, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)

@@ -49,28 +49,23 @@ def position_angles(length: int, width: int, base: float = 10000.0) -> Tensor:
 def rotate(vectors: Tensor, start: int = 0, base: float = 10000.0) -> Tensor:
     """Turn each pair (2i, 2i+1) of a query or key by its position's angle (rotary positions).
 
-    The product of a rotated query at m and a rotated key at n depends on n − m alone.
+    Read as one complex number, a pair is multiplied by e^(√−1 · angle). The product of a rotated query at m and a
+    rotated key at n depends on n − m alone.
 
     vectors: (batch, pos, head, d_head), the first of them at position `start`.
     Returns: the same shape.
     Source: Su et al. 2021, RoFormer, §3.2.2 and eq. 34.
     """
     pos, d_head = vectors.shape[1], vectors.shape[-1]
-    cosine, sine = _rotation(start, pos, d_head, base, vectors.device)
-    even, odd = vectors[..., 0::2], vectors[..., 1::2]
-    turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1)
-    return turned.flatten(-2).type_as(vectors)
+    turns = _rotation_table(_rounded_up(start + pos), d_head, base, vectors.device)[start : start + pos]
+    wide = vectors if vectors.dtype == torch.float64 else vectors.float()
+    pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous())  # (batch, pos, head, d_head / 2)
+    return torch.view_as_real(pairs * turns).flatten(-2).type_as(vectors)
 
 
 def sinusoidal_rows(start: int, pos: int, d_model: int, device: torch.device) -> Tensor:
     """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model), on a device."""
     return _sinusoidal_table(_rounded_up(start + pos), d_model, device)[start : start + pos]
-
-
-def _rotation(start: int, pos: int, d_head: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines for `rotate`, each (pos, 1, d_head / 2), which broadcasts over heads."""
-    cosine, sine = _rotation_table(_rounded_up(start + pos), d_head, base, device)
-    return cosine[start : start + pos], sine[start : start + pos]
 
 
 # The tables outlive the call that first needs them, so they must not belong to its inference mode.
@@ -82,9 +77,10 @@ def _sinusoidal_table(length: int, d_model: int, device: torch.device) -> Tensor
 
 @lru_cache(maxsize=16)
 @torch.inference_mode(False)
-def _rotation_table(length: int, d_head: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
+def _rotation_table(length: int, d_head: int, base: float, device: torch.device) -> Tensor:
+    """e^(√−1 · angle), (length, 1, d_head / 2), which broadcasts over heads."""
     angles = position_angles(length, d_head, base)[:, None, :]
-    return angles.cos().float().to(device), angles.sin().float().to(device)
+    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
 
 
 def _rounded_up(length: int) -> int:

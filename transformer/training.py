@@ -25,6 +25,8 @@ from .optimizers import make_optimizers
 
 IGNORED = -100
 """A target that counts for nothing, such as padding."""
+EVALUATED_AT_ONCE = 4096
+"""Tokens: fewer, and small models mostly wait for Python; more, and what they compute no longer fits into caches."""
 
 
 class Batch(NamedTuple):
@@ -50,6 +52,8 @@ class TrainingConfig:
     optimizer: Literal["adamw", "muon"] = "adamw"
     """"muon": matrices inside blocks by Muon (Jordan et al. 2024), all else by AdamW."""
     betas: tuple[float, float] = (0.9, 0.99)
+    momentum: float = 0.95
+    """Muon's; a short training does better with less."""
     weight_decay: float = 0.1
     """On matrices only; gains, shifts and biases are left alone."""
     gradient_clip: float = 1.0
@@ -62,6 +66,8 @@ class TrainingConfig:
             raise ValueError(f"steps is {self.steps}; training takes at least one.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum is {self.momentum}; it must be at least 0 and below 1.")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"average_decay is {self.average_decay}; it must be at least 0 and below 1.")
 
@@ -106,11 +112,13 @@ class TrainingRun:
     def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
         self.model, self.config = model, config
         self.step = 0
+        self.parameters = list(model.parameters())  # looking for them takes as long as a small layer
         self.optimizers = make_optimizers(
             model,
             muon=config.optimizer == "muon",
             learning_rate=config.learning_rate,
             betas=config.betas,
+            momentum=config.momentum,
             weight_decay=config.weight_decay,
         )
         self.average = (
@@ -127,7 +135,8 @@ class TrainingRun:
     def take_step(self, batch: Batch) -> float:
         """One update; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't a number."""
         rate = self.config.learning_rate_at(self.step)
-        self.model.train()
+        if not self.model.training:  # telling every module takes as long as a small layer
+            self.model.train()
         with autocast(batch.targets.device):
             logits = self.model(*batch.inputs)
         loss = token_loss(logits, batch.targets)
@@ -135,7 +144,7 @@ class TrainingRun:
         if not math.isfinite(value):
             raise NotFiniteError(f"The loss became {value} at step {self.step + 1}; a lower learning rate may help.")
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf).item()
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip or math.inf).item()
         if not math.isfinite(norm):
             self.model.zero_grad(set_to_none=True)
             raise NotFiniteError(
@@ -245,10 +254,11 @@ class TextBatches:
 
 
 @torch.no_grad()
-def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int = 32) -> float:
+def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
     """Mean cross-entropy, in nats per token, over a whole text in consecutive windows of the model's context.
 
     Every token but the first is predicted once, from what precedes it in its window.
+    batch: how many windows at once; None for as many as hold EVALUATED_AT_ONCE tokens.
     """
     was_training = model.training
     model.eval()
@@ -256,8 +266,10 @@ def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int =
     tokens = torch.as_tensor(tokens, device=device)
     if len(tokens) < 2:
         raise ValueError("A loss needs a text of at least two tokens.")
+    context = model.config.context_length
+    batch = batch or max(EVALUATED_AT_ONCE // context, 1)
     total = 0.0
-    for windows, targets in _windows(tokens, model.config.context_length, batch):
+    for windows, targets in _windows(tokens, context, batch):
         total += token_loss(model(windows), targets, reduction="sum").item()
     model.train(was_training)
     return total / (len(tokens) - 1)

@@ -209,8 +209,7 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
 
 def _quick(learn: str) -> Preset:
     """The preset that suits a task or a text."""
-    own = (preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
-    return next(own, PRESETS["ladder-8-blocks"])
+    return next(preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
 
 
 def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
