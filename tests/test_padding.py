@@ -150,7 +150,10 @@ class TestAQueryThatSeesNothing:
             else:
                 tokens = inputs[0] if not name.startswith("decoder.") else inputs[1]
                 blind = _sees_nothing(tokens, causal=not name.startswith("encoder."))
-                assert torch.equal((tensor == 0).all(-1).all(-1), blind), name
+                zeros = (tensor == 0).all(-1).all(-1)
+                assert zeros[blind].all(), name
+                if config.residual:  # without, zeros may also be what an earlier block handed on
+                    assert torch.equal(zeros, blind), name
 
     @given(any_configs().filter(lambda config: config.pad_token_id == PAD), st.booleans(), st.booleans())
     def test_has_no_gradient_that_is_no_number(self, config, explicit, all_of_the_source):

@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 
 from pages.ui import training
+from pages.ui.training_jobs import ENDED
 from tests import test_app
 from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
 from tests.tiny_models import save_pair
@@ -181,3 +182,42 @@ def test_a_link_brings_the_choice():
     assert all(link[key] == str(SMALL[key]) for key in ("task", "shape", "n_layers", "d_model", "steps"))
     wrong = start("Train", steps=10**9, n_heads=3, learn="magic")
     assert all(word in said(wrong) for word in ("steps", "heads", "learn"))
+
+
+class TestLeaving:
+    """A training ends when its visitor has gone, and not when their connection only fails for a moment."""
+
+    @pytest.fixture
+    def job(self, monkeypatch):
+        monkeypatch.setattr(training, "ABSENCE", 1.0)
+        at = start("Train", **SMALL | {"steps": 3000})
+        press(at, "Train")
+        job = at.session_state["training_slot"].job
+        yield job
+        job.close()
+        assert job.join(20)
+
+    def test_a_closed_tab_ends_it_within_seconds(self, job):
+        began = time.monotonic()
+        training.close_when_left(job, is_here=lambda: False)
+        assert job.state == "stopped"
+        assert 1.0 <= time.monotonic() - began < 6
+        assert job.join(20)
+
+    def test_a_connection_that_comes_back_ends_nothing(self, job):
+        connected = iter([True, False] * 8)  # away for a moment, again and again
+
+        def is_here():
+            here = next(connected, None)
+            if here is None:
+                assert job.state not in ENDED
+                job.close()
+            return bool(here)
+
+        training.close_when_left(job, is_here)
+        assert job.state == "stopped"
+
+    def test_nobody_watches_a_training_that_has_ended(self, job):
+        job.stop()
+        training.close_when_left(job, is_here=lambda: True)
+        assert job.state in ENDED

@@ -239,7 +239,7 @@ def _plan(choice: Choice) -> Plan:
         probe_source=source,
         sample_prompt=prompt,
         snapshots=SNAPSHOTS,
-        evaluate_every=max(choice.training.steps // 20, 1),
+        evaluate_every=max(choice.training.steps // 10, 1),
     )
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.own_models import keep
 from pages.ui.training_jobs import ENDED, Job, Queue
 from pages.ui.training_plan import Plan
+
+ABSENCE = 5.0
+"""Seconds for which a training outlives its visitor's connection: no hiccup of a network ends it, a closed tab does."""
 
 
 @dataclass
@@ -31,15 +40,9 @@ def queue() -> Queue:
     return Queue()
 
 
-def _release(slot: Slot) -> None:
-    if slot.job:
-        slot.job.close()
-
-
-@st.cache_resource(scope="session", on_release=_release, show_spinner=False)
 def slot() -> Slot:
-    """This visitor's training; it ends when the tab is closed."""
-    return Slot()
+    """This visitor's training."""
+    return st.session_state.setdefault("training_slot", Slot())
 
 
 def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str) -> None:
@@ -48,6 +51,24 @@ def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str)
     own = slot()
     own.references, own.probe_text, own.begun = references, probe_text, begun
     own.job = queue().submit(plan)
+    if runtime.exists():
+        session = get_script_run_ctx().session_id
+        is_here = partial(runtime.get_instance().is_active_session, session)
+        threading.Thread(target=close_when_left, args=(own.job, is_here), name="closing-time", daemon=True).start()
+
+
+def close_when_left(job: Job, is_here: Callable[[], bool]) -> None:
+    """Close a job once its visitor has been away for `ABSENCE` seconds; returns then, or when the job has ended.
+
+    is_here: whether the visitor's browser is connected.
+    """
+    last_seen = time.monotonic()
+    while job.state not in ENDED:
+        if is_here():
+            last_seen = time.monotonic()
+        elif time.monotonic() - last_seen > ABSENCE:
+            job.close()
+        job.join(ABSENCE / 10)
 
 
 def leave() -> None:

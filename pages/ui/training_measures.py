@@ -22,7 +22,7 @@ from transformer.training import token_loss
 
 GLANCE_TOKENS = 4096
 """Tokens of a text that a loss on the way is measured on, always the same ones."""
-GLANCE_EXAMPLES = 256
+GLANCE_EXAMPLES = 128
 EXAMPLES = 512
 EXACT_EXAMPLES = 200
 """Held-out examples of a task that the share of right answers is of."""

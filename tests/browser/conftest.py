@@ -216,8 +216,8 @@ def serve(
 
 @pytest.fixture(scope="session")
 def app_server(serve: Callable[..., Server]) -> Server:
-    """The server of the project's own app."""
-    return serve(ROOT / "app.py")
+    """The server of the project's own app, where one training runs at a time."""
+    return serve(ROOT / "app.py", env={"HEADSUP_TRAININGS": "1"})
 
 
 @pytest.fixture(scope="session")

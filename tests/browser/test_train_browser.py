@@ -89,3 +89,15 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     other.locator("input[type=file]").set_input_files(file)
     expect(other.get_by_text("is among your models now").first).to_be_visible()
     expect(other.get_by_test_id("stSidebar").get_by_text("Yours")).to_be_visible()
+
+
+def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visit):
+    first, second = visit(f"Train{SMALL}"), visit(f"Train{SMALL}")
+    button(first, "Train").click()
+    expect(first.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
+    button(second, "Train").click()
+    expect(second.get_by_text("Waiting for a place on the server, place 1 in the queue")).to_be_visible()
+    first.context.close()
+    expect(second.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
+    button(second, "Stop").click()
+    expect(button(second, "Train another")).to_be_visible()
