@@ -1,6 +1,8 @@
 """The page Train without a browser: what can be chosen, what it costs, a training from start to end, and its model."""
 
+import re
 import time
+from dataclasses import replace
 
 import pytest
 import streamlit as st
@@ -10,7 +12,7 @@ from pages.ui.training_jobs import ENDED
 from tests import test_app
 from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
 from tests.tiny_models import save_pair
-from transformer import load_corpus
+from transformer import load_checkpoint, load_corpus
 from transformer.archives import pack_checkpoint, unpack_checkpoint
 from transformer.corpora import SOURCES
 
@@ -97,6 +99,31 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence():
     checked(uploader.upload("holiday.zip", b"PK\x03\x04 nothing", "application/zip").run())
     assert "holiday.zip can't be opened" in said(at)
     assert not at.session_state["own_models"] if "own_models" in at.session_state else True
+
+
+def test_what_the_card_of_a_file_says_is_text(tiny):
+    """A picture in a title would be fetched from wherever it is; and a foreign card may hold anything."""
+    picture = "![x](http://example.org/x.png)"
+    ours = load_checkpoint(tiny / "shakespeare")
+    card = replace(ours.card, title=picture, summary=picture, language=picture,
+                   training={"seconds": picture, "machine": picture, "command": picture, "best_step": picture},
+                   corpus={"title": picture, "licence": picture})  # fmt: skip
+    at = start("Train")
+    uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
+    foreign = pack_checkpoint(replace(ours, card=card))
+    checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
+    for page in PAGES:
+        at = test_app.go(at, page)
+        shown = [*at.markdown, *at.caption, *at.subheader, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
+        assert any("example" in element.value for element in shown)
+        for element in shown:
+            assert picture not in re.sub("`.*`", "", element.value)
+
+
+def test_what_is_suggested_is_said_before_it_starts():
+    at = start("Train", learn="text", corpus="python-manual")
+    said_of_it = " ".join(caption.value for caption in at.caption)
+    assert "2 layers × 4 heads, 64 wide, rotary positions, context 32, 500 steps of 32 windows" in said_of_it
 
 
 def test_pause_resume_and_stop():

@@ -75,7 +75,7 @@ _QUICK = (
     Preset(
         name="quick-shakespeare",
         title="Shakespeare",
-        summary="Two blocks that see 32 characters.",
+        summary="Letters turn into syllables, words, and the form of a play.",
         corpus="tiny-shakespeare",
         shape=_TEXT_SHAPE,
         training=_TEXT_TRAINING,
@@ -86,7 +86,7 @@ _QUICK = (
     Preset(
         name="quick-martin-fierro",
         title="Martín Fierro",
-        summary="Two blocks that see 64 characters, two lines of verse.",
+        summary="Letters turn into syllables, words, and lines of verse.",
         corpus="martin-fierro",
         shape=_TEXT_SHAPE | {"context_length": 64},
         training=replace(_TEXT_TRAINING, steps=700, weight_decay=0.1),  # it reads the short poem ten times
@@ -97,7 +97,7 @@ _QUICK = (
     Preset(
         name="quick-python-manual",
         title="The manual of Python",
-        summary="Two blocks that see 32 characters.",
+        summary="Letters turn into words, and those into the wording of a manual.",
         corpus="python-manual",
         shape=_TEXT_SHAPE,
         training=_TEXT_TRAINING,
@@ -108,7 +108,7 @@ _QUICK = (
     Preset(
         name="quick-own-text",
         title="Your own text",
-        summary="Two blocks that see 32 characters.",
+        summary="Letters turn into words, and those into the manner of your text.",
         corpus="own-text",
         shape=_TEXT_SHAPE,
         training=replace(_TEXT_TRAINING, weight_decay=0.1),

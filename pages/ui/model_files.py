@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.ui.model_picker import choose_model
 from pages.ui.own_models import keep, own_models
+from pages.ui.words import plain
 from transformer import Checkpoint, CheckpointError
 from transformer.archives import pack_checkpoint, unpack_checkpoint
 
@@ -16,11 +17,11 @@ def exchange() -> None:
     """Upload a model that was downloaded before, here or elsewhere; download those the visitor has."""
     with st.expander("Your models as files", icon=":material/folder_zip:"):
         uploaded = st.file_uploader("Upload a model that was downloaded from HeadsUp", type="zip", key="model_file",
-                                    max_upload_size=64)  # fmt: skip
+                                    max_upload_size=32)  # fmt: skip
         if uploaded is not None:
             _take(uploaded.getvalue(), uploaded.name)
         for name, checkpoint in own_models().items():
-            offer_download(f"Download {checkpoint.card.title}", checkpoint, key=f"download_{name}")
+            offer_download(f"Download {plain(checkpoint.card.title, 60)}", checkpoint, key=f"download_{name}")
 
 
 def offer_download(label: str, checkpoint: Checkpoint, key: str) -> None:
@@ -38,10 +39,10 @@ def _take(content: bytes, file_name: str) -> None:
         try:
             taken[digest] = keep(unpack_checkpoint(content))
         except CheckpointError as error:
-            st.error(f"{file_name} can't be opened. {error}")
+            st.error(plain(f"{file_name} can't be opened. {error}"))
             return
         choose_model(taken[digest])
         st.rerun()  # the sidebar has a model more
     if taken[digest] in own_models():
-        title = own_models()[taken[digest]].card.title
+        title = plain(own_models()[taken[digest]].card.title, 100)
         st.success(f"{title} is among your models now, in the list of every page.")

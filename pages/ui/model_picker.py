@@ -7,6 +7,7 @@ import streamlit as st
 from pages.ui import engine, state
 from pages.ui.own_models import PREFIX
 from pages.ui.state import Visitor, tied, visitor
+from pages.ui.words import architecture, code, plain
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.presets import Group
 
@@ -18,12 +19,6 @@ GROUPS = {
     YOURS: "Trained or uploaded by you, and seen by nobody else.",
 }
 OTHERS = "Others"
-POSITIONS = {
-    "sinusoidal": "sinusoidal positions",
-    "learned": "learned positions",
-    "rotary": "rotary positions",
-    "none": "no positions",
-}
 
 
 def pick_model(current: Visitor) -> str:
@@ -95,8 +90,7 @@ def _forget_model() -> None:
 
 
 def _show_card(card: Card, config: ModelConfig) -> None:
-    st.caption(f"{card.summary} {_shape_in_words(config)}, {_size(card.parameters)}, "
-               f"{POSITIONS[config.positions]}, context {config.context_length}.")  # fmt: skip
+    st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
     with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
         training = card.training
         rows = {
@@ -106,29 +100,23 @@ def _show_card(card: Card, config: ModelConfig) -> None:
             "Exactly right": "" if card.accuracy is None else f"{card.accuracy:.2%} of examples it never met",
             "Validation loss": _nats(card.validation_loss),
             "Training loss": _nats(card.train_loss),
-            "Steps": f"{training.get('best_step', training.get('steps', '?'))}",
+            "Steps": str(training.get("best_step", training.get("steps", "?"))),
             "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
-            "Train it again": f"`{training.get('command', '?')}`",
         }
-        st.markdown("\n".join(f"- **{label}:** {value}" for label, value in rows.items() if value))
-
-
-def _shape_in_words(config: ModelConfig) -> str:
-    layers = _counted(config.n_layers, "layer")
-    if config.architecture == "encoder-decoder":
-        layers = f"{_counted(config.n_encoder_layers, 'encoder layer')} + {_counted(config.n_layers, 'decoder layer')}"
-    return f"{layers} × {_counted(config.n_heads, 'head')}" if config.n_layers else layers
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+        lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
+        if "command" in training:  # what a visitor trained has none
+            lines.append(f"- **Train it again:** {code(str(training['command']), 100)}")
+        st.markdown("\n".join(lines))
 
 
 def _size(parameters: int) -> str:
     return f"{parameters / 1e6:.1f} M parameters" if parameters >= 1e6 else f"{parameters:,} parameters"
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: object) -> str:
+    """A card's seconds in words; a file from elsewhere may hold anything."""
+    if not isinstance(seconds, int | float):
+        return "?"
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 

@@ -17,6 +17,7 @@ from pages.ui import position_figures as figures
 from pages.ui.data import offer_data
 from pages.ui.sidebar import Session
 from pages.ui.state import tied, visitor
+from pages.ui.words import plain
 from transformer import sinusoidal_encoding
 
 
@@ -127,7 +128,7 @@ def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
     title = engine.usable()[session.name].card.title
-    st.subheader(f"What {title} uses", anchor=False)
+    st.subheader(f"What {plain(title, 100)} uses", anchor=False)
     st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
                                                       head=config.d_head))  # fmt: skip
     table = engine.position_table(session.name)

@@ -12,7 +12,7 @@ from pages.ui import engine, state, training
 from pages.ui.model_picker import pick_model
 from pages.ui.palette import Theme
 from pages.ui.state import Visitor, tied, visitor
-from pages.ui.words import code
+from pages.ui.words import code, plain
 from pages.ui.writing import Writer
 from transformer import TASKS, ModelConfig, UnknownPiece
 
@@ -128,12 +128,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
 def _one_line(text: str) -> str:
     """A prompt as a button's label, with line ends as signs and nothing read as Markdown."""
     shown = text.strip(" ").replace("\n", " ↵ ")
-    return _plain(shown if len(shown) <= 30 else f"{shown[:29]}…")
-
-
-def _plain(text: str) -> str:
-    """A text of which Streamlit reads nothing as Markdown: a link must not bring pictures from elsewhere."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>" else c for c in " ".join(text.split()))
+    return plain(shown if len(shown) <= 30 else f"{shown[:29]}…")
 
 
 def _use_prompt(text: str) -> None:
@@ -154,7 +149,7 @@ def _show_notices(current: Visitor) -> None:
     if not current.notices:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(_plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+        st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
         st.button("OK", on_click=current.notices.clear)
 
 
@@ -162,7 +157,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
     """What the decoder goes on from, and what the encoder reads; None for the first after saying what is wrong."""
     tokenizer, shape, card = engine.tokenizer(name), engine.config(name), engine.model(name).card
     if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
-        st.error(_plain(problem))
+        st.error(plain(problem))
         return None, ()
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):

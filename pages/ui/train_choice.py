@@ -11,6 +11,7 @@ import streamlit as st
 from pages.ui import training
 from pages.ui.state import Visitor, tied, visitor
 from pages.ui.training_plan import Plan
+from pages.ui.words import architecture, plain
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
 from transformer.analysis import bigram_loss
 from transformer.corpora import SOURCES, is_at_hand, text_corpus
@@ -21,7 +22,7 @@ from transformer.quick import QUICK
 from transformer.tasks import START
 
 LEARN = {"task": "A task", "text": "A text", "own": "My own text"}
-SHAPES = {"quick": "What we suggest", "rung": "A rung of the ladder", "dials": "My own"}
+SHAPES = {"quick": "Suggested", "rung": "From the ladder", "dials": "My own"}
 RUNGS = [preset.name for preset in PRESETS.values() if preset.group == Group.LADDER]
 HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
 LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
@@ -147,7 +148,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
 
 
 def _own_text(current: Visitor) -> Corpus | None:
-    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=8)
+    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5)
     if uploaded is not None:
         st.session_state["uploaded_text"] = (uploaded.name, uploaded.getvalue())
     st.text_area("Or paste a text", height=160, **tied("own_text"))
@@ -158,7 +159,7 @@ def _own_text(current: Visitor) -> Corpus | None:
         st.info("Upload a file or paste a text of at least 1,000 characters: a book chapter, song lyrics, code.")
         return None
     corpus = _checked_text(content, name)
-    st.caption(f"{name}: {len(corpus.text):,} characters, {len(set(corpus.text))} different ones.")
+    st.caption(f"{plain(name)}: {len(corpus.text):,} characters, {len(set(corpus.text))} different ones.")
     return corpus
 
 
@@ -168,15 +169,17 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
     if current.shape == "rung":
         st.selectbox("Rung", RUNGS, **tied("rung"), format_func=lambda name: PRESETS[name].title)
         preset = PRESETS[current.rung]
-        st.caption(preset.summary.partition(". ")[0] + ".")
-    fields, steps, batch = dict(preset.shape), preset.training, preset.batch
+    fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
     if current.shape == "dials":
-        fields, steps, batch = _dials(current, preset, learn)
+        fields, recipe, batch = _dials(current, preset, learn)
     config = ModelConfig(**fields | _decided(learn, corpus, fields))
+    if current.shape != "dials":
+        st.caption(f"{preset.summary.partition('. ')[0].removesuffix('.')}. {architecture(config).capitalize()}, "
+                   f"{recipe.steps:,} steps of {batch} {'examples' if learn in TASKS else 'windows'}.")  # fmt: skip
     if corpus and len(corpus.split()[1]) <= config.context_length:
         raise ValueError(f"The text is too short for a context of {config.context_length}: the part held out has only "
                          f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text.")  # fmt: skip
-    return Choice(learn, corpus, config, steps, batch)
+    return Choice(learn, corpus, config, recipe, batch)
 
 
 def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
@@ -261,13 +264,23 @@ def _probe(choice: Choice, lesson: Lesson, config: ModelConfig) -> tuple[tuple[i
     """The fixed text whose attention is watched, what an encoder reads, and what samples go on from."""
     encode = lesson.tokenizer.encode
     if not choice.is_task:
-        held_out = lesson.corpus.split()[1]
-        return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(held_out[:8]))
+        held_out = _from_a_paragraph(lesson.corpus.split()[1], config.context_length)
+        words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last may be cut in two
+        return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(words[0]))
     source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
     if config.architecture == "decoder-only":
         return source + target, (), source
     start = (lesson.tokenizer.special_id(START),)
     return start + target, source, start
+
+
+def _from_a_paragraph(text: str, least: int) -> str:
+    """A text from its first paragraph's, else line's, beginning that leaves so many characters."""
+    for end in ("\n\n", "\n"):
+        rest = text.partition(end)[2].lstrip()
+        if len(rest) >= least:
+            return rest
+    return text
 
 
 def _examples(choice: Choice, corpus: Corpus | None) -> list[str]:

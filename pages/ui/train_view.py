@@ -18,7 +18,7 @@ from pages.ui.model_files import offer_download
 from pages.ui.train_choice import in_words
 from pages.ui.training_jobs import ENDED, Job
 from pages.ui.training_plan import Snapshot
-from pages.ui.words import code
+from pages.ui.words import code, plain
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
@@ -101,8 +101,8 @@ def _result(job: Job, name: str | None) -> None:
     card = job.result.card
     exact = "" if card.accuracy is None else f" It gets {card.accuracy:.1%} of examples it never met exactly right."
     with st.container(border=True):
-        st.markdown(f"**{card.title}** is among your models now, in the list of every page.{exact} Nobody else can see "
-                    "it, and it goes when this tab is closed, so download it to keep it.")  # fmt: skip
+        st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Nobody "
+                    "else can see it, and it goes when this tab is closed, so download it to keep it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
                       on_click=_open, args=(name, "app.py"))  # fmt: skip

@@ -25,6 +25,8 @@ LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
 """Of all time, for snapshots: beyond the first few and the last, one that would take more is left out."""
 WRITING_SHARE = 0.1
 """Of the time since the snapshot before, for a sample that is longer than the shortest."""
+LAST_WRITING_SECONDS = 1.0
+"""For the sample after the last step."""
 MOST_VALIDATIONS, MOST_POINTS = 300, 400
 
 
@@ -92,7 +94,9 @@ class Work:
     def look(self) -> None:
         """Take a snapshot."""
         began = self._clock.seconds
-        budget, self._looked_at = WRITING_SHARE * (began - self._looked_at), began
+        is_last = self.run.step == self.progress.steps
+        budget = LAST_WRITING_SECONDS if is_last else WRITING_SHARE * (began - self._looked_at)
+        self._looked_at = began
         recent = list(self._recent)[-(1 + self.run.step // 10) :]  # few, as long as the loss falls fast
         model = self.run.best_model
         self.progress.snapshots.append(
