@@ -204,9 +204,9 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
         "norm": current.norm,
         "scale_embeddings": current.positions == "sinusoidal",
     }
-    rate = 1e-2 * math.sqrt(32 / max(current.d_model, 32))  # wider models bear less
-    training_config = TrainingConfig(steps=current.steps, learning_rate=rate, warmup_steps=min(50, current.steps // 4),
-                                     optimizer="muon", weight_decay=0.01, seed=1)  # fmt: skip
+    rate = 2e-2 * math.sqrt(64 / max(current.d_model, 64))  # wider models bear less
+    training_config = TrainingConfig(steps=current.steps, learning_rate=rate, warmup_steps=min(20, current.steps // 5),
+                                     optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1)  # fmt: skip
     return fields, training_config, batch
 
 
