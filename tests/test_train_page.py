@@ -78,6 +78,16 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
     assert link_of(stranger)["model"] == "shakespeare"
 
 
+def test_its_losses_and_its_attention_are_there_as_tables():
+    at = train_to_the_end(start("Train", **SMALL))
+    losses, weights = (table.value for table in at.dataframe)
+    assert losses["step"].iloc[-1] == SMALL["steps"]
+    assert losses["training loss (nats)"].iloc[-1] < losses["training loss (nats)"].iloc[0]
+    assert set(weights["attention"]) == {"encoder", "decoder", "cross"}
+    sums = weights.groupby(["attention", "layer", "head", "query"])["weight"].sum()
+    assert sums.to_numpy() == pytest.approx(1.0, abs=5e-3)
+
+
 def test_it_is_kept_as_one_file_and_comes_back():
     at = train_to_the_end(start("Train", **SMALL))
     (checkpoint,) = at.session_state["own_models"].values()

@@ -66,7 +66,7 @@ def _watch() -> None:
     if chosen:
         _attention(own.probe_text, snapshots, chosen)
     if ended:
-        _table(job)
+        _tables(job, chosen)
 
 
 def _progress(job: Job) -> None:
@@ -167,7 +167,17 @@ def _sample(chosen: Snapshot | None, begun: str) -> None:
     st.caption(f"After {chosen.step:,} steps, always going on from {code(begun)}")
 
 
-def _table(job: Job) -> None:
+def _tables(job: Job, chosen: Snapshot | None) -> None:
     train = pd.DataFrame(job.train_losses, columns=["step", "training loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
     offer_data(train.merge(validation, how="outer", on="step"), "The losses as a table", "training.csv")
+    if chosen and chosen.patterns:
+        weights = pd.concat([_weights(kind, patterns) for kind, patterns in chosen.patterns.items()])
+        offer_data(weights, f"Attention after {chosen.step:,} steps, as a table", f"attention-step-{chosen.step}.csv")
+
+
+def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:
+    """A row for each weight of (layer, head, query, key)."""
+    places = zip(("layer", "head", "query", "key"), np.indices(patterns.shape), strict=True)
+    return pd.DataFrame({"attention": kind, **{name: index.ravel() for name, index in places},
+                         "weight": patterns.ravel().astype(np.float32)})  # fmt: skip
