@@ -154,7 +154,7 @@ def _own_text(current: Visitor) -> Corpus | None:
     st.text_area("Or paste a text", height=160, **tied("own_text"))
     name, content = st.session_state.get("uploaded_text", ("", b""))
     if current.own_text.strip():
-        name, content = "a text you pasted", current.own_text
+        name, content = "Your text", current.own_text
     if not content:
         st.info("Upload a file or paste a text of at least 1,000 characters: a book chapter, song lyrics, code.")
         return None

@@ -41,8 +41,8 @@ def watch() -> None:
 def _watch() -> None:
     own = training.slot()
     job = own.job
-    if job is None:
-        return
+    if job is None:  # left by a button in here, which runs this part of the page alone
+        st.rerun()
     ended = job.state in ENDED
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)

@@ -182,7 +182,7 @@ def test_candidates_cannot_be_clicked_while_writing(open_demo):
 
 
 def test_the_box_follows_the_end_unless_somebody_scrolled_up(open_demo):
-    page = open_demo("total=100000&interval=0.2&burst=4")
+    page = open_demo("total=100000&interval=0.2&burst=16")
     strip = page.get_by_test_id("live-text-strip")
     tokens = page.get_by_test_id("live-text-token")
     press(page, "Write")

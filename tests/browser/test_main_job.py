@@ -68,8 +68,9 @@ def server(serve_tiny):
 
 @pytest.fixture
 def visit(server, new_page, wait_ready, browser_errors):
-    """`visit(path, at=server, **options)`: a visitor of their own on a page that has come to rest.
+    """`visit(path, at=server, again=None, **options)`: a visitor of their own on a page that has come to rest.
 
+    again: a page of somebody who was here before, and whose browser has all it needs; they begin anew all the same.
     At the end, no page has asked any other machine for anything, and none has shown a dialog.
     """
     outside, dialogs = [], []
@@ -79,11 +80,12 @@ def visit(server, new_page, wait_ready, browser_errors):
         if address.scheme not in ("data", "blob") and address.hostname != "127.0.0.1":
             outside.append(request.url)
 
-    def open_page(path="", at=None, **options):
-        page = new_page(**options)
-        page.context.on("request", note_request)
-        page.on("websocket", lambda socket: note_request(socket))
-        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    def open_page(path="", at=None, again=None, **options):
+        page = again or new_page(**options)
+        if not again:
+            page.context.on("request", note_request)
+            page.on("websocket", lambda socket: note_request(socket))
+            page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
         page.goto(f"{(at or server).url}/{path}")
         page.locator(PAGES[path.partition("?")[0]]).first.wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
@@ -288,22 +290,21 @@ def test_positions_answers_its_dials(visit, wait_ready):
 
 
 def test_a_link_opens_the_same_view_on_another_server(serve_tiny, visit, wait_ready):
-    with serve_tiny() as first:
-        page = visit("?tokens=9&temperature=1.3", at=first)
-        main_button(page, "Generate").click()
-        until_written(page, len(PROMPT) + 9)
-        until_at_rest(page, wait_ready)
-        pick(page, "Layer", "layer 1")
-        wait_ready(page)
-        pick(page, "Head", "head 1")
-        wait_ready(page)
-        inspect(page, len(PROMPT) + 4)
-        written, picture = labels(page), page.get_by_test_id("live-text-picture").inner_text()
-        candidates = page.get_by_test_id("live-text-candidates").inner_text()
-        page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
-        link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
-        assert link == urlsplit(page.url).query
-        page.context.close()
+    page = visit("?tokens=9&temperature=1.3")
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 9)
+    until_at_rest(page, wait_ready)
+    pick(page, "Layer", "layer 1")
+    wait_ready(page)
+    pick(page, "Head", "head 1")
+    wait_ready(page)
+    inspect(page, len(PROMPT) + 4)
+    written, picture = labels(page), page.get_by_test_id("live-text-picture").inner_text()
+    candidates = page.get_by_test_id("live-text-candidates").inner_text()
+    page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+    link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
+    assert link == urlsplit(page.url).query
+    page.context.close()
     with serve_tiny() as second:
         page = visit(f"?{link}", at=second)
         assert labels(page) == written
@@ -313,7 +314,7 @@ def test_a_link_opens_the_same_view_on_another_server(serve_tiny, visit, wait_re
         assert "layer 1, head 1" in picture
         assert urlsplit(page.url).query == link
         for name in ("Attention", "Positions"):
-            page = visit(f"{name}?{link}", at=second)
+            visit(f"{name}?{link}", at=second, again=page)
             expect(page.get_by_role("heading", level=1)).to_have_text(name)
             expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Generate")).to_be_visible()
             expect(prompt_box(page)).to_have_value(PROMPT)
@@ -344,25 +345,25 @@ def test_a_change_of_page_and_the_way_back_keep_prompt_and_text(visit, wait_read
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_nothing_is_wider_than_a_phone(visit, wait_ready, dark):
+    page = None
     for name in PAGES:
-        page = visit(f"{name}?text=,%20my%20love&scope=all", width=420, dark=dark)
+        page = visit(f"{name}?text=,%20my%20love&scope=all", again=page, width=420, dark=dark)
         app = page.get_by_test_id("stApp")
         lightness = int(re.findall(r"\d+", app.evaluate("(app) => getComputedStyle(app).backgroundColor"))[0])
         assert (lightness < 60) == dark
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-        page.context.close()
 
 
 @pytest.mark.parametrize("typed", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_markup_in_a_prompt_is_text(visit, typed):
+    page = None
     for name in PAGES:
-        page = visit(f"{name}?prompt={typed}")
+        page = visit(f"{name}?prompt={typed}", again=page)
         expect(prompt_box(page)).to_have_value(typed)
         if not name:
             assert text(page) == typed.replace(" ", "␣")
         assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
-        page.context.close()
 
 
 def test_a_link_with_pictures_in_it_loads_none(visit):

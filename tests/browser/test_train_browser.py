@@ -13,6 +13,12 @@ SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=
 
 PIXELS = """(canvas) => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join()"""
 """What a head of the grid looks like."""
+CHANGED = f"""(before) => {{
+  const grid = "[data-testid=head-grid-head] canvas";  // inside the component's shadow root
+  const root = [...document.querySelectorAll("*")].map((e) => e.shadowRoot).find((r) => r?.querySelector(grid));
+  return root && ({PIXELS})(root.querySelector(grid)) !== before;
+}}"""
+"""Whether the first head looks other than before."""
 
 
 @pytest.fixture
@@ -68,9 +74,10 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     link(page, "Positions").click()
     expect(page.get_by_text("Your training goes on")).to_be_visible()
     link(page, "Train").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Train")
     expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))
     expect(heads(page)).to_have_count(2)
-    assert heads(page).first.evaluate(PIXELS) != early
+    page.wait_for_function(CHANGED, arg=early)
 
     button(page, "Stop").click()
     expect(page.get_by_text("is among your models now").first).to_be_visible()
@@ -100,4 +107,5 @@ def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visi
     first.context.close()
     expect(second.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     button(second, "Stop").click()
-    expect(button(second, "Train another")).to_be_visible()
+    button(second, "Train another").click()
+    expect(second.get_by_role("heading", name="What to learn from")).to_be_visible()
