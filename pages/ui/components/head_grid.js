@@ -162,8 +162,13 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function mount({ data, parentElement, setTriggerValue }) {
   if (!data) return;
+  if (!parentElement.querySelector("[data-part=root]")) {
+    // The markup may come after the first call; a view made without it would never show anything.
+    if (parentElement.isConnected) requestAnimationFrame(() => mount({ data, parentElement, setTriggerValue }));
+    return;
+  }
   let view = views.get(parentElement);
   if (!view?.root.isConnected) views.set(parentElement, (view = new View(parentElement)));
   view.send = setTriggerValue;

@@ -101,7 +101,12 @@ class Chart {
   }
 }
 
-export default function ({ data, parentElement }) {
+export default function mount({ data, parentElement }) {
+  if (!parentElement.querySelector("[data-part=root]")) {
+    // The markup may come after the first call; a chart made without it would never show anything.
+    if (parentElement.isConnected) requestAnimationFrame(() => mount({ data, parentElement }));
+    return;
+  }
   let chart = charts.get(parentElement);
   if (!chart?.parts.root.isConnected) charts.set(parentElement, (chart = new Chart(parentElement)));
   chart.update(data);
