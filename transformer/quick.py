@@ -8,8 +8,8 @@ from .presets import Group, Preset
 from .training import TrainingConfig
 
 # A training of a few hundred steps is all beginning. It bears a learning rate several times that of a long one, and
-# Muon with less momentum, for gradients soon go out of date. Two blocks that see 32 or 64 characters learn more in ten
-# seconds of one core than anything deeper, wider or longer-sighted, and there is no time to overfit: no dropout.
+# Muon with less momentum, for gradients soon go out of date. Two blocks, 64 wide, that see 32 or 64 characters learned
+# more in the same seconds than the deeper and wider ones tried. There is no time to overfit, so no dropout.
 _TEXT_SHAPE = {"context_length": 32, "n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"}
 _TEXT_TRAINING = TrainingConfig(
     steps=500, learning_rate=2e-2, warmup_steps=20, optimizer="muon", momentum=0.9, weight_decay=0.0, seed=1337

@@ -275,7 +275,7 @@ def _probe(choice: Choice, lesson: Lesson, config: ModelConfig) -> tuple[tuple[i
 
 
 def _from_a_paragraph(text: str, least: int) -> str:
-    """A text from its first paragraph's, else line's, beginning that leaves so many characters."""
+    """A text from its second paragraph on, else its second line, if that leaves so many characters; else all of it."""
     for end in ("\n\n", "\n"):
         rest = text.partition(end)[2].lstrip()
         if len(rest) >= least:

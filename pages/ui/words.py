@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from transformer import ModelConfig
 from transformer.tokenizers import printable
 
@@ -16,7 +18,9 @@ POSITIONS = {
 def code(text: str, longest: int | None = None) -> str:
     """A text as Markdown's code, in which nothing is read as Markdown; shortened to `longest` characters."""
     shown = printable(text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…")
-    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
+    ticks = re.findall("`+", shown)
+    fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
+    return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
 
 
 def plain(text: str, longest: int | None = None) -> str:

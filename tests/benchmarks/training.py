@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,14 +114,14 @@ def _throughput(rounds: int) -> dict:
     }
 
 
-def _engine_steps(text: Tensor):
+def _engine_steps(text: Tensor) -> Callable[[], float]:
     """A function that trains the engine's model by one step."""
     batches = TextBatches(text, CONFIG.context_length, BATCH)
     training = TrainingRun(build_model(CONFIG, seed=0), TRAINING)
     return lambda: training.take_step(batches(training.step))
 
 
-def _textbook_steps(text: Tensor):
+def _textbook_steps(text: Tensor) -> Callable[[], float]:
     """A function that trains the textbook's model by one step."""
     torch.manual_seed(0)
     model = TextbookModel(CONFIG)
