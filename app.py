@@ -1,7 +1,7 @@
 """Generate: watch a model write token by token, and see what it weighed and where it looked."""
 
-from pages.ui import generate_view
-from pages.ui.sidebar import finish, open_page
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views import generate as generate_view
 
 session = open_page(
     "Generate",

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from pages.ui import attention_view, engine
-from pages.ui.sidebar import finish, open_page
+from pages.ui.models import places
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views import attention as attention_view
 
 session = open_page(
     "Attention",
@@ -11,7 +12,7 @@ session = open_page(
     "one. What the mask hides has no weight at all.",
 )
 session.require_tokens()
-kind = engine.chosen_attention(session.config, session.visitor.attention)
+kind = places.chosen_attention(session.config, session.visitor.attention)
 if kind is None:
     st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
 else:

@@ -1,7 +1,8 @@
 """Masks: which tokens a query may see, what padding is for, and what a model predicts without its mask."""
 
-from pages.ui import batch_view, masks_view
-from pages.ui.sidebar import finish, open_page
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views import masks as masks_view
+from pages.ui.views import padded_batch as batch_view
 
 session = open_page(
     "Masks",

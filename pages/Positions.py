@@ -1,7 +1,7 @@
 """Positions: how a transformer is told where each token stands."""
 
-from pages.ui import positions_view
-from pages.ui.sidebar import finish, open_page
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views import positions as positions_view
 
 session = open_page(
     "Positions",

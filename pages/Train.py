@@ -2,8 +2,11 @@
 
 import streamlit as st
 
-from pages.ui import model_files, train_choice, train_view, training
-from pages.ui.sidebar import finish, open_page
+from pages.ui.models import own_training as training
+from pages.ui.shell import model_files
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views import train_choice
+from pages.ui.views import train_progress as train_view
 
 open_page(
     "Train",

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.helpers import tiny_model, unpadded
 from transformer import load_corpus, score_arithmetic, token_statistics
-from transformer.analysis import SMOOTHING, bigram_loss
-from transformer.lessons import TextLesson
+from transformer.training.baselines import SMOOTHING, bigram_loss
+from transformer.training.objectives import TextObjective
 
 
 class TestTokenStatistics:
@@ -105,6 +105,6 @@ class TestBigramLoss:
             bigram_loss(*parts, vocab_size=3)
 
     def test_on_a_text_it_is_what_a_table_reaches(self):
-        lesson = TextLesson(load_corpus("python-manual"), 8, 1, 0)
-        train, validation = bigram_loss(lesson.train, lesson.validation, lesson.tokenizer.vocab_size)
+        objective = TextObjective(load_corpus("python-manual"), 8, 1, 0)
+        train, validation = bigram_loss(objective.train, objective.validation, objective.tokenizer.vocab_size)
         assert 2.2 < validation < 2.6 and 2.2 < train < 2.6

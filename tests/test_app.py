@@ -13,7 +13,7 @@ import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import engine
+from pages.ui.models import library
 from tests.tiny_models import CONTEXT, EXAMPLES, save_pair, save_tiny, truncate
 from transformer import Sampling, generate, save_checkpoint, sinusoidal_encoding
 
@@ -40,7 +40,7 @@ def folder(tiny, monkeypatch):
 
 def use(monkeypatch, folder):
     """Let the app find its models in this folder."""
-    monkeypatch.setattr(engine, "FOLDER", folder)
+    monkeypatch.setattr(library, "FOLDER", folder)
     st.cache_data.clear()
     st.cache_resource.clear()
 
@@ -156,7 +156,7 @@ def markdown_with(at, words):
 
 def cache_of(name, text):
     """The model's own tensors for a text, not by way of the app."""
-    checkpoint = engine.model(name)
+    checkpoint = library.model(name)
     tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]
@@ -171,14 +171,14 @@ def test_the_shipped_models_work(page, monkeypatch):
     at = start(page)
     model = at.sidebar.selectbox[0]
     assert model.value == "shakespeare" and "Martín Fierro" in model.options
-    assert prompt(at) == engine.usable()["shakespeare"].card.examples[0]
+    assert prompt(at) == library.usable()["shakespeare"].card.examples[0]
     assert not said(at)
     if page == "Generate":
         assert len(press(at, "Step").query_params["text"]) >= 1
     else:
         assert at.get("plotly_chart")
     choose(at, "Model", "martin-fierro")
-    assert prompt(at) == engine.usable()["martin-fierro"].card.examples[0]
+    assert prompt(at) == library.usable()["martin-fierro"].card.examples[0]
     assert not said(at)
 
 
@@ -509,7 +509,7 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
 
 
 def written_by_the_engine(prompt, tokens, **sampling):
-    checkpoint = engine.model("shakespeare")
+    checkpoint = library.model("shakespeare")
     steps = generate(checkpoint.model, checkpoint.tokenizer.encode(prompt), max_new_tokens=tokens,
                      sampling=Sampling(**sampling), names_filter=())  # fmt: skip
     return checkpoint.tokenizer.decode([step.token_id for step in steps])
@@ -538,7 +538,7 @@ def test_the_candidates_are_the_model_s_odds_for_the_place_inspected():
     shown = live_text(at)
     assert shown["selected"] == first + 2 and shown["query"] == first + 1
     text = EXAMPLES[0] + text_of(at)[:2]
-    checkpoint = engine.model("shakespeare")
+    checkpoint = library.model("shakespeare")
     with torch.no_grad():
         logits = checkpoint.model(torch.tensor([checkpoint.tokenizer.encode(text)[-CONTEXT:]]))[0, -1].double()
     own, drawn_with = logits.softmax(-1), (logits / 0.5).softmax(-1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui import engine
+from pages.ui.models import library
 from tests.test_app import (
     checked,
     choose,
@@ -24,7 +24,7 @@ from tests.test_app import (
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, generate
-from transformer.tasks import TASKS
+from transformer.data.tasks import TASKS
 
 SOURCE = "two hundred and five"
 TASK = TASKS["number-words"]
@@ -49,7 +49,7 @@ def folder(tiny, monkeypatch):
 
 def greedy(count=8, source=SOURCE):
     """What the translator writes: ids, the start token not among them."""
-    checkpoint = engine.model("translator")
+    checkpoint = library.model("translator")
     steps = generate(
         checkpoint.model, [checkpoint.card.start_token_id], source=checkpoint.tokenizer.encode(source),
         max_new_tokens=count, sampling=Sampling(temperature=0), stop_tokens=[END],
@@ -79,7 +79,7 @@ def test_the_prompt_is_a_source_and_the_target_is_streamed():
 
 def test_the_candidates_and_the_marks_are_the_model_s_own():
     at = start(model="translator", layer=0, head=1)
-    checkpoint = engine.model("translator")
+    checkpoint = library.model("translator")
     source = torch.tensor([checkpoint.tokenizer.encode(SOURCE)])
     begin = torch.tensor([[checkpoint.card.start_token_id]])
     with torch.no_grad():
@@ -100,7 +100,7 @@ def test_a_token_of_the_target_can_be_looked_at_and_replaced():
     at.session_state["visitor"].step = 2  # start token, first word, and this one
     checked(at.run())
     assert live_text(at)["selected"] == 4 + 2
-    from pages.ui import generate_view
+    from pages.ui.views import generate as generate_view
 
     writer = at.session_state["writer"]
     other = (writer.written[1].id + 1) % 83
@@ -112,7 +112,7 @@ def test_a_token_of_the_target_can_be_looked_at_and_replaced():
 
 def test_writing_ends_with_the_end_token():
     at = start(model="translator", temperature=0, tokens=30)
-    model = engine.model("translator").model
+    model = library.model("translator").model
 
     def prefer_the_end(module, inputs, output):
         output = output.clone()
@@ -161,7 +161,7 @@ def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_each_attention_is_shown_with_its_own_labels(kind):
     at = start("Attention", model="translator", attention=kind, head=1)
-    checkpoint = engine.model("translator")
+    checkpoint = library.model("translator")
     target = [checkpoint.card.start_token_id, *greedy(11)]
     target = target[:-1] if target[-1] == END else target
     source = checkpoint.tokenizer.encode(SOURCE)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Tokenizer, archives
-from transformer.archives import pack_checkpoint, unpack_checkpoint
+from transformer import Card, Checkpoint, CheckpointError, Tokenizer
+from transformer.checkpoints import archive as archives
+from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.json")
 CARD = Card(title="A title", summary="ñandú 日 🙂", training={"betas": [0.9, 0.99]}, validation_loss=1.25,

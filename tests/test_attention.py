@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.helpers import tiny_config
-from transformer.attention import KeyValues, SelfAttention, UniformAttention, safe_softmax
+from transformer.model.attention import SelfAttention, UniformAttention, safe_softmax
+from transformer.model.caches import KeyValues
 
 KINDS = {"softmax": SelfAttention, "uniform": UniformAttention}
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui import batches
-from pages.ui.batches import LONGEST_LINE, LONGEST_TYPED, MOST_LINES, PADDING, Batch, Cells
+from pages.ui.views import prompt_batch as batches
+from pages.ui.views.prompt_batch import LONGEST_LINE, LONGEST_TYPED, MOST_LINES, PADDING, Cells, PromptBatch
 from tests.tiny_models import ALPHABET
 from transformer import TASKS, ModelConfig, Tokenizer
 
@@ -18,7 +18,7 @@ SIDES = st.sampled_from(["left", "right"])
 prompts = st.lists(st.lists(st.integers(0, PAD - 1), min_size=1, max_size=9), min_size=1, max_size=MOST_LINES)
 
 
-def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> Batch:
+def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> PromptBatch:
     return batches.read_batch(text, tokenizer, context)
 
 

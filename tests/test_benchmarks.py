@@ -11,10 +11,10 @@ from tests.benchmarks import hooks, measuring
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, TrainingConfig, build_model
-from transformer.corpora import text_corpus
-from transformer.presets import Preset
-from transformer.quick import QUICK
-from transformer.training import token_loss
+from transformer.data.corpora import text_corpus
+from transformer.training.evaluation import token_loss
+from transformer.training.presets import Preset
+from transformer.training.quick_presets import QUICK
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(capsys):

@@ -22,10 +22,10 @@ from transformer import (
     save_checkpoint,
 )
 from transformer import __main__ as command_line
-from transformer.corpora import SOURCES, CorpusSource
-from transformer.presets import PRESETS, Preset
-from transformer.tasks import TASKS
-from transformer.training import TrainingRun
+from transformer.data.corpora import SOURCES, CorpusSource
+from transformer.data.tasks import TASKS
+from transformer.training.loop import TrainingRun
+from transformer.training.presets import PRESETS, Preset
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = "abcdefg fedcb" * 60
@@ -160,7 +160,7 @@ class TestTrainAndEvaluate:
         losses = iter([2.0, 1.0, 3.0])
         original = evaluate_loss
         monkeypatch.setattr(
-            "transformer.lessons.evaluate_loss", lambda *args: next(losses, None) or original(*args)
+            "transformer.training.objectives.evaluate_loss", lambda *args: next(losses, None) or original(*args)
         )
         run("train", "tiny")
         card = load_checkpoint(folder / "tiny").card

@@ -8,7 +8,7 @@ import pooch
 import pytest
 
 from transformer import CorpusError, load_corpus
-from transformer.corpora import SOURCES, CorpusSource
+from transformer.data.corpora import SOURCES, CorpusSource
 
 TEXT = "Aquí me pongo a cantar\r\nal compás de la vigüela.\n" * 4
 

@@ -2,7 +2,7 @@
 
     config, hooks → registry, positions, masks → attention → layers → stacks → models
         → generation, training, optimizers, analysis, checkpoints, archives, estimates
-        → lessons, presets, quick → experiments, __main__, __init__
+        → objectives, presets, quick → experiments, __main__, __init__
 
 tokenizers, corpora and tasks stand beside them. pages/ui uses transformer, pages use pages/ui.
 
@@ -30,7 +30,7 @@ LAYERS = (
     {"stacks"},
     {"models"},
     {"generation", "training", "optimizers", "analysis", "checkpoints", "archives", "estimates"},
-    {"lessons", "presets", "quick"},
+    {"objectives", "presets", "quick"},
     {"experiments", "__main__", "__init__"},
 )
 """The engine from bottom to top: a module imports from its own layer and those below it."""

@@ -9,7 +9,7 @@ import pooch
 import pytest
 
 from transformer import CorpusError, load_corpus
-from transformer.corpora import SOURCES, CorpusSource, is_at_hand
+from transformer.data.corpora import SOURCES, CorpusSource, is_at_hand
 
 TEXT = "Aquí me pongo a cantar\nal compás de la vigüela.\n" * 2000
 CONTENT = TEXT.encode()

@@ -9,8 +9,15 @@ import torch
 from hypothesis import given
 
 from tests.helpers import any_configs, tiny_config
-from transformer import Batch, ModelConfig, TrainingConfig, TrainingRun, build_model, estimates
-from transformer.estimates import Machine, parameter_count, training_flops, training_memory, training_seconds
+from transformer import Batch, ModelConfig, TrainingConfig, TrainingRun, build_model
+from transformer.training import cost as estimates
+from transformer.training.cost import (
+    Machine,
+    parameter_count,
+    training_flops,
+    training_memory,
+    training_seconds,
+)
 
 MIDDLE = ModelConfig(vocab_size=65, context_length=32, n_layers=2, n_heads=4, d_model=32)
 LARGER = [{"vocab_size": 130}, {"context_length": 64}, {"n_layers": 3}, {"d_model": 64}, {"d_ff": 256}]

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pages.ui import figures, palette, position_figures
-from pages.ui.palette import Theme
+from pages.ui.figures import attention as figures
+from pages.ui.figures import palette
+from pages.ui.figures import positions as position_figures
+from pages.ui.figures.palette import Theme
 
 LABELS = ["a", "␣", "a"]
 CAUSAL = np.tril(np.ones((3, 3), dtype=bool))

@@ -14,7 +14,7 @@ from tests.helpers import (
     tiny_model,
 )
 from transformer import KeyValueCache, Sampling, choose_token, generate
-from transformer.generation import write_greedily
+from transformer.inference.generation import write_greedily
 
 START, SOURCE = [1], [3, 5, 7, 2]
 GREEDY = Sampling(temperature=0)

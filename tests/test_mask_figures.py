@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from pages.ui import mask_figures, palette
-from pages.ui.palette import Theme
+from pages.ui.figures import masks as mask_figures
+from pages.ui.figures import palette
+from pages.ui.figures.palette import Theme
 
 DARK = pytest.mark.parametrize("dark", [False, True])
 CAUSAL = np.tri(3, dtype=bool)

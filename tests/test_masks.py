@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer import causal_mask, masks, padding_mask
+from transformer import causal_mask, padding_mask
+from transformer.model import masks
 
 
 def test_the_examples_in_the_documentation_hold():

@@ -10,9 +10,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import engine, masking
-from pages.ui.masking import Predicted
-from pages.ui.masks_view import _last_token_in_words, _verdict_in_words
+from pages.ui.models import activations, library, masking
+from pages.ui.models.masking import Predicted
+from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
 from tests.test_app import (
     ROOT,
     checked,
@@ -122,7 +122,7 @@ def metric(at, label):
 
 
 def tokens_of(name, text):
-    return engine.tokenizer(name).encode(text)
+    return library.tokenizer(name).encode(text)
 
 
 def distributions(name, tokens, *, causal, source=None, padding=True):
@@ -130,7 +130,7 @@ def distributions(name, tokens, *, causal, source=None, padding=True):
 
     padding: whether it knows its padding token.
     """
-    model = copy.deepcopy(engine.model(name).model)
+    model = copy.deepcopy(library.model(name).model)
     for block in (model.decoder if source else model).blocks:
         block.attn.causal = causal
     if not padding:
@@ -176,7 +176,7 @@ def test_the_first_look_leaves_the_link_short():
 @pytest.mark.parametrize("model", ["shakespeare", "padded", "average"])
 def test_the_three_masks_are_the_engine_s(model):
     at = visit(model=model, prompt="To be", filler=2)
-    checkpoint = engine.model(model)
+    checkpoint = library.model(model)
     with torch.no_grad():
         _, cache = checkpoint.model.run_with_cache(torch.tensor([tokens_of(model, "To be")]))
     np.testing.assert_array_equal(visible(at, "prompt_0"), cache["mask", 0].numpy())
@@ -203,7 +203,7 @@ def test_without_padding_tokens_the_padding_mask_hides_nothing():
 
 def test_a_translator_s_masks_are_those_of_its_decoder_and_its_encoder():
     at = visit(model="translator", prompt="two hundred and five")
-    written = engine.answer("translator", (engine.model("translator").card.start_token_id,),
+    written = activations.answer("translator", (library.model("translator").card.start_token_id,),
                             tuple(tokens_of("translator", "two hundred and five")))  # fmt: skip
     rows = labels_of(at, "prompt_0")
     assert rows[0] == "[start]" and len(rows) in (len(written), len(written) + 1)
@@ -239,7 +239,7 @@ def test_the_batch_s_masks_are_those_the_model_uses(where):
     fill = [[0] * (5 - len(row)) for row in rows]
     tokens = [f + r if where == "left" else r + f for f, r in zip(fill, rows, strict=True)]
     with torch.no_grad():
-        _, cache = engine.model("padded").model.run_with_cache(torch.tensor(tokens))
+        _, cache = library.model("padded").model.run_with_cache(torch.tensor(tokens))
     used = cache["mask", 0].numpy()  # (batch, 1, query, key)
     for row in range(3):
         choose(at, "Masks of", row)
@@ -352,9 +352,9 @@ def test_a_translator_needs_its_padding_mask():
     prompt = tuple(tokens_of("translator", "two hundred"))
     masked, free = (masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
                     for padding in (True, False))  # fmt: skip
-    start = (engine.model("translator").card.start_token_id,)
-    text = start + engine.answer("translator", start, prompt)
-    filled = prompt + (engine.config("translator").pad_token_id,) * 2
+    start = (library.model("translator").card.start_token_id,)
+    text = start + activations.answer("translator", start, prompt)
+    filled = prompt + (library.config("translator").pad_token_id,) * 2
     alone, blind = (distributions("translator", text[:12], causal=True, source=source, padding=padding)
                     for source, padding in ((prompt, True), (filled, False)))  # fmt: skip
     assert masked < 1e-6 < 1e-4 < free == pytest.approx(np.abs(blind - alone).max(), abs=1e-6)
@@ -385,26 +385,26 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
         best = np.argsort(-odds[-1])[:5]
         shown = candidates[candidates["mask"] == name]
         assert np.allclose(shown["probability"], odds[-1][best], atol=1e-6)
-        assert shown["token"].tolist() == engine.tokenizer(model).labels(best.tolist())
+        assert shown["token"].tolist() == library.tokenizer(model).labels(best.tolist())
         assert np.allclose(line_of(at, "probability", name), right, atol=1e-6)
         assert np.allclose(line_of(at, "entropy", name), found[f"entropy {name} (nats)"])
     masked, free = (found[f"probability {name}"][:-1] for name in ("with the mask", "without it"))
     place = int((free - masked).abs().argmax())
-    labels = engine.tokenizer(model).labels(tokens)
+    labels = library.tokenizer(model).labels(tokens)
     assert markdown_with(at, "The loss is −ln").endswith(
         f"The largest change is after `{labels[place]}` at position {place}: from {masked[place]:.1%} to "
         f"{free[place]:.1%} for `{labels[place + 1]}`."
     )
-    one_layer = engine.config(model).n_layers == 1
+    one_layer = library.config(model).n_layers == 1
     assert (markdown_with(at, "comes after all others").endswith("no probability changes here.")) == one_layer
 
 
 def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
     source = "two hundred and five"
     at = visit(model="translator", prompt=source)
-    card = engine.model("translator").card
+    card = library.model("translator").card
     read = tuple(tokens_of("translator", source))
-    text = (card.start_token_id, *engine.answer("translator", (card.start_token_id,), read))
+    text = (card.start_token_id, *activations.answer("translator", (card.start_token_id,), read))
     tokens = text[:-1] if text[-1] == card.end_token_id else text
     found = table(at, PREDICTIONS)
     assert len(found) == len(tokens)

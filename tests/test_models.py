@@ -17,7 +17,7 @@ from tests.helpers import (
     unpadded,
 )
 from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding
-from transformer.training import token_loss
+from transformer.training.evaluation import token_loss
 
 
 @given(configs() | encoder_decoder_configs(n_layers=1))

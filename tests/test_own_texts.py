@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer import CorpusError
-from transformer.corpora import LONGEST_TEXT, MOST_CHARACTERS, text_corpus
-from transformer.lessons import TextLesson, character_ids
+from transformer.data.batches import character_ids
+from transformer.data.corpora import LONGEST_TEXT, MOST_CHARACTERS, text_corpus
+from transformer.training.objectives import TextObjective
 
 PAGE = "Aquí me pongo a cantar\nal compás de la vigüela.\n" * 30
 
@@ -95,11 +96,11 @@ class TestLearningFromIt:
     @given(st.text(max_size=200))
     def test_its_characters_are_looked_up_at_once_as_the_tokenizer_would_one_by_one(self, text):
         text = text.encode("utf-8", "replace").decode().replace("\0", "")
-        lesson = TextLesson(text_corpus(PAGE + text, "Mine"), 8, 2, 0)
-        written = lesson.corpus.text
-        assert character_ids(lesson.tokenizer, written).tolist() == lesson.tokenizer.encode(written)
-        assert [*lesson.train.tolist(), *lesson.validation.tolist()] == lesson.tokenizer.encode(written)
-        assert lesson.tokenizer.decode(lesson.train.tolist()) == lesson.corpus.split()[0]
+        objective = TextObjective(text_corpus(PAGE + text, "Mine"), 8, 2, 0)
+        written = objective.corpus.text
+        assert character_ids(objective.tokenizer, written).tolist() == objective.tokenizer.encode(written)
+        assert [*objective.train.tolist(), *objective.validation.tolist()] == objective.tokenizer.encode(written)
+        assert objective.tokenizer.decode(objective.train.tolist()) == objective.corpus.split()[0]
 
     def test_nothing_is_nothing(self):
-        assert character_ids(TextLesson(text_corpus(PAGE, ""), 8, 2, 0).tokenizer, "").tolist() == []
+        assert character_ids(TextObjective(text_corpus(PAGE, ""), 8, 2, 0).tokenizer, "").tolist() == []

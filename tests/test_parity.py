@@ -6,8 +6,9 @@ from torch import nn
 
 from tests.helpers import random_weights
 from transformer import ModelConfig, padding_mask
-from transformer.attention import SelfAttention
-from transformer.layers import MLP, Block, LayerNorm
+from transformer.model.attention import SelfAttention
+from transformer.model.blocks import Block
+from transformer.model.layers import MLP, LayerNorm
 
 SIZES = [(12, 3), (512, 8)]
 ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU(), "gelu_tanh": nn.GELU(approximate="tanh")}

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from tests.helpers import random_weights
 from transformer import EncoderDecoder, ModelConfig, build_model, padding_mask
-from transformer.attention import CrossAttention, SoftmaxAttention
-from transformer.layers import Block, DecoderBlock, LayerNorm
+from transformer.model.attention import CrossAttention, SoftmaxAttention
+from transformer.model.blocks import Block, DecoderBlock
+from transformer.model.layers import LayerNorm
 
 SIZES = [(12, 3), (512, 8)]
 PAD, VOCABULARY, SOURCE, TARGET = 0, 9, 5, 7

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import tiny_model, unpadded
-from transformer import positions, sinusoidal_encoding
+from transformer import sinusoidal_encoding
+from transformer.model import positions
 
 
 def test_the_examples_in_the_documentation_hold():

@@ -1,4 +1,4 @@
-"""Presets: the ladder's rungs, one part more at each, and what training one by its lesson makes of it."""
+"""Presets: the ladder's rungs, one part more at each, and what training one by its objective makes of it."""
 
 import dataclasses
 import itertools
@@ -15,9 +15,10 @@ from transformer import (
     load_checkpoint,
     save_checkpoint,
 )
-from transformer.experiments import train_preset
-from transformer.lessons import TaskLesson, exact_matches
-from transformer.presets import PRESETS, Group, Preset
+from transformer.training.evaluation import exact_matches
+from transformer.training.experiments import train_preset
+from transformer.training.objectives import TaskObjective
+from transformer.training.presets import PRESETS, Group, Preset
 
 VOWEL = TASKS["next-vowel"]
 
@@ -40,8 +41,8 @@ class TestPresets:
         return [ModelConfig(vocab_size=65, **preset.shape) for preset in self.LADDER]
 
     @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
-    def test_every_preset_can_be_built_and_its_lesson_fits(self, preset):
-        shape = TaskLesson(TASKS[preset.task], 1, 0).shape if preset.task else {"vocab_size": 65}
+    def test_every_preset_can_be_built_and_its_objective_fits(self, preset):
+        shape = TaskObjective(TASKS[preset.task], 1, 0).shape if preset.task else {"vocab_size": 65}
         config = ModelConfig(**{**preset.shape, **shape})
         assert build_model(config, seed=0).config == config
         for example in preset.examples:
@@ -95,13 +96,13 @@ class TestTeaching:
         examples=("abc",),
     )
 
-    def test_an_encoder_decoder_learns_from_a_lesson_and_becomes_a_checkpoint(self, tmp_path):
-        lesson, losses = TaskLesson(VOWEL, 32, 3), []
+    def test_an_encoder_decoder_learns_from_an_objective_and_becomes_a_checkpoint(self, tmp_path):
+        objective, losses = TaskObjective(VOWEL, 32, 3), []
 
         def report(step: StepReport, validation_loss: float | None) -> None:
             losses.append((step.loss, validation_loss))
 
-        checkpoint = train_preset(self.PRESET, lesson, tmp_path / "work", report=report)
+        checkpoint = train_preset(self.PRESET, objective, tmp_path / "work", report=report)
         assert len(losses) == 80
         assert losses[0][0] > 2.5
         validated = [validation for _, validation in losses if validation is not None]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from transformer import TASKS, CheckpointEntry, list_checkpoints, load_checkpoint
-from transformer.lessons import exact_matches, measure_induction
-from transformer.presets import PRESETS
-from transformer.tasks import Induction
+from transformer.data.tasks import Induction
+from transformer.training.evaluation import exact_matches, measure_induction
+from transformer.training.presets import PRESETS
 
 ENTRIES = list_checkpoints(Path(__file__).resolve().parents[1] / "checkpoints")
 LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}

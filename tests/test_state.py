@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.state import LONGEST_TEXT, PACES, PARSERS, Number, Visitor, fields, from_query, to_query
+from pages.ui.shell.state import LONGEST_TEXT, PACES, PARSERS, Number, Visitor, fields, from_query, to_query
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from num2words import num2words
 
 from transformer import TASKS
-from transformer.tasks import Example, Task, number_from_english
+from transformer.data.tasks import Example, Task, number_from_english
 
 NAMES = ["next-vowel", "number-words", "sort-letters", "induction"]
 VOWEL, NUMBERS, SORT, INDUCTION = (TASKS[name] for name in NAMES)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import streamlit as st
 
-from pages.ui import training
-from pages.ui.training_jobs import ENDED
+from pages.ui.models import own_training as training
 from tests import test_app
 from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
 from tests.tiny_models import save_pair
 from transformer import load_checkpoint, load_corpus
-from transformer.archives import pack_checkpoint, unpack_checkpoint
-from transformer.corpora import SOURCES
+from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
+from transformer.data.corpora import SOURCES
+from transformer.training.worker import ENDED
 
 SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16,
          "steps": 50}  # fmt: skip

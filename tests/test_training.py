@@ -23,8 +23,9 @@ from transformer import (
     evaluate_loss,
     train,
 )
-from transformer.optimizers import Muon, make_optimizers, orthogonalise
-from transformer.training import IGNORED, token_loss
+from transformer.data.batches import IGNORED
+from transformer.training.evaluation import token_loss
+from transformer.training.optimizers import Muon, make_optimizers, orthogonalise
 
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
 """Up and down: after 1 come 0 or 2, and which of them only the token before it tells."""

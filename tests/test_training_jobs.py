@@ -14,18 +14,19 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui import training_work
-from pages.ui.training_jobs import ENDED, Job, Plan, Queue
-from transformer import TASKS, Batch, ModelConfig, TrainingConfig, build_model, train, training
-from transformer.archives import pack_checkpoint, unpack_checkpoint
-from transformer.corpora import text_corpus
-from transformer.lessons import TaskLesson, TextLesson
+from transformer import TASKS, Batch, ModelConfig, TrainingConfig, build_model, train
+from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
+from transformer.data.corpora import text_corpus
+from transformer.training import loop as training
+from transformer.training import runner as training_work
+from transformer.training.objectives import TaskObjective, TextObjective
+from transformer.training.worker import ENDED, Job, Plan, Queue
 
 CORPUS = text_corpus("abcdefgh hgfedcba " * 100, "Up and down")
 
 
-class Gated(TextLesson):
-    """A lesson that hands out a batch for each that a test allows."""
+class Gated(TextObjective):
+    """A objective that hands out a batch for each that a test allows."""
 
     def __init__(self) -> None:
         super().__init__(CORPUS, 8, 4, 0)
@@ -44,14 +45,14 @@ class Gated(TextLesson):
         self.gate.release(batches)
 
 
-def text_plan(steps: int = 40, *, seed: int = 0, lesson: TextLesson | None = None, **fields) -> Plan:
-    lesson = lesson or TextLesson(CORPUS, 8, 8, seed)
-    config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **lesson.shape)
+def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None = None, **fields) -> Plan:
+    objective = objective or TextObjective(CORPUS, 8, 8, seed)
+    config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **objective.shape)
     how = TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed)
-    encode = lesson.tokenizer.encode
+    encode = objective.tokenizer.encode
     return Plan(
         **{
-            "lesson": lesson, "config": config, "training": how, "title": "Mine", "summary": "Goes up and down.",
+            "objective": objective, "config": config, "training": how, "title": "Mine", "summary": "Goes up and down.",
             "examples": ["abc", "hgf"], "probe_tokens": tuple(encode("abcdefgh")),
             "sample_prompt": tuple(encode("abc")), "sample_tokens": 12, "snapshots": 8, "evaluate_every": 10, **fields,
         }
@@ -59,13 +60,13 @@ def text_plan(steps: int = 40, *, seed: int = 0, lesson: TextLesson | None = Non
 
 
 def task_plan(name: str, **shape) -> Plan:
-    lesson = TaskLesson(TASKS[name], 8, 0)
-    encode, special = lesson.tokenizer.encode, lesson.tokenizer.special_id
-    is_pair = lesson.shape["architecture"] == "encoder-decoder"
+    objective = TaskObjective(TASKS[name], 8, 0)
+    encode, special = objective.tokenizer.encode, objective.tokenizer.special_id
+    is_pair = objective.shape["architecture"] == "encoder-decoder"
     read, written = {"next-vowel": ("abc", "e"), "sort-letters": ("cab=", "abc"), "induction": ("abab", "ab")}[name]
-    config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **lesson.shape})
+    config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **objective.shape})
     return Plan(
-        lesson=lesson,
+        objective=objective,
         config=config,
         training=TrainingConfig(steps=6),
         title=name,
@@ -98,7 +99,7 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 def trained_alone(plan: Plan, steps: int | None = None) -> torch.nn.Module:
     """What comes of the plan without a queue, a thread or a look."""
     model = build_model(plan.config, seed=plan.training.seed)
-    return train(model, plan.lesson.batches, plan.training, lambda report: report.step != steps).best_model
+    return train(model, plan.objective.batches, plan.training, lambda report: report.step != steps).best_model
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ class TestOneTraining:
         plan = text_plan(50, evaluate_every=1, snapshots=2)
         losses = []
         model = build_model(plan.config, seed=0)
-        train(model, plan.lesson.batches, plan.training, lambda report: losses.append(report.loss))
+        train(model, plan.objective.batches, plan.training, lambda report: losses.append(report.loss))
         job = ended(queues().submit(plan))
         assert [step for step, _ in job.train_losses] == [*range(3, 50, 3), 50]
         means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
@@ -220,12 +221,12 @@ class TestObeying:
         assert same_weights(job.result.model, trained_alone(plan))
 
     def test_pauses_do_not_count_as_training(self, queues):
-        lesson, started = Gated(), time.monotonic()
-        job = queues().submit(text_plan(4, lesson=lesson))
-        lesson.allow(2)
-        until(lambda: lesson.asked == 2)
+        objective, started = Gated(), time.monotonic()
+        job = queues().submit(text_plan(4, objective=objective))
+        objective.allow(2)
+        until(lambda: objective.asked == 2)
         job.pause()
-        lesson.allow()
+        objective.allow()
         until(lambda: job.step == 3)  # the step in progress
         time.sleep(0.5)
         job.resume()
@@ -233,18 +234,18 @@ class TestObeying:
         assert job.result.card.training["seconds"] <= time.monotonic() - started - 0.4
 
     def test_stopping_keeps_the_model_as_it_is(self, queues):
-        lesson = Gated()
-        job = queues().submit(text_plan(100, lesson=lesson))
-        lesson.allow(7)
-        until(lambda: lesson.asked == 7)
+        objective = Gated()
+        job = queues().submit(text_plan(100, objective=objective))
+        objective.allow(7)
+        until(lambda: objective.asked == 7)
         job.stop()
-        lesson.allow(1)  # the step in progress
+        objective.allow(1)  # the step in progress
         stopped = time.monotonic()
         ended(job)
         assert time.monotonic() - stopped < 5  # a moment, and some patience for busy machines
         assert (job.state, job.step, job.problem) == ("stopped", 8, None)
         assert job.snapshots[-1].step == job.train_losses[-1][0] == 8
-        alone = text_plan(100, lesson=TextLesson(CORPUS, 8, 4, 0))
+        alone = text_plan(100, objective=TextObjective(CORPUS, 8, 4, 0))
         assert same_weights(job.result.model, trained_alone(alone, 8))
         assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
         assert job.result.card.training["best_step"] == 8
@@ -283,9 +284,9 @@ class TestObeying:
 
     def test_closing_while_the_model_is_measured(self, queues, monkeypatch):
         monkeypatch.setattr(training_work, "MEASURING_SECONDS", 1e9)
-        monkeypatch.setattr("pages.ui.training_measures.GLANCE_TOKENS", 8)
+        monkeypatch.setattr("transformer.training.measures.GLANCE_TOKENS", 8)
         corpus = text_corpus("abcdefgh hgfedcba " * 50_000, "Long")
-        job = queues().submit(text_plan(3, lesson=TextLesson(corpus, 8, 8, 0)))
+        job = queues().submit(text_plan(3, objective=TextObjective(corpus, 8, 8, 0)))
         until(lambda: job.finishing)
         job.close()
         assert job.join(5)
@@ -303,52 +304,52 @@ class TestObeying:
 
 class TestQueue:
     def test_one_at_a_time_in_the_order_they_came(self, queues):
-        queue, lesson = queues(1), Gated()
-        jobs = [queue.submit(text_plan(3, lesson=lesson))] + [queue.submit(text_plan(3)) for _ in range(3)]
+        queue, objective = queues(1), Gated()
+        jobs = [queue.submit(text_plan(3, objective=objective))] + [queue.submit(text_plan(3)) for _ in range(3)]
         assert [job.state for job in jobs] == ["running", "waiting", "waiting", "waiting"]
         assert [queue.place(job) for job in jobs] == [None, 1, 2, 3]
         order = []
         watcher = threading.Thread(target=lambda: [order.append(jobs.index(ended(job))) for job in jobs])
         watcher.start()
-        lesson.allow()
+        objective.allow()
         watcher.join(60)
         assert order == [0, 1, 2, 3]
         assert all(queue.place(job) is None for job in jobs)
 
     def test_two_at_a_time(self, queues):
-        queue, lessons = queues(2), [Gated() for _ in range(4)]
-        jobs = [queue.submit(text_plan(3, lesson=lesson)) for lesson in lessons]
+        queue, objectives = queues(2), [Gated() for _ in range(4)]
+        jobs = [queue.submit(text_plan(3, objective=objective)) for objective in objectives]
         assert [job.state for job in jobs] == ["running", "running", "waiting", "waiting"]
-        lessons[1].allow()
+        objectives[1].allow()
         ended(jobs[1])
         until(lambda: jobs[2].state == "running")
         assert [queue.place(job) for job in jobs] == [None, None, None, 1]
-        lessons[0].allow()
-        lessons[2].allow()
-        lessons[3].allow()
+        objectives[0].allow()
+        objectives[2].allow()
+        objectives[3].allow()
         assert [ended(job).state for job in jobs] == ["finished"] * 4
 
     @pytest.mark.parametrize("order", ["stop", "close"])
     def test_whoever_gives_up_waiting_is_gone_at_once(self, queues, order):
-        queue, lesson = queues(1), Gated()
-        first = queue.submit(text_plan(3, lesson=lesson))
+        queue, objective = queues(1), Gated()
+        first = queue.submit(text_plan(3, objective=objective))
         second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
         getattr(second, order)()
         assert (second.state, second.result, queue.place(third)) == ("stopped", None, 1)
         assert second.join(5)
-        lesson.allow()
+        objective.allow()
         assert ended(first).state == ended(third).state == "finished"
         assert second.step == 0
 
     def test_a_pause_in_the_queue_gives_up_the_place_there(self, queues):
-        queue, lesson = queues(1), Gated()
-        queue.submit(text_plan(3, lesson=lesson))
+        queue, objective = queues(1), Gated()
+        queue.submit(text_plan(3, objective=objective))
         second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
         second.pause()
         assert (second.state, queue.place(second), queue.place(third)) == ("paused", None, 1)
         second.resume()
         assert (second.state, queue.place(third), queue.place(second)) == ("waiting", 1, 2)
-        lesson.allow()
+        objective.allow()
         assert ended(second).state == ended(third).state == "finished"
 
     def test_a_short_pause_keeps_its_place(self, queues):
@@ -365,24 +366,24 @@ class TestQueue:
 
     @pytest.mark.parametrize("somebody_waits_before", [True, False])
     def test_a_long_pause_gives_its_place_to_whoever_waits(self, queues, somebody_waits_before):
-        queue, lesson = queues(1, patience=0.3), Gated()
+        queue, objective = queues(1, patience=0.3), Gated()
         plan = text_plan(30)
         first = queue.submit(plan)
         until(lambda: first.step >= 1)
         if somebody_waits_before:
-            second = queue.submit(text_plan(3, lesson=lesson))
+            second = queue.submit(text_plan(3, objective=objective))
             first.pause()
             assert second.state == "waiting"
         else:
             first.pause()
             time.sleep(0.5)
-            second = queue.submit(text_plan(3, lesson=lesson))
+            second = queue.submit(text_plan(3, objective=objective))
         until(lambda: second.state == "running")
         assert first.state == "paused"
         third = queue.submit(text_plan(3))
         first.resume()
         assert (first.state, queue.place(third), queue.place(first)) == ("waiting", 1, 2)
-        lesson.allow()
+        objective.allow()
         assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
         assert same_weights(first.result.model, trained_alone(plan))
 
@@ -463,11 +464,11 @@ class TestFailing:
 
     @pytest.mark.parametrize("fails_at", [0, 4])
     def test_any_other_error_is_logged_and_said(self, queues, caplog, fails_at):
-        queue, lesson = queues(1), Gated()
-        lesson.fails_at = fails_at
-        job = queue.submit(text_plan(9, lesson=lesson))
+        queue, objective = queues(1), Gated()
+        objective.fails_at = fails_at
+        job = queue.submit(text_plan(9, objective=objective))
         after = queue.submit(text_plan(2))
-        lesson.allow()
+        objective.allow()
         ended(job)
         assert (job.state, job.step) == ("failed", fails_at)
         assert job.problem.startswith("The training broke off because of an error")

@@ -10,14 +10,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages.ui import training_measures, training_plan, training_work
-from pages.ui.training_measures import TaskMeasure, TextMeasure
-from pages.ui.training_plan import attention_patterns, sample_text, snapshot_steps
-from pages.ui.training_work import Progress, Work
 from tests.helpers import tiny_model
 from tests.test_training_jobs import CORPUS, task_plan, text_plan
 from transformer import TASKS, TrainingConfig, build_model, evaluate_loss
-from transformer.lessons import TaskLesson, TextLesson, exact_matches
+from transformer.training import measures as training_measures
+from transformer.training import plan as training_plan
+from transformer.training import runner as training_work
+from transformer.training.evaluation import exact_matches
+from transformer.training.measures import TaskMeasure, TextMeasure
+from transformer.training.objectives import TaskObjective, TextObjective
+from transformer.training.plan import attention_patterns, sample_text, snapshot_steps
+from transformer.training.runner import Progress, Work
 
 VOWEL = TASKS["next-vowel"]
 
@@ -123,7 +126,7 @@ class TestSamples:
         """The sample is what measuring would count as right or wrong."""
         plan = task_plan(name)
         model = build_model(plan.config, seed=0)
-        end = plan.lesson.tokenizer.special_id("[end]")
+        end = plan.objective.tokenizer.special_id("[end]")
         with torch.no_grad():  # a model that writes the same token twice, then ends
             model.unembed.weight.zero_()
         assert len(sample_text(model, plan, 1e9)) == plan.config.context_length - len(plan.sample_prompt) + 1
@@ -139,17 +142,17 @@ class TestMeasuring:
     @pytest.mark.parametrize("length", [1000, 1003, 1008, 1009])
     def test_with_enough_time_it_is_the_whole_text(self, monkeypatch, length):
         monkeypatch.setattr(training_measures, "GLANCE_TOKENS", 32)
-        lesson = TextLesson(CORPUS, 8, 4, 0)
-        lesson.train, lesson.validation = lesson.train[:length], lesson.train[:997]
-        model = tiny_model(vocab_size=lesson.tokenizer.vocab_size)
-        found = TextMeasure(lesson, 8).measure(model, 1e9, lambda: None)
-        assert found.validation_loss == pytest.approx(evaluate_loss(model, lesson.validation), rel=1e-5)
-        assert found.train_loss == pytest.approx(evaluate_loss(model, lesson.train), rel=1e-5)
+        objective = TextObjective(CORPUS, 8, 4, 0)
+        objective.train, objective.validation = objective.train[:length], objective.train[:997]
+        model = tiny_model(vocab_size=objective.tokenizer.vocab_size)
+        found = TextMeasure(objective, 8).measure(model, 1e9, lambda: None)
+        assert found.validation_loss == pytest.approx(evaluate_loss(model, objective.validation), rel=1e-5)
+        assert found.train_loss == pytest.approx(evaluate_loss(model, objective.train), rel=1e-5)
         assert found.measured_on == "all of the part held out, and on all of the part trained on"
 
     def test_without_it_a_part_is_named_and_evenly_spread(self, monkeypatch):
         monkeypatch.setattr(training_measures, "GLANCE_TOKENS", 8)
-        lesson = TextLesson(CORPUS, 8, 4, 0)
+        objective = TextObjective(CORPUS, 8, 4, 0)
         measured = []
 
         def loss(model, piece, batch):
@@ -159,32 +162,32 @@ class TestMeasuring:
         monkeypatch.setattr(training_measures, "evaluate_loss", loss)
         clock = iter(range(10_000))
         monkeypatch.setattr(training_measures.time, "monotonic", lambda: next(clock))
-        found = TextMeasure(lesson, 8).measure(None, 9.5, lambda: None)
+        found = TextMeasure(objective, 8).measure(None, 9.5, lambda: None)
         assert found.measured_on == (
             "80 of 179 tokens of the part held out, evenly spread, and on "
             "16 of 1,619 tokens of the part trained on, evenly spread"
         )
-        starts = sorted(piece.storage_offset() - len(lesson.train) for piece in measured[:10])
+        starts = sorted(piece.storage_offset() - len(objective.train) for piece in measured[:10])
         assert max(np.diff(starts)) <= 40  # of 180 in ten
 
     def test_a_glance_is_of_the_same_windows_every_time_from_all_over_the_text(self, monkeypatch):
         monkeypatch.setattr(training_measures, "GLANCE_TOKENS", 40)
-        lesson = TextLesson(CORPUS, 8, 4, 0)
-        lesson.validation = torch.arange(9).repeat_interleave(24)[:209]
-        windows = TextMeasure(lesson, 8)._windows
-        assert windows.tolist() == [lesson.validation[at : at + 9].tolist() for at in (0, 48, 96, 144, 200)]
+        objective = TextObjective(CORPUS, 8, 4, 0)
+        objective.validation = torch.arange(9).repeat_interleave(24)[:209]
+        windows = TextMeasure(objective, 8)._windows
+        assert windows.tolist() == [objective.validation[at : at + 9].tolist() for at in (0, 48, 96, 144, 200)]
         model = tiny_model(vocab_size=9)
         monkeypatch.setattr(training_measures, "GLANCE_TOKENS", 10**6)
-        whole = TextMeasure(lesson, 8)
-        assert whole.glance(model) == pytest.approx(evaluate_loss(model, lesson.validation), rel=1e-5)
-        lesson.validation = lesson.validation[:5]  # shorter than a window
-        assert TextMeasure(lesson, 8).glance(model) == pytest.approx(evaluate_loss(model, lesson.validation))
+        whole = TextMeasure(objective, 8)
+        assert whole.glance(model) == pytest.approx(evaluate_loss(model, objective.validation), rel=1e-5)
+        objective.validation = objective.validation[:5]  # shorter than a window
+        assert TextMeasure(objective, 8).glance(model) == pytest.approx(evaluate_loss(model, objective.validation))
 
-    def test_a_task_is_measured_as_its_lesson_does(self):
-        lesson = TaskLesson(VOWEL, 8, 0)
-        model = tiny_model(vocab_size=lesson.tokenizer.vocab_size, context_length=3, architecture="encoder-decoder")
-        found = TaskMeasure(lesson).measure(model, 5, lambda: None)
-        expected = lesson.scores(model)
+    def test_a_task_is_measured_as_its_objective_does(self):
+        objective = TaskObjective(VOWEL, 8, 0)
+        model = tiny_model(vocab_size=objective.tokenizer.vocab_size, context_length=3, architecture="encoder-decoder")
+        found = TaskMeasure(objective).measure(model, 5, lambda: None)
+        expected = objective.scores(model)
         assert found.train_loss == pytest.approx(expected.train_loss)
         assert found.validation_loss == pytest.approx(expected.validation_loss)
         assert found.accuracy == exact_matches(model, VOWEL, VOWEL.sample(200))
@@ -202,9 +205,9 @@ class TestMeasuring:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training_measures, "GLANCE_TOKENS", 8)
-            lesson = TextLesson(CORPUS, 8, 4, 0)
+            objective = TextObjective(CORPUS, 8, 4, 0)
             with pytest.raises(KeyError):
-                TextMeasure(lesson, 8).measure(tiny_model(vocab_size=9), 1e9, check)
+                TextMeasure(objective, 8).measure(tiny_model(vocab_size=9), 1e9, check)
         assert len(calls) == after
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.words import architecture, code, plain
+from pages.ui.markdown import architecture, code, plain
 from tests.helpers import tiny_config
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from pages.ui import engine
-from pages.ui.writing import Writer
+from pages.ui.models import activations, library
+from pages.ui.models.writer import Writer
 from tests.tiny_models import CONTEXT, save_pair, save_tiny
 from transformer import Sampling, generate
 
@@ -26,14 +26,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def models(folder, monkeypatch):
-    monkeypatch.setattr(engine, "FOLDER", folder)
+    monkeypatch.setattr(library, "FOLDER", folder)
     st.cache_data.clear()
     st.cache_resource.clear()
 
 
 def begin(prompt="ROMEO:\n", model="shakespeare"):
     writer = Writer()
-    assert writer.begin(model, tuple(engine.tokenizer(model).encode(prompt)))
+    assert writer.begin(model, tuple(library.tokenizer(model).encode(prompt)))
     return writer
 
 
@@ -46,7 +46,7 @@ def written(writer, tokens, sampling=SAMPLING):
 
 def expected(prompt, tokens, sampling=SAMPLING, model="shakespeare"):
     """What the engine writes after these tokens."""
-    steps = generate(engine.model(model).model, prompt, max_new_tokens=tokens, sampling=sampling, names_filter=())
+    steps = generate(library.model(model).model, prompt, max_new_tokens=tokens, sampling=sampling, names_filter=())
     return [step.token_id for step in steps]
 
 
@@ -107,7 +107,7 @@ def test_the_newest_logits_and_rows_are_those_of_the_token_before(model):
     for _ in range(CONTEXT + 4):  # before and after the window slides
         writer.write_one(SAMPLING)
         logits, rows = writer.newest
-        again, rows_again = engine.next_token(model, writer.tokens[:-1])
+        again, rows_again = activations.next_token(model, writer.tokens[:-1])
         assert np.allclose(logits, again, atol=1e-4)
         assert rows.keys() == rows_again.keys() == ({"self"} if model != "no-layers" else set())
         assert all(np.allclose(rows[kind], rows_again[kind], atol=1e-5) for kind in rows)
@@ -165,7 +165,7 @@ def test_the_same_prompt_again_keeps_the_text():
 @pytest.mark.parametrize(("model", "prompt"), [("shakespeare", "JULIET:"), ("martin-fierro", "ROMEO:\n")])
 def test_another_prompt_or_model_drops_the_text(model, prompt):
     writer = written(begin(), 8)
-    tokens = tuple(engine.tokenizer(model).encode(prompt))
+    tokens = tuple(library.tokenizer(model).encode(prompt))
     assert writer.begin(model, tokens)
     assert writer.tokens == tokens
     assert ids(written(writer, 5)) == expected(tokens, 5, model=model)
@@ -290,7 +290,7 @@ def test_overlapping_steps_write_one_text():
 def test_whatever_overlaps_leaves_a_text_that_could_have_been_written():
     """A turn beside stop, clear, pick, and another prompt: each token is followed by what the engine would say."""
     writer = begin()
-    prompts = [tuple(engine.tokenizer("shakespeare").encode(text)) for text in ("ROMEO:\n", "A", "KING: " * 5)]
+    prompts = [tuple(library.tokenizer("shakespeare").encode(text)) for text in ("ROMEO:\n", "A", "KING: " * 5)]
     done = threading.Event()
 
     def turns():

@@ -1,8 +1,7 @@
 """A transformer written from the papers, every tensor of which can be looked at and changed."""
 
-from .analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
-from .checkpoints import (
-    Card,
+from .checkpoints.card import Card
+from .checkpoints.folder import (
     Checkpoint,
     CheckpointEntry,
     CheckpointError,
@@ -11,27 +10,21 @@ from .checkpoints import (
     save_checkpoint,
 )
 from .config import ModelConfig
-from .corpora import Corpus, CorpusError, load_corpus
-from .generation import GenerationStep, Sampling, choose_token, generate, sampling_distribution
+from .data.batches import Batch, TextBatches
+from .data.corpora import Corpus, CorpusError, load_corpus
+from .data.tasks import TASKS
+from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
-from .masks import causal_mask, padding_mask
-from .models import DecoderOnly, EncoderDecoder, build_model
-from .positions import sinusoidal_encoding
-from .registry import HookInfo, hook_points
-from .stacks import KeyValueCache
-from .tasks import TASKS
-from .tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
-from .training import (
-    Batch,
-    NotFiniteError,
-    Probe,
-    StepReport,
-    TextBatches,
-    TrainingConfig,
-    TrainingRun,
-    evaluate_loss,
-    train,
-)
+from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
+from .inference.generation import GenerationStep, generate
+from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .model.caches import KeyValueCache
+from .model.masks import causal_mask, padding_mask
+from .model.models import DecoderOnly, EncoderDecoder, build_model
+from .model.positions import sinusoidal_encoding
+from .model.registry import HookInfo, hook_points
+from .training.evaluation import evaluate_loss
+from .training.loop import NotFiniteError, Probe, StepReport, TrainingConfig, TrainingRun, train
 
 __all__ = [
     "TASKS",

@@ -8,14 +8,22 @@ from pathlib import Path
 
 import torch
 
-from .checkpoints import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
-from .corpora import CorpusError, load_corpus
-from .experiments import train_preset
-from .generation import Sampling, generate
-from .lessons import HELD_OUT, Lesson, TaskLesson, TextLesson, exact_matches, measure_induction
-from .presets import PRESETS, Group, Preset
-from .tasks import TASKS, Induction, Task
-from .training import NotFiniteError, StepReport, evaluate_loss
+from .checkpoints.folder import (
+    Checkpoint,
+    CheckpointError,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from .data.corpora import CorpusError, load_corpus
+from .data.tasks import TASKS, Induction, Task
+from .inference.generation import generate
+from .inference.sampling import Sampling
+from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction
+from .training.experiments import train_preset
+from .training.loop import NotFiniteError, StepReport
+from .training.objectives import Objective, TaskObjective, TextObjective
+from .training.presets import PRESETS, Group, Preset
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 
@@ -80,9 +88,9 @@ def _train(options: argparse.Namespace) -> None:
         raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
     _set_threads(options.threads)
     work_folder = options.work_dir or Path("runs") / preset.name
-    lesson = _lesson(preset, options.corpus_dir, options.device)
+    objective = _objective(preset, options.corpus_dir, options.device)
     checkpoint = train_preset(
-        preset, lesson, work_folder, resume=options.resume, device=options.device, report=_report
+        preset, objective, work_folder, resume=options.resume, device=options.device, report=_report
     )
     card = checkpoint.card
     save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
@@ -97,12 +105,12 @@ def _set_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def _lesson(preset: Preset, corpus_folder: Path | None, device: str = "cpu") -> Lesson:
+def _objective(preset: Preset, corpus_folder: Path | None, device: str = "cpu") -> Objective:
     seed = preset.training.seed
     if preset.task:
-        return TaskLesson(TASKS[preset.task], preset.batch, seed, device)
+        return TaskObjective(TASKS[preset.task], preset.batch, seed, device)
     corpus = load_corpus(preset.corpus, corpus_folder)
-    return TextLesson(corpus, preset.shape["context_length"], preset.batch, seed, device)
+    return TextObjective(corpus, preset.shape["context_length"], preset.batch, seed, device)
 
 
 def _report(step: StepReport, validation_loss: float | None) -> None:
@@ -116,7 +124,7 @@ def _ladder(options: argparse.Namespace) -> None:
     print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
     for preset in (preset for preset in PRESETS.values() if preset.group == Group.LADDER):
         work_folder = (options.work_dir or Path("runs")) / preset.name
-        checkpoint = train_preset(preset, _lesson(preset, options.corpus_dir), work_folder)
+        checkpoint = train_preset(preset, _objective(preset, options.corpus_dir), work_folder)
         save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
         card = checkpoint.card
         print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "

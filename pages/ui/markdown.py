@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from transformer import ModelConfig
-from transformer.tokenizers import printable
+from transformer.data.tokenizers import printable
 
 POSITIONS = {
     "sinusoidal": "sinusoidal positions",

@@ -28,8 +28,10 @@ from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
 
 CONFIG = ModelConfig(vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_model=128)
 TARGETS = {"present_ratio": 1.05, "record_all_ratio": 1.40}
-WITH_HOOK_POINTS = ("attention", "layers", "stacks", "models")
-"""The engine's files whose code calls hook points, in the order they import one another."""
+WITH_HOOK_POINTS = ("attention", "layers", "blocks", "stacks", "models")
+"""The files of `transformer/model/` whose code calls hook points, in the order they import one another."""
+SHARED = ("masks", "positions", "registry", "caches", "initialization")
+"""Those that the model without hook points has as they are."""
 
 
 def run(quick: bool = False) -> dict:
@@ -98,13 +100,14 @@ def model_without_hook_points(model: DecoderOnly) -> torch.nn.Module:
 def _compiled_without_hook_points() -> dict:
     """The engine's modules again, as a package of another name, which leaves the real one as it is."""
     package = "transformer_without_hook_points"
-    shared = ("config", "hooks", "masks", "positions", "registry")
+    shared = ("config", "hooks", *(f"model.{name}" for name in SHARED))
     modules = {name: importlib.import_module(f"transformer.{name}") for name in shared}
-    sys.modules[package] = module_from_spec(spec_from_loader(package, loader=None, is_package=True))
+    for folder in (package, f"{package}.model"):
+        sys.modules[folder] = module_from_spec(spec_from_loader(folder, loader=None, is_package=True))
     sys.modules.update({f"{package}.{name}": module for name, module in modules.items()})
     for name in WITH_HOOK_POINTS:
-        source = Path(importlib.import_module(f"transformer.{name}").__file__)
-        module = module_from_spec(spec_from_loader(f"{package}.{name}", loader=None, origin=str(source)))
+        source = Path(importlib.import_module(f"transformer.model.{name}").__file__)
+        module = module_from_spec(spec_from_loader(f"{package}.model.{name}", loader=None, origin=str(source)))
         sys.modules[module.__name__] = modules[name] = module
         tree = _WithoutHookPoints().visit(ast.parse(source.read_text(encoding="utf-8")))
         exec(compile(ast.fix_missing_locations(tree), str(source), "exec"), module.__dict__)

@@ -37,10 +37,10 @@ from transformer import (
     load_corpus,
     train,
 )
-from transformer.corpora import is_at_hand
-from transformer.lessons import TextLesson
-from transformer.presets import Preset
-from transformer.quick import QUICK
+from transformer.data.corpora import is_at_hand
+from transformer.training.objectives import TextObjective
+from transformer.training.presets import Preset
+from transformer.training.quick_presets import QUICK
 
 from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
 
@@ -218,17 +218,17 @@ def train_until(loss: float, preset: Preset, corpus: Corpus) -> Reached:
     """Train on a text until a validation, of which each `preset.evaluate_every`th step has one, shows the loss."""
     started = time.perf_counter()
     training = preset.training
-    lesson = TextLesson(corpus, preset.shape["context_length"], preset.batch, training.seed)
-    trained = TrainingRun(build_model(ModelConfig(**preset.shape | lesson.shape), training.seed), training)
+    objective = TextObjective(corpus, preset.shape["context_length"], preset.batch, training.seed)
+    trained = TrainingRun(build_model(ModelConfig(**preset.shape | objective.shape), training.seed), training)
     shown = math.inf
 
     def after_step(report: StepReport) -> bool:
         nonlocal shown
         if report.step % preset.evaluate_every == 0 or report.step == training.steps:
-            shown = lesson.validation_loss(trained.best_model)
+            shown = objective.validation_loss(trained.best_model)
         return shown > loss
 
-    train(trained.model, lesson.batches, training, after_step, run=trained)
+    train(trained.model, objective.batches, training, after_step, run=trained)
     return Reached(time.perf_counter() - started, trained.step, shown)
 
 

@@ -17,7 +17,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import (
+from ..config import ModelConfig
+from ..data.tokenizers import Tokenizer
+from .folder import (
     CARD,
     CONFIG,
     TOKENIZER,
@@ -27,8 +29,6 @@ from .checkpoints import (
     load_checkpoint,
     save_checkpoint,
 )
-from .config import ModelConfig
-from .tokenizers import Tokenizer
 
 LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 4_000_000, CARD: 256_000}
 """The members, and how many bytes each may have, unpacked."""

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from .config import Architecture
+from ..config import Architecture
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"

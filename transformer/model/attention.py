@@ -6,31 +6,16 @@ Shapes: batch, pos (or query, key), head, d_head, d_model = head · d_head.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import ModelConfig
-from .hooks import HookPoint
+from ..config import ModelConfig
+from ..hooks import HookPoint
+from .caches import KeyValues
 from .masks import causal_mask
 from .positions import rotate
-
-
-@dataclass
-class KeyValues:
-    """The keys and values one attention has computed so far, (batch, key, head, d_head) each."""
-
-    keys: Tensor | None = None
-    values: Tensor | None = None
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the newest positions; returns all keys and all values."""
-        if self.keys is not None:
-            keys, values = torch.cat((self.keys, keys), 1), torch.cat((self.values, values), 1)
-        self.keys, self.values = keys, values
-        return keys, values
 
 
 class Attention(nn.Module):
@@ -194,3 +179,8 @@ def safe_softmax(scores: Tensor) -> Tensor:
         return pattern
     sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
+
+
+def self_attention(config: ModelConfig, *, causal: bool) -> SelfAttention | UniformAttention:
+    """The kind of attention that the configuration names."""
+    return (SelfAttention if config.attention == "softmax" else UniformAttention)(config, causal=causal)

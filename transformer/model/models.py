@@ -5,17 +5,18 @@ Shapes: batch, pos (or source, target), d_model, vocab.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from .config import ModelConfig
-from .hooks import HookedModule
-from .layers import Block
+from ..config import ModelConfig
+from ..hooks import HookedModule
+from .blocks import Block
+from .caches import KeyValueCache
+from .initialization import initialise
 from .registry import HookInfo, hook_points
-from .stacks import Decoder, Encoder, KeyValueCache, Stack
+from .stacks import Decoder, Encoder, Stack
 
 
 class Transformer(HookedModule):
@@ -135,29 +136,7 @@ def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly | E
     model = make_model(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)
-    _initialise(model, generator)
+    initialise(model, generator)
     return model
 
 
-def _initialise(model: Transformer, generator: torch.Generator) -> None:
-    config = model.config
-    spread = math.sqrt(2 / (5 * config.d_model))
-    embedding_spread = config.d_model**-0.5 if config.scale_embeddings else spread
-    in_order = sorted(model.named_parameters(), key=lambda named: "blocks." in named[0])  # tables before blocks
-    for name, parameter in in_order:
-        if name.endswith("bias"):
-            nn.init.zeros_(parameter)
-        elif name.endswith("embed.weight"):
-            nn.init.normal_(parameter, std=embedding_spread, generator=generator)
-        elif name.endswith(("attn.out.weight", "mlp.down.weight")):  # cross_attn.out.weight among them
-            quieter = 1 / math.sqrt(_writers(config, name))
-            nn.init.normal_(parameter, std=spread * quieter, generator=generator)
-        elif parameter.dim() == 2:
-            nn.init.normal_(parameter, std=spread, generator=generator)
-
-
-def _writers(config: ModelConfig, name: str) -> int:
-    """How many sublayers write to the residual stream that this parameter's sublayer writes to."""
-    if name.startswith("encoder."):
-        return 2 * config.n_encoder_layers
-    return (3 if name.startswith("decoder.") else 2) * config.n_layers

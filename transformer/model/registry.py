@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .config import ModelConfig
+from ..config import ModelConfig
 
 STREAM = ("batch", "pos", "d_model")
 HEADS = ("batch", "pos", "head", "d_head")

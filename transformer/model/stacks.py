@@ -7,47 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from .attention import KeyValues
-from .config import ModelConfig
-from .hooks import HookPoint
-from .layers import Block, DecoderBlock, norm_layer
+from ..config import ModelConfig
+from ..hooks import HookPoint
+from .blocks import Block, DecoderBlock
+from .caches import KeyValueCache
+from .layers import norm_layer
 from .masks import padding_mask
 from .positions import sinusoidal_rows
-
-
-@dataclass
-class KeyValueCache:
-    """What a model that writes token by token need not compute again."""
-
-    blocks: list[KeyValues] = field(default_factory=list)
-    """Each block's keys and values of the tokens so far."""
-    cross: list[KeyValues] = field(default_factory=list)
-    """Each decoder block's keys and values of the memory."""
-    memory: Tensor | None = None
-    """(batch, source, d_model): what the encoder made of the source."""
-    tokens: Tensor | None = None
-    """(batch, pos): the tokens so far, by which padding among them is known."""
-
-    @classmethod
-    def for_model(cls, config: ModelConfig) -> KeyValueCache:
-        """An empty cache with a place for each block."""
-        layers = range(config.n_layers)
-        return cls([KeyValues() for _ in layers], [KeyValues() for _ in layers])
-
-    @property
-    def length(self) -> int:
-        """Positions seen so far."""
-        return 0 if self.tokens is None else self.tokens.shape[1]
-
-    def with_tokens(self, tokens: Tensor) -> Tensor:
-        """(batch, pos): the tokens so far and those that follow."""
-        return tokens if self.tokens is None else torch.cat((self.tokens, tokens), 1)
 
 
 class Stack(nn.Module):

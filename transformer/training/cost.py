@@ -13,9 +13,10 @@ from statistics import median
 
 import torch
 
-from .config import ModelConfig
-from .models import DecoderOnly, EncoderDecoder, build_model, make_model
-from .training import Batch, TrainingConfig, TrainingRun
+from ..config import ModelConfig
+from ..data.batches import Batch
+from ..model.models import DecoderOnly, EncoderDecoder, build_model, make_model
+from .loop import TrainingConfig, TrainingRun
 
 COPIES = 5
 """Of each parameter, in float32: the weight, its gradient, two moments of Adam, and a moving average."""

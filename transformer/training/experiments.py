@@ -12,12 +12,13 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from .checkpoints import Card, Checkpoint
-from .config import ModelConfig
-from .lessons import Lesson
-from .models import DecoderOnly, EncoderDecoder, build_model
+from ..checkpoints.card import Card
+from ..checkpoints.folder import Checkpoint
+from ..config import ModelConfig
+from ..model.models import DecoderOnly, EncoderDecoder, build_model
+from .loop import StepReport, TrainingRun, train
+from .objectives import Objective
 from .presets import Preset
-from .training import StepReport, TrainingRun, train
 
 LAST = 100
 """Steps at the end of a training whose mean loss the card reports."""
@@ -25,7 +26,7 @@ LAST = 100
 
 def train_preset(
     preset: Preset,
-    lesson: Lesson,
+    objective: Objective,
     work_folder: str | Path,
     *,
     resume: bool = False,
@@ -38,7 +39,7 @@ def train_preset(
     resume: go on from what an earlier, interrupted call left there.
     report: called after each step with its report, and the validation loss (nats per token) where one was taken.
     """
-    config = ModelConfig(**{**preset.shape, **lesson.shape})
+    config = ModelConfig(**{**preset.shape, **objective.shape})
     model = build_model(config, seed=preset.training.seed).to(device)
     run = TrainingRun(model, preset.training)
     best = _Best(Path(work_folder), resume)
@@ -52,18 +53,18 @@ def train_preset(
         validation_loss = None
         last_losses.append(step.loss)
         if step.step % preset.evaluate_every == 0 or step.step == preset.training.steps:
-            validation_loss = lesson.validation_loss(run.best_model)
+            validation_loss = objective.validation_loss(run.best_model)
             best.offer(run.best_model, validation_loss, step.step, time.monotonic() - started)
             run.save(state)
         if report:
             report(step, validation_loss)
 
-    train(model, lesson.batches, preset.training, after_step, run=run)
+    train(model, objective.batches, preset.training, after_step, run=run)
     model = build_model(config).eval().to(device)
     model.load_state_dict(best.weights())
     last_loss = sum(last_losses) / len(last_losses) if last_losses else None
-    card = _card(preset, lesson, model, best, last_loss, device)
-    return Checkpoint(model.cpu(), lesson.tokenizer, card)
+    card = _card(preset, objective, model, best, last_loss, device)
+    return Checkpoint(model.cpu(), objective.tokenizer, card)
 
 
 class _Best:
@@ -99,19 +100,19 @@ def _cpu_in_words(threads: int) -> str:
 
 def _card(
     preset: Preset,
-    lesson: Lesson,
+    objective: Objective,
     model: DecoderOnly | EncoderDecoder,
     best: _Best,
     last_loss: float | None,
     device: str,
 ) -> Card:
     machine = torch.cuda.get_device_name() if device.startswith("cuda") else _cpu_in_words(torch.get_num_threads())
-    scores = lesson.scores(model)
+    scores = objective.scores(model)
     return Card(
         title=preset.title,
         summary=preset.summary,
         group=preset.group.value,
-        **lesson.card(),
+        **objective.card(),
         training={
             "command": f"python -m transformer train {preset.name}",
             **asdict(preset.training),

@@ -8,36 +8,20 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from .hooks import ActivationCache, NamesFilter
+from ..data.batches import Batch, Batches
+from ..hooks import ActivationCache, NamesFilter
+from .evaluation import token_loss
 from .optimizers import make_optimizers
-
-IGNORED = -100
-"""A target that counts for nothing, such as padding."""
-EVALUATED_AT_ONCE = 4096
-"""Tokens: fewer, and small models mostly wait for Python; more, and what they compute no longer fits into caches."""
-
-
-class Batch(NamedTuple):
-    """What goes into a model, and the token ids, (batch, pos), that its logits should foretell."""
-
-    inputs: tuple[Tensor, ...]
-    targets: Tensor
-
-
-Batches = Callable[[int], Batch]
-"""The batch of a step. A function of the step's number, so that resuming needs no place in a stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,67 +205,6 @@ def train(
         if on_step and on_step(StepReport(run.step, loss, speed, snapshot)) is False:
             break
     return run
-
-
-def token_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy in nats. logits: (batch, pos, vocab); targets: (batch, pos), IGNORED where nothing counts."""
-    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
-
-
-class TextBatches:
-    """Random windows of a text, and the same windows one token later.
-
-    With context 4, the text `hello` gives the input `hell` and the target `ello`: four predictions at once.
-    """
-
-    def __init__(
-        self, tokens: Sequence[int] | Tensor, context: int, batch: int, seed: int = 0, device: str = "cpu"
-    ) -> None:
-        self.tokens = torch.as_tensor(tokens, device=device)
-        self.context, self.batch, self.seed = context, batch, seed
-        if len(self.tokens) <= context:
-            raise ValueError(
-                f"The text has {len(self.tokens)} tokens, too few for a context of {context}; "
-                f"it needs at least {context + 1}."
-            )
-
-    def __call__(self, step: int) -> Batch:
-        last = len(self.tokens) - self.context
-        starts = np.random.default_rng((self.seed, step)).integers(last, size=(self.batch, 1))
-        places = torch.from_numpy(starts + np.arange(self.context + 1)).to(self.tokens.device)
-        windows = self.tokens[places]  # (batch, context + 1)
-        return Batch((windows[:, :-1],), windows[:, 1:])
-
-
-@torch.no_grad()
-def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
-    """Mean cross-entropy, in nats per token, over a whole text in consecutive windows of the model's context.
-
-    Every token but the first is predicted once, from what precedes it in its window.
-    batch: how many windows at once; None for as many as hold EVALUATED_AT_ONCE tokens.
-    """
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    tokens = torch.as_tensor(tokens, device=device)
-    if len(tokens) < 2:
-        raise ValueError("A loss needs a text of at least two tokens.")
-    context = model.config.context_length
-    batch = batch or max(EVALUATED_AT_ONCE // context, 1)
-    total = 0.0
-    for windows, targets in _windows(tokens, context, batch):
-        total += token_loss(model(windows), targets, reduction="sum").item()
-    model.train(was_training)
-    return total / (len(tokens) - 1)
-
-
-def _windows(tokens: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    whole = (len(tokens) - 1) // context
-    inputs = tokens[: whole * context].view(whole, context)
-    targets = tokens[1 : whole * context + 1].view(whole, context)
-    yield from zip(inputs.split(batch), targets.split(batch), strict=True)
-    if (len(tokens) - 1) % context:
-        yield tokens[None, whole * context : -1], tokens[None, whole * context + 1 :]
 
 
 def autocast(device: torch.device) -> contextlib.AbstractContextManager:

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pages.ui.training_plan import Plan
-from transformer import Batch, Card, evaluate_loss
-from transformer.lessons import TaskLesson, TextLesson, exact_matches, task_batch
-from transformer.training import token_loss
+from ..checkpoints.card import Card
+from ..data.batches import Batch, task_batch
+from .evaluation import evaluate_loss, exact_matches, token_loss
+from .objectives import TaskObjective, TextObjective
+from .plan import Plan
 
 GLANCE_TOKENS = 4096
 """Tokens of a text that a loss on the way is measured on, always the same ones."""
@@ -39,7 +40,7 @@ class Measures:
 
 
 class Measure(ABC):
-    """Measures models on one lesson."""
+    """Measures models on one objective."""
 
     @abstractmethod
     def glance(self, model: nn.Module) -> float:
@@ -54,18 +55,20 @@ class Measure(ABC):
 
 
 def measure_of(plan: Plan) -> Measure:
-    """The way to measure a model on the plan's lesson."""
-    lesson = plan.lesson
-    return TaskMeasure(lesson) if isinstance(lesson, TaskLesson) else TextMeasure(lesson, plan.config.context_length)
+    """The way to measure a model on the plan's objective."""
+    objective = plan.objective
+    if isinstance(objective, TaskObjective):
+        return TaskMeasure(objective)
+    return TextMeasure(objective, plan.config.context_length)
 
 
 class TextMeasure(Measure):
     """On windows of a text, as long as the context."""
 
-    def __init__(self, lesson: TextLesson, context: int) -> None:
-        self._lesson, self._context = lesson, context
+    def __init__(self, objective: TextObjective, context: int) -> None:
+        self._objective, self._context = objective, context
         self._batch = max(GLANCE_TOKENS // context, 1)
-        validation = lesson.validation
+        validation = objective.validation
         whole = (len(validation) - 1) // context
         self._windows = None
         if whole:
@@ -74,15 +77,15 @@ class TextMeasure(Measure):
 
     def glance(self, model: nn.Module) -> float:
         if self._windows is None:
-            return evaluate_loss(model, self._lesson.validation)
+            return evaluate_loss(model, self._objective.validation)
         return _loss(model, Batch((self._windows[:, :-1],), self._windows[:, 1:]))
 
     def measure(self, model: nn.Module, seconds: float, check: Callable[[], None]) -> Measures:
-        validation_loss, measured = self._measure(model, self._lesson.validation, seconds, check)
-        train_loss, of_train = self._measure(model, self._lesson.train, seconds / 5, check)
+        validation_loss, measured = self._measure(model, self._objective.validation, seconds, check)
+        train_loss, of_train = self._measure(model, self._objective.train, seconds / 5, check)
         parts = (
-            _in_words(measured, len(self._lesson.validation) - 1, "the part held out"),
-            _in_words(of_train, len(self._lesson.train) - 1, "the part trained on"),
+            _in_words(measured, len(self._objective.validation) - 1, "the part held out"),
+            _in_words(of_train, len(self._objective.train) - 1, "the part trained on"),
         )
         return Measures(train_loss, validation_loss, None, ", and on ".join(parts))
 
@@ -107,15 +110,15 @@ class TextMeasure(Measure):
 class TaskMeasure(Measure):
     """On examples that training never meets."""
 
-    def __init__(self, lesson: TaskLesson) -> None:
-        self._lesson = lesson
-        self._glance = task_batch(lesson.task, lesson.task.sample(GLANCE_EXAMPLES, seed=1))
+    def __init__(self, objective: TaskObjective) -> None:
+        self._objective = objective
+        self._glance = task_batch(objective.task, objective.task.sample(GLANCE_EXAMPLES, seed=1))
 
     def glance(self, model: nn.Module) -> float:
         return _loss(model, self._glance)
 
     def measure(self, model: nn.Module, seconds: float, check: Callable[[], None]) -> Measures:
-        task, random = self._lesson.task, np.random.default_rng(self._lesson.seed)
+        task, random = self._objective.task, np.random.default_rng(self._objective.seed)
         held_out = task.sample(EXAMPLES, seed=1)
         validation_loss = _loss(model, task_batch(task, held_out))
         check()
@@ -138,7 +141,7 @@ def card_of(
         title=plan.title,
         summary=f"{plan.summary} {ending}".strip(),
         group="Yours",
-        **plan.lesson.card(),
+        **plan.objective.card(),
         training={
             **asdict(plan.training) | {"betas": list(plan.training.betas)},
             "batch": batch,

@@ -6,25 +6,19 @@ Shapes: batch, pos.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from .analysis import induction_score
-from .corpora import Corpus
-from .generation import write_greedily
-from .tasks import END, PAD, START, Example, Induction, Task
-from .tokenizers import Tokenizer
-from .training import IGNORED, Batch, TextBatches, evaluate_loss, token_loss
-
-HELD_OUT = 2000
-"""Examples of a task that a model is measured by, or all there are if they are fewer."""
+from ..data.batches import Batch, TextBatches, character_ids, task_batch
+from ..data.corpora import Corpus
+from ..data.tasks import END, PAD, START, Example, Task
+from ..data.tokenizers import Tokenizer
+from .evaluation import HELD_OUT, evaluate_loss, exact_matches, token_loss
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ class Scores:
     accuracy: float | None = None
 
 
-class Lesson(ABC):
+class Objective(ABC):
     """A source of batches, and of what measures the model they train."""
 
     tokenizer: Tokenizer
@@ -44,7 +38,7 @@ class Lesson(ABC):
     @property
     @abstractmethod
     def shape(self) -> dict[str, Any]:
-        """The fields of ModelConfig that the lesson decides."""
+        """The fields of ModelConfig that the objective decides."""
 
     @abstractmethod
     def batches(self, step: int) -> Batch:
@@ -63,7 +57,7 @@ class Lesson(ABC):
         """The fields of a card that say what the model was trained on."""
 
 
-class TextLesson(Lesson):
+class TextObjective(Objective):
     """Random windows of a text, character by character."""
 
     def __init__(self, corpus: Corpus, context: int, batch: int, seed: int, device: str = "cpu") -> None:
@@ -103,21 +97,7 @@ class TextLesson(Lesson):
         }
 
 
-def character_ids(tokenizer: Tokenizer, text: str) -> Tensor:
-    """`tokenizer.encode` of a text, (pos,), for a tokenizer of characters; it looks each different one up only once.
-
-    A megabyte takes milliseconds, where `encode` takes seconds and hundreds of megabytes.
-    """
-    if not text:
-        return torch.zeros(0, dtype=torch.long)
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
-    alphabet = sorted(set(text))
-    ids = np.zeros(ord(alphabet[-1]) + 1, dtype=np.int64)
-    ids[[ord(character) for character in alphabet]] = tokenizer.encode("".join(alphabet))
-    return torch.from_numpy(ids[codes])
-
-
-class TaskLesson(Lesson):
+class TaskObjective(Objective):
     """Examples of a task, drawn anew for each batch and filled up with `[pad]` to the longest among them."""
 
     def __init__(self, task: Task, batch: int, seed: int, device: str = "cpu") -> None:
@@ -165,86 +145,3 @@ class TaskLesson(Lesson):
         return loss
 
 
-def task_batch(task: Task, examples: Sequence[Example], device: str = "cpu") -> Batch:
-    """Examples as a model takes them, with the token to foretell at each position of what it should write.
-
-    For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to foretell.
-    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on.
-    """
-    encode, special = task.tokenizer.encode, task.tokenizer.special_id
-    end = [special(END)] if task.ends else []
-    read = [encode(example.source) for example in examples]
-    written = [encode(example.target) + end for example in examples]
-    if task.architecture == "encoder-decoder":
-        inputs = (read, [[special(START), *ids[:-1]] for ids in written])
-        targets = written
-    else:
-        inputs = ([source + ids[:-1] for source, ids in zip(read, written, strict=True)],)
-        targets = [[IGNORED] * (len(source) - 1) + ids for source, ids in zip(read, written, strict=True)]
-    pad = special(PAD)
-    return Batch(tuple(padded(rows, pad).to(device) for rows in inputs), padded(targets, IGNORED).to(device))
-
-
-def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
-    """Rows of unequal length as one tensor (batch, pos), filled up on the right."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
-
-
-def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> float:
-    """The share of examples whose target the model writes exactly, greedily, and then ends."""
-    examples = list(examples)
-    written = list(zip(examples, translations(model, task, examples), strict=True))
-    return sum(example.target == text for example, text in written) / len(written)
-
-
-def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> list[str | None]:
-    """What the model writes for each example, greedily; None where it comes to no end."""
-    examples = list(examples)
-    was_training = model.training
-    model.eval()
-    tokenizer = task.tokenizer
-    start, end = tokenizer.special_id(START), tokenizer.special_id(END)
-    device = next(model.parameters()).device
-    lengths = [len(tokenizer.encode(example.source)) for example in examples]
-    order = sorted(range(len(examples)), key=lengths.__getitem__)
-    found: list[str | None] = [None] * len(examples)
-    for length, places in groupby(order, key=lengths.__getitem__):
-        places = list(places)
-        read = torch.tensor([tokenizer.encode(examples[place].source) for place in places], device=device)
-        if task.architecture == "encoder-decoder":
-            begun, source, room = torch.full((len(places), 1), start, device=device), read, task.longest
-        else:
-            begun, source, room = read, None, task.longest - length
-        for place, ids in zip(places, write_greedily(model, begun, room, source=source).tolist(), strict=True):
-            if end in ids:
-                found[place] = tokenizer.decode(ids[: ids.index(end)])
-    model.train(was_training)
-    return found
-
-
-@dataclass(frozen=True)
-class InductionMeasure:
-    """How well a model goes on with what repeats. Losses in nats per token; the score is `induction_score`'s."""
-
-    sequences: int
-    period: int
-    first_loss: float
-    second_loss: float
-    best_score: float
-    layer: int
-    head: int
-
-
-@torch.no_grad()
-def measure_induction(model: nn.Module, task: Induction, sequences: int = 500) -> InductionMeasure:
-    """Random stretches of half the longest sequence, each given twice: the loss in each half, and the best head."""
-    random = np.random.default_rng(0)
-    period = task.longest // 2
-    batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)])
-    logits, cache = model.eval().run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
-    losses = F.cross_entropy(logits.mT, batch.targets, reduction="none")  # (batch, pos)
-    scores = torch.stack([induction_score(pattern, period) for pattern in cache.values()])  # (layer, head)
-    layer, head = divmod(int(scores.argmax()), scores.shape[1])
-    first, second = losses[:, : period - 1].mean(), losses[:, period - 1 :].mean()
-    return InductionMeasure(sequences, period, first.item(), second.item(), scores.max().item(), layer, head)

@@ -13,16 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from transformer import (
-    ActivationCache,
-    DecoderOnly,
-    EncoderDecoder,
-    ModelConfig,
-    Sampling,
-    TrainingConfig,
-    generate,
-)
-from transformer.lessons import Lesson, TaskLesson
+from ..config import ModelConfig
+from ..hooks import ActivationCache
+from ..inference.generation import generate
+from ..inference.sampling import Sampling
+from ..model.models import DecoderOnly, EncoderDecoder
+from .loop import TrainingConfig
+from .objectives import Objective, TaskObjective
 
 MOST_SNAPSHOTS = 60
 LARGEST_SNAPSHOTS = 32_000_000
@@ -42,7 +39,7 @@ PLACES = {
 class Plan:
     """One training: of which model, on what, how, and what is watched. Raises ValueError for parts that don't fit."""
 
-    lesson: Lesson
+    objective: Objective
     config: ModelConfig
     """Without dropout: all trainings of a process would draw it from one generator, and disturb each other."""
     training: TrainingConfig
@@ -65,7 +62,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         config = self.config
-        for field, value in self.lesson.shape.items():
+        for field, value in self.objective.shape.items():
             if getattr(config, field) != value:
                 raise ValueError(f"{field} is {getattr(config, field)!r}, but what is to be learnt needs {value!r}.")
         if config.dropout:
@@ -86,7 +83,7 @@ class Plan:
     @property
     def is_task(self) -> bool:
         """True if there are right answers, rather than a text to go on with."""
-        return isinstance(self.lesson, TaskLesson)
+        return isinstance(self.objective, TaskObjective)
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float)
     """What the model writes after the plan's prompt; after so many seconds it stops at `SHORTEST_SAMPLE`."""
     if not plan.sample_prompt:
         return ""
-    end = plan.lesson.card().get("end_token_id")
+    end = plan.objective.card().get("end_token_id")
     room = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
     sampling = Sampling(temperature=0) if plan.is_task else Sampling(temperature=0.8, seed=plan.training.seed)
     steps = generate(
@@ -154,7 +151,7 @@ def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float)
         written.append(step.token_id)
         if len(written) >= SHORTEST_SAMPLE and time.monotonic() > deadline:
             break
-    return plan.lesson.tokenizer.decode(written)
+    return plan.objective.tokenizer.decode(written)
 
 
 def _layers(cache: ActivationCache, place: str) -> list[np.ndarray]:

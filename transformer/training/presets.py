@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .training import TrainingConfig
+from .loop import TrainingConfig
 
 
 class Group(StrEnum):

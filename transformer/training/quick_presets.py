@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .loop import TrainingConfig
 from .presets import Group, Preset
-from .training import TrainingConfig
 
 # A training of a few hundred steps is all beginning. It bears a learning rate several times that of a long one, and
 # Muon with less momentum, for gradients soon go out of date. Two blocks, 64 wide, that see 32 or 64 characters learned

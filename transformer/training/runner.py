@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pages.ui.training_measures import card_of, measure_of
-from pages.ui.training_plan import Plan, Snapshot, attention_patterns, sample_text, snapshot_steps
-from transformer import Batch, Checkpoint, StepReport, TrainingRun, build_model, train
+from ..checkpoints.folder import Checkpoint
+from ..data.batches import Batch
+from ..model.models import build_model
+from .loop import StepReport, TrainingRun, train
+from .measures import card_of, measure_of
+from .plan import Plan, Snapshot, attention_patterns, sample_text, snapshot_steps
 
 REST, REST_EVERY = 0.0005, 0.01
 """Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
@@ -141,10 +144,10 @@ class Work:
             seconds=self._clock.seconds,
             ending=ending,
         )
-        return Checkpoint(model, self.plan.lesson.tokenizer, card)
+        return Checkpoint(model, self.plan.objective.tokenizer, card)
 
     def _batch(self, step: int) -> Batch:
-        batch = self.plan.lesson.batches(step)
+        batch = self.plan.objective.batches(step)
         self._batch_size, self._tokens = len(batch.targets), batch.targets.numel()
         return batch
 

@@ -19,9 +19,10 @@ from typing import Literal
 
 import torch
 
-from pages.ui.training_plan import Plan, Snapshot
-from pages.ui.training_work import Progress, Work
-from transformer import Checkpoint, NotFiniteError
+from ..checkpoints.folder import Checkpoint
+from .loop import NotFiniteError
+from .plan import Plan, Snapshot
+from .runner import Progress, Work
 
 __all__ = ["ENDED", "Job", "Plan", "Queue", "Snapshot"]
 

@@ -12,7 +12,16 @@ from typing import TypedDict, Unpack
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.palette import CATEGORICAL, DIVERGING, INVALID, MONOSPACE, SEQUENTIAL, Colorscale, Theme, style
+from pages.ui.figures.palette import (
+    CATEGORICAL,
+    DIVERGING,
+    INVALID,
+    MONOSPACE,
+    SEQUENTIAL,
+    Colorscale,
+    Theme,
+    style,
+)
 
 Places = dict[str, np.ndarray]  # the coordinates of the columns, x, and of the rows, y
 Cell = tuple[int, int]  # row and column of a matrix
@@ -167,7 +176,7 @@ def symmetric_limit(values: np.ndarray) -> float:
     return limit if limit > 0 else 1.0
 
 
-def printable(label: str) -> str:
+def plotly_label(label: str) -> str:
     """A token label for plotly, which reads `<b>`, `&lt;` and `$x$` as markup; cut to 16 characters."""
     label = label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
     return escape(label, quote=False).replace("$", "&#36;")
@@ -331,7 +340,7 @@ def _token_axis(labels: Sequence[str], places: np.ndarray, pitch: float, upright
 
     Numeric, because a category axis merges tokens that are equal. `pitch` is a cell's size in pixels.
     """
-    texts = [printable(label) for label in labels]
+    texts = [plotly_label(label) for label in labels]
     step = -(-len(texts) // MAX_TICKS)
     size = int(np.clip(pitch * step, 9, 13))
     longest = min(MAX_LABEL, max(len(label) for label in labels)) * 0.62 * size

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures import FOOT, LIGHT, MAX_LABEL, TOKENS, Note, note_traces, printable
-from pages.ui.palette import CATEGORICAL, MONOSPACE, Theme, style
+from pages.ui.figures.attention import FOOT, LIGHT, MAX_LABEL, TOKENS, Note, note_traces, plotly_label
+from pages.ui.figures.palette import CATEGORICAL, MONOSPACE, Theme, style
 
 SIDE = 200
 """Pixels that a third of a page leaves for the cells of a mask and the labels of its rows."""
@@ -75,7 +75,7 @@ def batch_picture(
     rows, columns = padding.shape
     if [len(row) for row in labels] != [columns] * rows or len(lines) != rows:
         raise ValueError(f"{len(lines)} rows of labels were given for a batch of shape {padding.shape}")
-    texts = np.array([[printable(label) for label in row] for row in labels], dtype=object)
+    texts = np.array([[plotly_label(label) for label in row] for row in labels], dtype=object)
     notes = [Note(~padding, CATEGORICAL[0], "token"), Note(padding, theme.hidden, "padding")]
     inks = dict(token="#ffffff", padding=theme.foreground)
     places = {"x": np.arange(columns), "y": np.arange(rows)}
@@ -114,7 +114,7 @@ def lines_by_position(
     numbers end, but no lower than 0.1.
     """
     places = np.arange(len(labels)) + offset
-    words = [f"after {printable(label)}, before {printable(after)}"
+    words = [f"after {plotly_label(label)}, before {plotly_label(after)}"
              for label, after in zip(labels, following, strict=True)]  # fmt: skip
     traces = [
         dict(
@@ -143,7 +143,7 @@ def candidate_bars(
 ) -> go.Figure:
     """Tokens and their probabilities as bars, the likeliest on top; `limit` is where the axis ends."""
     places = np.arange(len(labels))
-    texts = [printable(label) for label in labels]
+    texts = [plotly_label(label) for label in labels]
     bars = dict(
         type="bar",
         orientation="h",
@@ -166,7 +166,7 @@ def candidate_bars(
 
 def _token_axis(labels: Sequence[str], places: np.ndarray, pitch: float, upright: bool = True) -> tuple[dict, int]:
     """A numeric axis that reads as tokens, as many as `pitch` pixels a cell leave room for, and their height."""
-    texts = [printable(label) for label in labels]
+    texts = [plotly_label(label) for label in labels]
     step = int(np.ceil(TICK / pitch))
     size = int(np.clip(pitch * step, 9, 12))
     longest = min(MAX_LABEL, max(map(len, labels))) * CHARACTER * size

@@ -10,7 +10,7 @@ from itertools import cycle
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures import (
+from pages.ui.figures.attention import (
     FOOT,
     LIGHT,
     as_matrix,
@@ -19,7 +19,7 @@ from pages.ui.figures import (
     symmetric_limit,
     value_traces,
 )
-from pages.ui.palette import CATEGORICAL, DIVERGING, Theme, style
+from pages.ui.figures.palette import CATEGORICAL, DIVERGING, Theme, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 LEGEND = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")

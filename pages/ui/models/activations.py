@@ -7,44 +7,22 @@ Dimensions: layer, head, query, key, pos, d_head, vocab.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 import torch
 
-from pages.ui.own_models import own_entries, own_models
+from pages.ui.models import library, places
 from transformer import (
     ActivationCache,
-    Checkpoint,
-    CheckpointEntry,
     ModelConfig,
     Sampling,
     ScoreArithmetic,
-    Tokenizer,
     generate,
-    list_checkpoints,
-    load_checkpoint,
     score_arithmetic,
     token_statistics,
 )
-
-# Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
-torch.set_num_threads(1)
-
-FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[2] / "checkpoints")
-
-
-PLACES = {
-    "self": "blocks.{}.attn.",
-    "encoder": "encoder.blocks.{}.attn.",
-    "decoder": "decoder.blocks.{}.attn.",
-    "cross": "decoder.blocks.{}.cross_attn.",
-}
-"""Where a model's attentions are: a decoder-only model has the first, an encoder–decoder the others."""
 
 
 @dataclass(frozen=True)
@@ -80,80 +58,31 @@ class Scored:
     entropy: np.ndarray
 
 
-@st.cache_data(ttl=10, show_spinner=False)
-def catalogue() -> list[CheckpointEntry]:
-    """Every checkpoint folder, the damaged ones with what is wrong."""
-    return list_checkpoints(FOLDER)
-
-
-def usable() -> dict[str, CheckpointEntry]:
-    """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
-    return {entry.name: entry for entry in catalogue() if not entry.problem} | own_entries()
-
-
-def model(name: str) -> Checkpoint:
-    """A checkpoint: the visitor's own, or one that is loaded once and shared. Raises CheckpointError if it can't be."""
-    own = own_models()
-    return own[name] if name in own else _model(name, changed_at(name))
-
-
-def config(name: str) -> ModelConfig:
-    """A model's configuration."""
-    return model(name).model.config
-
-
-def tokenizer(name: str) -> Tokenizer:
-    """A model's tokenizer."""
-    return model(name).tokenizer
-
-
-def attentions(shape: ModelConfig) -> list[str]:
-    """The attentions that a model has, as in `PLACES`."""
-    kinds = ["self"] if shape.architecture == "decoder-only" else ["encoder", "decoder", "cross"]
-    return [kind for kind in kinds if depth(shape, kind)]
-
-
-def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] = tuple(PLACES)) -> str | None:
-    """The attention to show: the wish, if the model has it; else its own or its cross-attention; None without any."""
-    found = [kind for kind in attentions(shape) if kind in among]
-    return wish if wish in found else next(reversed(found), None)
-
-
-def depth(shape: ModelConfig, kind: str) -> int:
-    """How many layers have an attention of this kind."""
-    return shape.n_encoder_layers if kind == "encoder" else shape.n_layers
-
-
-def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """The last tokens, as many as the model's context holds."""
-    return tokens[-config(name).context_length :]
-
-
 def steps(name: str, tokens: tuple[int, ...], layer: int, source: tuple[int, ...] = (), kind: str = "self") -> Steps:
     """The four steps of attention in one layer. tokens: no more than the context holds."""
-    return _steps(name, changed_at(name), tokens, layer, source, kind)
+    return _steps(name, library.changed_at(name), tokens, layer, source, kind)
 
 
 def patterns(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = (), kind: str = "self") -> np.ndarray:
     """Attention weights of all layers and heads: (layer, head, query, key)."""
-    return _patterns(name, changed_at(name), tokens, source)[kind]
+    return _patterns(name, library.changed_at(name), tokens, source)[kind]
 
 
 def next_token(
     name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
-    return _next_token(name, changed_at(name), window(name, tokens), source)
+    return _next_token(name, library.changed_at(name), library.window(name, tokens), source)
 
 
 def scored(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> Scored:
     """How likely each token was, given those before it that its context holds."""
-    return _scored(name, changed_at(name), tokens, source)
+    return _scored(name, library.changed_at(name), tokens, source)
 
 
 def answer(name: str, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> tuple[int, ...]:
     """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
-    return _answer(name, changed_at(name), tokens, source)
+    return _answer(name, library.changed_at(name), tokens, source)
 
 
 def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndarray]:
@@ -171,30 +100,19 @@ def arithmetic(found: Steps, head: int, query: int, key: int) -> ScoreArithmetic
 
 def position_table(name: str) -> np.ndarray | None:
     """The table that a model adds to its embeddings, (position, d_model); None if it adds none."""
-    shape = config(name)
+    shape = library.config(name)
     if shape.positions not in ("learned", "sinusoidal"):
         return None
-    transformer = model(name).model
+    transformer = library.model(name).model
     stack = transformer if shape.architecture == "decoder-only" else transformer.decoder
     return stack.position_rows(0, shape.context_length).detach().numpy()
-
-
-def changed_at(name: str) -> float:
-    """When a checkpoint was last written: part of every cache key, so that a new one is noticed."""
-    path = FOLDER / name / "model.safetensors"
-    return path.stat().st_mtime if path.is_file() else 0.0
-
-
-@st.cache_resource(max_entries=12, show_spinner="Opening the model …")
-def _model(name: str, changed: float) -> Checkpoint:
-    return load_checkpoint(FOLDER / name)
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
 def _steps(
     name: str, changed: float, tokens: tuple[int, ...], layer: int, source: tuple[int, ...], kind: str
 ) -> Steps:
-    shape, place = config(name), PLACES[kind].format(layer)
+    shape, place = library.config(name), places.PLACES[kind].format(layer)
     rotated = "rot_" if shape.positions == "rotary" and kind != "cross" else ""
     points = {
         "raw": "hook_raw_scores",
@@ -217,7 +135,7 @@ def _steps(
 @st.cache_data(max_entries=12, show_spinner=False)
 def _patterns(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> dict[str, np.ndarray]:
     _, cache = _run(name, tokens, source, _is_pattern)
-    found = _by_kind(cache, config(name))
+    found = _by_kind(cache, library.config(name))
     return {kind: np.stack([pattern[0].numpy() for pattern in layers]) for kind, layers in found.items()}
 
 
@@ -226,12 +144,12 @@ def _next_token(
     name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     logits, cache = _run(name, tokens, source, _is_pattern)
-    return logits[0, -1].numpy().copy(), newest_rows(cache, config(name))
+    return logits[0, -1].numpy().copy(), newest_rows(cache, library.config(name))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _scored(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> Scored:
-    context = config(name).context_length
+    context = library.config(name).context_length
     logits = list(_run(name, tokens[:context], source, ())[0][0])
     for end in range(context + 1, len(tokens)):
         logits.append(_run(name, tokens[end - context : end], source, ())[0][0, -1])
@@ -242,13 +160,13 @@ def _scored(name: str, changed: float, tokens: tuple[int, ...], source: tuple[in
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _answer(name: str, changed: float, tokens: tuple[int, ...], source: tuple[int, ...]) -> tuple[int, ...]:
-    checkpoint = model(name)
+    checkpoint = library.model(name)
     end = checkpoint.card.end_token_id
     written = generate(
         checkpoint.model,
         tokens,
         source=source or None,
-        max_new_tokens=max(config(name).context_length - len(tokens), 0),
+        max_new_tokens=max(library.config(name).context_length - len(tokens), 0),
         sampling=Sampling(temperature=0),
         stop_tokens=() if end is None else (end,),
         names_filter=(),
@@ -262,12 +180,12 @@ def _is_pattern(point: str) -> bool:
 
 def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch.Tensor]]:
     """The patterns of each attention, layer by layer; where the encoder didn't run, its are missing."""
-    layers = {kind: [PLACES[kind].format(layer) + "hook_pattern" for layer in range(depth(shape, kind))]
-              for kind in attentions(shape)}  # fmt: skip
+    layers = {kind: [places.PLACES[kind].format(layer) + "hook_pattern" for layer in range(places.depth(shape, kind))]
+              for kind in places.attentions(shape)}  # fmt: skip
     return {kind: [cache[name] for name in names] for kind, names in layers.items() if names[0] in cache}
 
 
 def _run(name: str, tokens: tuple[int, ...], source: tuple[int, ...], names_filter):
     inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
-        return model(name).model.run_with_cache(*inputs, names_filter=names_filter)
+        return library.model(name).model.run_with_cache(*inputs, names_filter=names_filter)

@@ -1,4 +1,4 @@
-"""What a model predicts when its masks are changed: cached as in `engine`, answered in NumPy.
+"""What a model predicts when its masks are changed: cached as in `activations`, answered in NumPy.
 
 Dimensions: pos, query, key, vocab.
 """
@@ -12,7 +12,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from pages.ui import engine
+from pages.ui.models import activations, library
 from transformer import causal_mask, token_statistics
 from transformer.hooks import ForwardHook
 
@@ -41,7 +41,7 @@ def predicted(
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
-    return _predicted(name, engine.changed_at(name), tokens, following, source, masked)
+    return _predicted(name, library.changed_at(name), tokens, following, source, masked)
 
 
 def padding_effect(
@@ -53,12 +53,12 @@ def padding_effect(
     the prompt is read; the prompt by itself is read with the same causal mask or none. For an encoder–decoder
     the prompt is the source, and the probabilities are those of each token of its own answer to it.
     """
-    return _padding_effect(name, engine.changed_at(name), prompt, filler, side, causal, padding)
+    return _padding_effect(name, library.changed_at(name), prompt, filler, side, causal, padding)
 
 
 def filler_token(name: str) -> int:
     """What stands for padding when the model reads it: its padding token, or else its first token."""
-    return engine.config(name).pad_token_id or 0
+    return library.config(name).pad_token_id or 0
 
 
 @st.cache_data(max_entries=48, show_spinner=False)
@@ -101,19 +101,19 @@ def _padding_effect(
         return _reads_prompt(name), replace
 
     seen = is_real if padding else torch.ones_like(is_real)
-    if engine.config(name).architecture == "decoder-only":
+    if library.config(name).architecture == "decoder-only":
         alone = _logits(name, prompt, (), [mask_of(is_real[real])])
         filled = _logits(name, padded, (), [mask_of(seen)])[real]
     else:
-        start = (engine.model(name).card.start_token_id,)
-        target = (start + engine.answer(name, start, prompt))[: engine.config(name).context_length]
+        start = (library.model(name).card.start_token_id,)
+        target = (start + activations.answer(name, start, prompt))[: library.config(name).context_length]
         alone, filled = _logits(name, target, prompt, []), _logits(name, target, padded, [mask_of(seen)])
     return float((filled.double().softmax(-1) - alone.double().softmax(-1)).abs().max())
 
 
 def _reads_prompt(name: str):
     """Which masks lie between a prompt and what is predicted: a predicate on names of hook points."""
-    if engine.config(name).architecture == "decoder-only":
+    if library.config(name).architecture == "decoder-only":
         return _is_causal
     return lambda point: point.endswith("hook_mask") and not _is_causal(point)
 
@@ -126,4 +126,4 @@ def _is_causal(point: str) -> bool:
 def _logits(name: str, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook]) -> Tensor:
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad():
-        return engine.model(name).model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]
+        return library.model(name).model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]

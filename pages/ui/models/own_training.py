@@ -12,9 +12,9 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.own_models import keep
-from pages.ui.training_jobs import ENDED, Job, Queue
-from pages.ui.training_plan import Plan
+from pages.ui.models.own_models import keep
+from transformer.training.plan import Plan
+from transformer.training.worker import ENDED, Job, Queue
 
 ABSENCE = 5.0
 """Seconds for which a training outlives its visitor's connection: no hiccup of a network ends it, a closed tab does."""

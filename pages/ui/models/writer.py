@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pages.ui import engine
+from pages.ui.models import activations, library
 from transformer import GenerationStep, Sampling, generate, token_statistics
 
 
@@ -42,7 +42,7 @@ class Writer:
     target: int = 0
     """How many written tokens end the present run."""
     newest: tuple[np.ndarray, dict[str, np.ndarray]] | None = None
-    """Logits (vocab,) that chose the newest token, and where its predecessor looked, as in `engine.next_token`."""
+    """Logits (vocab,) that chose the newest token, and where its predecessor looked, as in `activations.next_token`."""
     _steps: Iterator[GenerationStep] | None = None
     _sampling: Sampling | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -57,7 +57,7 @@ class Writer:
     @property
     def finished(self) -> bool:
         """True once the model has said, with its end token, that nothing follows."""
-        return bool(self.written) and self.written[-1].id == engine.model(self.model).card.end_token_id
+        return bool(self.written) and self.written[-1].id == library.model(self.model).card.end_token_id
 
     def begin(self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = ()) -> bool:
         """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did."""
@@ -70,7 +70,7 @@ class Writer:
 
     def restore(self, tokens: tuple[int, ...]) -> None:
         """Take over a text that somebody else had written, with the model's own statistics for each token."""
-        found = engine.scored(self.model, self.prompt + tokens, self.source)
+        found = activations.scored(self.model, self.prompt + tokens, self.source)
         first = len(self.prompt) - 1
         with self._lock:
             self.clear()
@@ -100,7 +100,7 @@ class Writer:
         with self._lock:
             self.live = False
             del self.written[position - len(self.prompt) :]
-            logits, _ = engine.next_token(self.model, self.tokens, self.source)
+            logits, _ = activations.next_token(self.model, self.tokens, self.source)
             self._append(logits, token_id, picked=True)
             self.newest, self._steps = None, None
 
@@ -128,7 +128,7 @@ class Writer:
             return
         if self._steps is None or sampling != self._sampling:
             self._sampling = sampling
-            checkpoint = engine.model(self.model)
+            checkpoint = library.model(self.model)
             self._steps = generate(
                 checkpoint.model,
                 self.tokens,
@@ -138,7 +138,7 @@ class Writer:
                 names_filter=lambda name: name.endswith("hook_pattern"),
             )
         step = next(self._steps)
-        self.newest = step.logits.numpy(), engine.newest_rows(step.cache, engine.config(self.model))
+        self.newest = step.logits.numpy(), activations.newest_rows(step.cache, library.config(self.model))
         self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
 
     def _append(self, logits: np.ndarray, token_id: int, *, picked: bool) -> None:

@@ -6,11 +6,11 @@ import hashlib
 
 import streamlit as st
 
-from pages.ui.model_picker import choose_model
-from pages.ui.own_models import keep, own_models
-from pages.ui.words import plain
+from pages.ui.markdown import plain
+from pages.ui.models.own_models import keep, own_models
+from pages.ui.shell.model_picker import choose_model
 from transformer import Checkpoint, CheckpointError
-from transformer.archives import pack_checkpoint, unpack_checkpoint
+from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 
 
 def exchange() -> None:

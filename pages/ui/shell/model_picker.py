@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui import engine, state
-from pages.ui.own_models import PREFIX
-from pages.ui.state import Visitor, tied, visitor
-from pages.ui.words import architecture, code, plain
+from pages.ui.markdown import architecture, code, plain
+from pages.ui.models import library
+from pages.ui.models.own_models import PREFIX
+from pages.ui.shell import state
+from pages.ui.shell.state import Visitor, tied, visitor
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
-from transformer.presets import Group
+from transformer.training.presets import Group
 
 YOURS = "Yours"
 GROUPS = {
@@ -23,12 +24,12 @@ OTHERS = "Others"
 
 def pick_model(current: Visitor) -> str:
     """The dials that pick a model, and what is known of the one picked; returns its name."""
-    entries = engine.usable()
-    for entry in engine.catalogue():
+    entries = library.usable()
+    for entry in library.catalogue():
         if entry.problem:
             st.warning(f"One model can't be used. {entry.problem}", icon=":material/broken_image:")
     if not entries:
-        st.error(f"There is no model to look into: {engine.FOLDER.name}/ holds no usable checkpoint. "
+        st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
                  "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
         st.stop()
     if current.model not in entries:
@@ -45,7 +46,7 @@ def pick_model(current: Visitor) -> str:
                  **tied("model", after=_forget_model))  # fmt: skip
     _show_card(entries[current.model].card, entries[current.model].config)
     try:
-        engine.model(current.model)
+        library.model(current.model)
     except CheckpointError as error:
         st.error(f"This model can't be opened. {error} Pick another one.")
         st.stop()
@@ -83,7 +84,7 @@ def _forget_model() -> None:
     current = visitor()
     current.prompt, current.text, current.step = None, "", None
     current.head = 0
-    shape = engine.usable()[current.model].config
+    shape = library.usable()[current.model].config
     # The last cross-attention is where a translator's words align.
     current.layer = shape.n_layers - 1 if shape.architecture == "encoder-decoder" and shape.n_layers else 0
     current.query = current.key = None

@@ -8,12 +8,14 @@ from pathlib import Path
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui import engine, state, training
-from pages.ui.model_picker import pick_model
-from pages.ui.palette import Theme
-from pages.ui.state import Visitor, tied, visitor
-from pages.ui.words import code, plain
-from pages.ui.writing import Writer
+from pages.ui.figures.palette import Theme
+from pages.ui.markdown import code, plain
+from pages.ui.models import library, places
+from pages.ui.models import own_training as training
+from pages.ui.models.writer import Writer
+from pages.ui.shell import state
+from pages.ui.shell.model_picker import pick_model
+from pages.ui.shell.state import Visitor, tied, visitor
 from transformer import TASKS, ModelConfig, UnknownPiece
 
 PAGES = (
@@ -74,10 +76,10 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     writer = _writer(current, name, tokens, source)
     if not writes:
         writer.stop()
-    _fit(current, engine.config(name), writer if tokens else None)
+    _fit(current, library.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found
         _show_notices(current)
-    return Session(current, writer, theme(), name, engine.config(name), prompt, tokens, source)
+    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source)
 
 
 def finish() -> None:
@@ -111,10 +113,10 @@ def _show_training() -> None:
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:
-    card = engine.usable()[name].card
+    card = library.usable()[name].card
     if current.prompt is None:
         current.prompt = card.examples[0] if card.examples else ""
-    reads_source = engine.config(name).architecture == "encoder-decoder"
+    reads_source = library.config(name).architecture == "encoder-decoder"
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
     st.text_area(label, height=110, help=f"{what}. Ctrl + Enter applies what you typed.", **tied("prompt"))
     st.caption("Examples")
@@ -137,8 +139,8 @@ def _use_prompt(text: str) -> None:
 
 def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
     """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
-    if kind := engine.chosen_attention(config, current.attention):
-        state.within("layer", engine.depth(config, kind), "layer")
+    if kind := places.chosen_attention(config, current.attention):
+        state.within("layer", places.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
     if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
         current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
@@ -155,7 +157,7 @@ def _show_notices(current: Visitor) -> None:
 
 def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
     """What the decoder goes on from, and what the encoder reads; None for the first after saying what is wrong."""
-    tokenizer, shape, card = engine.tokenizer(name), engine.config(name), engine.model(name).card
+    tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
     if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
         st.error(plain(problem))
         return None, ()
@@ -205,7 +207,7 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source:
 
 def _restore(current: Visitor, writer: Writer) -> None:
     """Bring back the text that a link carries."""
-    tokenizer = engine.tokenizer(writer.model)
+    tokenizer = library.tokenizer(writer.model)
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
         current.text = ""

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from transformer import TASKS
-from transformer.corpora import SOURCES
-from transformer.presets import PRESETS, Group
+from transformer.data.corpora import SOURCES
+from transformer.training.presets import PRESETS, Group
 
 DEFAULT_MODEL = "shakespeare"
 LONGEST_TEXT = 20_000

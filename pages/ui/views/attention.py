@@ -12,12 +12,13 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.ui import engine, figures
 from pages.ui.components.head_grid import head_grid
-from pages.ui.data import matrix_table, offer_data
-from pages.ui.sidebar import Session
-from pages.ui.state import tied, visitor
-from pages.ui.words import code
+from pages.ui.figures import attention as figures
+from pages.ui.markdown import code
+from pages.ui.models import activations, library, places
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import tied, visitor
+from pages.ui.tables import matrix_table, offer_data
 from transformer import ScoreArithmetic
 
 SHOWN = 48
@@ -63,12 +64,12 @@ class Shown:
     """What the page is about: one head of one attention, its queries and keys, and a cell (row, column) as drawn."""
 
     kind: str
-    """As in `engine.PLACES`."""
+    """As in `places.PLACES`."""
     rows: Stretch
     columns: Stretch
     layer: int
     head: int
-    steps: engine.Steps
+    steps: activations.Steps
     cell: tuple[int, int]
 
     def cut(self, matrix: np.ndarray) -> np.ndarray:
@@ -82,15 +83,15 @@ class Shown:
 
 
 def choose(session: Session, kind: str) -> Shown:
-    """The dials of the page, and what they choose. kind: as in `engine.PLACES`."""
+    """The dials of the page, and what they choose. kind: as in `places.PLACES`."""
     config, current = session.config, session.visitor
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if kind != "self":
-            kinds = [other for other in KINDS if other in engine.attentions(config)]
+            kinds = [other for other in KINDS if other in places.attentions(config)]
             if current.attention not in kinds:
                 current.attention = kind
             st.selectbox("Attention", kinds, **tied("attention", after=_forget_cell), format_func=KINDS.get, width=300)
-        st.selectbox("Layer", range(engine.depth(config, kind)), **tied("layer"), width=110)
+        st.selectbox("Layer", range(places.depth(config, kind)), **tied("layer"), width=110)
         st.selectbox("Head", range(config.n_heads), **tied("head"), width=110)
         if kind == "self":
             st.segmented_control("Text", list(SCOPES), **tied("scope"), format_func=SCOPES.get, required=True,
@@ -99,7 +100,7 @@ def choose(session: Session, kind: str) -> Shown:
         rows = _stretch(session, session.source if kind == "encoder" else text, "Tokens shown, from the end")
         columns = _stretch(session, session.source, "Of the source, from the end") if kind == "cross" else rows
     read = text if kind == "encoder" else rows.tokens
-    steps = engine.steps(session.name, read, current.layer, session.source, kind)
+    steps = activations.steps(session.name, read, current.layer, session.source, kind)
     st.session_state["attention_offset"] = rows.offset, columns.offset  # a click reports its cell, not its place
     cell = _cell(steps.pattern[current.head][rows.first :, columns.first :], rows.offset, columns.offset)
     return Shown(kind, rows, columns, current.layer, current.head, steps, cell)
@@ -109,7 +110,7 @@ def explain(session: Session, shown: Shown) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
     if shown.kind == "self":
         return
-    written = engine.tokenizer(session.name).decode(_text(session)[1:])
+    written = library.tokenizer(session.name).decode(_text(session)[1:])
     words = {
         "encoder": "Every token of the source sees every other, in both directions: there is no causal mask.",
         "decoder": "Each row is a token the decoder has written, the start token first; it sees itself and what came "
@@ -125,7 +126,7 @@ def heads(session: Session, shown: Shown) -> None:
     """All heads of the layer, or of the model, to pick one from."""
     everything = st.toggle("All layers", key="all_layers", help="Off: the heads of this layer alone.")
     read = _text(session) if shown.kind == "encoder" else shown.rows.tokens
-    patterns = shown.cut(engine.patterns(session.name, read, session.source, shown.kind))
+    patterns = shown.cut(activations.patterns(session.name, read, session.source, shown.kind))
     layers = list(range(len(patterns))) if everything else [shown.layer]
     head_grid(
         key="head_grid",
@@ -171,7 +172,7 @@ def by_hand(session: Session, shown: Shown) -> None:
         with st.container(horizontal=True):
             _cell_dial("Query (row)", "query", shown.rows, row)
             _cell_dial("Key (column)", "key", shown.columns, column)
-        found = engine.arithmetic(shown.steps, shown.head, query, key)
+        found = activations.arithmetic(shown.steps, shown.head, query, key)
         st.markdown(_arithmetic(found, session.config.d_head, shown, row, column))
         with st.expander("Every product of the query and the key"):
             st.dataframe(_products(shown, query, key), hide_index=True, height=280)
@@ -225,18 +226,18 @@ def _text(session: Session) -> tuple[int, ...]:
     if not session.source:
         return text if session.visitor.scope == "all" else writer.prompt
     if not writer.written:
-        text += engine.answer(session.name, writer.prompt, session.source)
-    text = engine.window(session.name, text)
-    end = engine.model(session.name).card.end_token_id
+        text += activations.answer(session.name, writer.prompt, session.source)
+    text = library.window(session.name, text)
+    end = library.model(session.name).card.end_token_id
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
 
 def _stretch(session: Session, text: tuple[int, ...], label: str) -> Stretch:
-    tokens = engine.window(session.name, text)
+    tokens = library.window(session.name, text)
     first = 0
     if len(tokens) > SHOWN:
         first = len(tokens) - st.slider(label, 8, len(tokens), SHOWN, key="tokens_shown", width=240)
-    labels = engine.tokenizer(session.name).labels(tokens[first:])
+    labels = library.tokenizer(session.name).labels(tokens[first:])
     return Stretch(tokens, first, len(text) - len(tokens) + first, labels)
 
 

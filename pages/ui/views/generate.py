@@ -7,12 +7,12 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from pages.ui import engine
 from pages.ui.components.live_text import Candidate, StripToken, live_text
-from pages.ui.data import offer_data
-from pages.ui.sidebar import Session
-from pages.ui.state import PACES, Visitor, tied, visitor, write_url
-from pages.ui.writing import Writer
+from pages.ui.models import activations, library, places
+from pages.ui.models.writer import Writer
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import PACES, Visitor, tied, visitor, write_url
+from pages.ui.tables import offer_data
 from transformer import Sampling, Tokenizer, sampling_distribution
 
 TICK = 0.2
@@ -51,7 +51,7 @@ def live_view(session: Session) -> None:
 def details(session: Session) -> None:
     """The text's numbers, token by token, as a table and as a file."""
     writer = session.writer
-    labels = engine.tokenizer(session.name).labels(token.id for token in writer.written)
+    labels = library.tokenizer(session.name).labels(token.id for token in writer.written)
     table = pd.DataFrame(
         {
             "position": range(len(writer.prompt), len(writer.prompt) + len(writer.written)),
@@ -113,7 +113,7 @@ def _take_attention() -> None:
 
 def _attention(session: Session) -> str | None:
     """The attention whose newest row is drawn; the encoder's has none."""
-    return engine.chosen_attention(session.config, session.visitor.attention, among=("self", *reversed(LOOKS_AT)))
+    return places.chosen_attention(session.config, session.visitor.attention, among=("self", *reversed(LOOKS_AT)))
 
 
 def _live_view(session: Session) -> None:
@@ -123,7 +123,7 @@ def _live_view(session: Session) -> None:
     was_live = writer.live
     if was_live:
         writer.write(sampling(current), TURN, PACES[current.pace])
-    current.text = engine.tokenizer(session.name).decode([token.id for token in writer.written])
+    current.text = library.tokenizer(session.name).decode([token.id for token in writer.written])
     _show(session)
     if was_live and not writer.live:
         st.rerun()
@@ -138,7 +138,7 @@ def _show(session: Session) -> None:
     if writer.live and writer.newest is not None and selected == len(tokens) - 1:
         logits, rows = writer.newest
     else:
-        logits, rows = engine.next_token(session.name, tokens[:selected], session.source)
+        logits, rows = activations.next_token(session.name, tokens[:selected], session.source)
     weights = rows[kind][min(current.layer, len(rows[kind]) - 1), current.head] if kind else None
     chosen = tokens[selected] if selected < len(tokens) else None
     before = len(session.source)  # the source stands before the text
@@ -172,7 +172,7 @@ def _selected(writer: Writer, current: Visitor) -> int:
 
 def _strip_tokens(session: Session) -> list[StripToken]:
     """The source, if there is one, the prompt, and what was written."""
-    tokenizer, writer = engine.tokenizer(session.name), session.writer
+    tokenizer, writer = library.tokenizer(session.name), session.writer
     read = [*session.source, *writer.prompt]
     given = [
         StripToken(tokenizer.label(token), tokenizer.piece(token, first=not i) or ARROW, token, None, None, None,
@@ -196,7 +196,7 @@ def _piece(tokenizer: Tokenizer, token_id: int, *, first: bool) -> str:
 def _candidates(session: Session, logits: np.ndarray, chosen: int | None) -> list[Candidate]:
     drawn = sampling_distribution(torch.from_numpy(logits), sampling(session.visitor)).numpy()
     own = sampling_distribution(torch.from_numpy(logits), Sampling()).numpy()
-    label = engine.tokenizer(session.name).label
+    label = library.tokenizer(session.name).label
     likeliest = np.argsort(-own, kind="stable")[:10]
     return [
         Candidate(label(int(i)), int(i), float(own[i]), float(drawn[i]), chosen=int(i) == chosen) for i in likeliest
@@ -205,7 +205,7 @@ def _candidates(session: Session, logits: np.ndarray, chosen: int | None) -> lis
 
 def _candidates_title(session: Session, selected: int) -> str:
     tokens = session.writer.tokens
-    label = engine.tokenizer(session.name).label
+    label = library.tokenizer(session.name).label
     before = label(tokens[selected - 1])
     if selected == len(tokens):
         return f"What may come after {before}"

@@ -14,15 +14,17 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui import batches, engine, mask_figures, masking
-from pages.ui.attention_view import SCOPES
-from pages.ui.batches import PADDING
-from pages.ui.data import matrix_table, offer_data
-from pages.ui.masking import Predicted
-from pages.ui.palette import CATEGORICAL
-from pages.ui.sidebar import Session
-from pages.ui.state import tied
-from pages.ui.words import code
+from pages.ui.figures import masks as mask_figures
+from pages.ui.figures.palette import CATEGORICAL
+from pages.ui.markdown import code
+from pages.ui.models import activations, library, masking
+from pages.ui.models.masking import Predicted
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import tied
+from pages.ui.tables import matrix_table, offer_data
+from pages.ui.views import prompt_batch as batches
+from pages.ui.views.attention import SCOPES
+from pages.ui.views.prompt_batch import PADDING
 from transformer import ModelConfig
 
 SHOWN = 32
@@ -130,12 +132,12 @@ def _text(session: Session) -> tuple[int, ...]:
         return writer.prompt
     text = writer.tokens
     if not writer.written:
-        text += engine.answer(session.name, writer.prompt, session.source)
+        text += activations.answer(session.name, writer.prompt, session.source)
     return text[:-1] if text[-1] == _end(session) else text  # nothing is looked up from the end token
 
 
 def _end(session: Session) -> int | None:
-    return engine.model(session.name).card.end_token_id
+    return library.model(session.name).card.end_token_id
 
 
 def _reading(session: Session) -> Reading:
@@ -143,9 +145,9 @@ def _reading(session: Session) -> Reading:
     if not session.source and session.visitor.scope == "prompt":
         text = session.writer.prompt
     if session.source and not session.writer.written:
-        text += engine.answer(session.name, text, session.source)
+        text += activations.answer(session.name, text, session.source)
     read = text[:-1] if len(text) > 1 and text[-1] == _end(session) else text
-    tokens = engine.window(session.name, read)
+    tokens = library.window(session.name, read)
     offset = len(read) - len(tokens)
     return Reading(tokens, text[offset + 1 :], offset)
 
@@ -158,7 +160,7 @@ def _how_many(longest: int, key: str) -> int:
 
 
 def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
-    mask = batches.hides_future(len(engine.window(session.name, text)[-shown:]))
+    mask = batches.hides_future(len(library.window(session.name, text)[-shown:]))
     used = "It has no attention, so it uses none." if not session.config.n_layers else (
         f"This model's {'decoder' if session.source else 'attention'} uses it in "
         f"{_every(session.config.n_layers)} and every head.")  # fmt: skip
@@ -172,19 +174,19 @@ def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
 
 def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
     filler, pad = session.visitor.filler, batches.padding_id(session.config)
-    tokens = (*engine.window(session.name, text), *[pad] * filler)
+    tokens = (*library.window(session.name, text), *[pad] * filler)
     mask = batches.hides_padding(np.array([tokens]), pad)[0]
     start = max(len(tokens) - filler - shown, 0)
     words = (
         f"Hides filler: {PADDING} stands for a padding token. It only makes the texts of a batch equally long, so "
         "that they fit into one rectangle, and no token may look at it."
     )
-    labels = batches.token_labels(tokens[start:], engine.tokenizer(session.name), pad)
+    labels = batches.token_labels(tokens[start:], library.tokenizer(session.name), pad)
     return Panel("Padding mask", labels, mask[start:, start:], len(text) + filler - len(labels), words)
 
 
 def _open_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
-    size = len(engine.window(session.name, text)[-shown:])
+    size = len(library.window(session.name, text)[-shown:])
     own = "This model's encoder looks this way." if session.source else "This model has no encoder."
     words = (
         "Hides nothing: every token sees every other, in both directions. That suits an encoder, which reads a text "
@@ -194,7 +196,7 @@ def _open_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
 
 
 def _panel(session: Session, title: str, text: tuple[int, ...], mask: np.ndarray, shown: int, words: str) -> Panel:
-    labels = engine.tokenizer(session.name).labels(engine.window(session.name, text)[-shown:])
+    labels = library.tokenizer(session.name).labels(library.window(session.name, text)[-shown:])
     return Panel(title, labels, mask, len(text) - len(labels), words)
 
 
@@ -207,7 +209,7 @@ def _how_it_is_done(session: Session) -> str:
     where = "the decoder's attention to its own tokens" if session.source else "attention"
     whose = ""
     if session.source:
-        written = engine.tokenizer(session.name).decode(_text(session)[1:])
+        written = library.tokenizer(session.name).decode(_text(session)[1:])
         origin = "was written" if session.writer.written else "the model would write"
         whose = f" The text is what {origin}: {code(written)}." if written else ""
     return (
@@ -230,7 +232,7 @@ def _verdict(session: Session, reading: Reading, masked: Predicted, free: Predic
         st.metric("Mean loss with the mask", f"{before:.4f} nats", width=220)
         st.metric("Mean loss without it", f"{after:.4f} nats", delta=f"{after - before:+.4f} nats",
                   delta_color="off" if abs(after - before) < ALIKE else "inverse", width=220)  # fmt: skip
-    tokenizer = engine.tokenizer(session.name)
+    tokenizer = library.tokenizer(session.name)
     largest = _largest_change(tokenizer.labels(reading.tokens), tokenizer.labels(reading.following), reading.offset,
                               masked, free)  # fmt: skip
     st.markdown(f"{_verdict_in_words(masked, free)} {largest}")
@@ -268,7 +270,7 @@ def _times(count: int) -> str:
 
 
 def _by_position(session: Session, reading: Reading, masked: Predicted, free: Predicted) -> None:
-    tokenizer, count = engine.tokenizer(session.name), len(reading.tokens)
+    tokenizer, count = library.tokenizer(session.name), len(reading.tokens)
     labels = tokenizer.labels(reading.tokens)
     following = [*tokenizer.labels(reading.following), "?"][:count]
     first = max(count - _how_many(count, "positions_shown"), 0)
@@ -296,7 +298,7 @@ def _by_position(session: Session, reading: Reading, masked: Predicted, free: Pr
 
 
 def _last_token(session: Session, reading: Reading, masked: Predicted, free: Predicted) -> None:
-    tokenizer = engine.tokenizer(session.name)
+    tokenizer = library.tokenizer(session.name)
     last, place = tokenizer.label(reading.tokens[-1]), reading.offset + len(reading.tokens) - 1
     st.markdown(f"**What comes after the last token, {code(last)} at position {place}**")
     limit = float(max(masked.last.max(), free.last.max()))

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui import batches, engine, mask_figures, masking
-from pages.ui.batches import MOST_LINES, PADDING, Batch
-from pages.ui.data import matrix_table, offer_data
-from pages.ui.masks_view import UNMOVED, Panel, show, show_panels
-from pages.ui.sidebar import Session
-from pages.ui.state import tied, visitor
-from pages.ui.words import code
+from pages.ui.figures import masks as mask_figures
+from pages.ui.markdown import code
+from pages.ui.models import library, masking
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import tied, visitor
+from pages.ui.tables import matrix_table, offer_data
+from pages.ui.views import prompt_batch as batches
+from pages.ui.views.masks import UNMOVED, Panel, show, show_panels
+from pages.ui.views.prompt_batch import MOST_LINES, PADDING, PromptBatch
 
 SIDES = {"right": "On the right", "left": "On the left"}
 EDITOR = "batch_editor"
@@ -40,10 +42,10 @@ def batch(session: Session) -> None:
     _masks(session, found, tokens, pad, row)
 
 
-def _edit(session: Session) -> Batch:
+def _edit(session: Session) -> PromptBatch:
     """The text area with one prompt a line."""
-    current, tokenizer, context = session.visitor, engine.tokenizer(session.name), session.config.context_length
-    examples = engine.model(session.name).card.examples or [session.prompt]
+    current, tokenizer, context = session.visitor, library.tokenizer(session.name), session.config.context_length
+    examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
     shown = suggested if current.batch is None else current.batch
     if st.session_state.get(EDITOR) != shown:
@@ -63,7 +65,7 @@ def _reset() -> None:
     visitor().batch = None
 
 
-def _dials(session: Session, found: Batch) -> int:
+def _dials(session: Session, found: PromptBatch) -> int:
     """The side of the padding, and whose masks are shown; returns the latter, as a row of the rectangle."""
     current, rows = session.visitor, len(found.prompts)
     if current.batch_row >= rows:
@@ -76,9 +78,9 @@ def _dials(session: Session, found: Batch) -> int:
     return current.batch_row
 
 
-def _picture(session: Session, found: Batch, tokens: np.ndarray, pad: int, row: int) -> None:
+def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
     """The rectangle, and what of it is computed in vain."""
-    tokenizer, (rows, width) = engine.tokenizer(session.name), tokens.shape
+    tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
     labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
     figure = mask_figures.batch_picture(labels, tokens == pad, found.lines, theme=session.theme, selected=row)
     show(figure, "batch")
@@ -99,7 +101,7 @@ def _picture(session: Session, found: Batch, tokens: np.ndarray, pad: int, row: 
     offer_data(pd.DataFrame(cells), "This batch as a table", f"{session.name}-batch.csv")
 
 
-def _costs(session: Session, found: Batch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
+def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
     """What is computed for each prompt, and what of it in vain."""
     counts = [batches.count_cells(mask, causal=not session.source) for mask in batches.hides_padding(tokens, pad)]
     future = {} if session.source else {"in vain: future": [count.future for count in counts]}
@@ -121,10 +123,10 @@ def _short(text: str) -> str:
     return text if len(text) <= 32 else f"{text[:31]}…"
 
 
-def _masks(session: Session, found: Batch, tokens: np.ndarray, pad: int, row: int) -> None:
+def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
     """The padding mask of one prompt, the causal mask, and both at once."""
     padding, causal = batches.hides_padding(tokens, pad)[row], batches.hides_future(tokens.shape[1])
-    labels = batches.token_labels(tokens[row], engine.tokenizer(session.name), pad)
+    labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
     filled = int((tokens[row] == pad).sum())
     where = "last" if session.visitor.pad_side == "right" else "first"
     columns = {0: "This prompt is the longest and has none.", 1: f"Here it is the {where} column."}
@@ -177,7 +179,7 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         moved = masking.padding_effect(session.name, prompt, filled, side, causal=causal, padding=padding)
         return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
 
-    token = code(engine.tokenizer(session.name).label(masking.filler_token(session.name)))
+    token = code(library.tokenizer(session.name).label(masking.filler_token(session.name)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
     if session.source:
         return (f"{tried}the probabilities of what it writes change {effect(False, True)} with the padding "

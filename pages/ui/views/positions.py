@@ -12,12 +12,12 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.ui import engine
-from pages.ui import position_figures as figures
-from pages.ui.data import offer_data
-from pages.ui.sidebar import Session
-from pages.ui.state import tied, visitor
-from pages.ui.words import plain
+from pages.ui.figures import positions as figures
+from pages.ui.markdown import plain
+from pages.ui.models import activations, library
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import tied, visitor
+from pages.ui.tables import offer_data
 from transformer import sinusoidal_encoding
 
 
@@ -127,11 +127,11 @@ def rotation(session: Session) -> None:
 def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
-    title = engine.usable()[session.name].card.title
+    title = library.usable()[session.name].card.title
     st.subheader(f"What {plain(title, 100)} uses", anchor=False)
     st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
                                                       head=config.d_head))  # fmt: skip
-    table = engine.position_table(session.name)
+    table = activations.position_table(session.name)
     if table is not None:
         _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
         st.caption(f"The model's own table: {table.shape[0]} positions × {table.shape[1]} dimensions.")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pages.ui.words import code
+from pages.ui.markdown import code
 from transformer import ModelConfig, Tokenizer, causal_mask, padding_mask
-from transformer.tokenizers import printable
+from transformer.data.tokenizers import printable
 
 MOST_LINES = 8
 LONGEST_LINE = 64
@@ -27,7 +27,7 @@ PADDING = "∅"
 
 
 @dataclass(frozen=True)
-class Batch:
+class PromptBatch:
     """The lines that can be used, and a sentence for whatever is wrong with the others."""
 
     lines: tuple[int, ...]
@@ -49,7 +49,7 @@ class Cells:
     """The query or the key is padding."""
 
 
-def read_batch(text: str, tokenizer: Tokenizer, context: int) -> Batch:
+def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
     """One prompt a line. A line that can't be used is left out, one that is too long is cut; a sentence says so.
 
     context: how many tokens the model holds.
@@ -68,7 +68,7 @@ def read_batch(text: str, tokenizer: Tokenizer, context: int) -> Batch:
         over = len(written) - MOST_LINES
         problems.append(f"There are {len(written)} lines, and a batch here has at most {MOST_LINES}; "
                         f"the last {'one is' if over == 1 else f'{over} are'} left out.")  # fmt: skip
-    return Batch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems))
+    return PromptBatch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems))
 
 
 def suggest_batch(examples: Iterable[str], tokenizer: Tokenizer, context: int) -> str:

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui import training
-from pages.ui.state import Visitor, tied, visitor
-from pages.ui.training_plan import Plan
-from pages.ui.words import architecture, plain
+from pages.ui.markdown import architecture, plain
+from pages.ui.models import own_training as training
+from pages.ui.shell.state import Visitor, tied, visitor
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
-from transformer.analysis import bigram_loss
-from transformer.corpora import SOURCES, is_at_hand, text_corpus
-from transformer.estimates import parameter_count, training_memory, training_seconds
-from transformer.lessons import Lesson, TaskLesson, TextLesson
-from transformer.presets import PRESETS, Group, Preset
-from transformer.quick import QUICK
-from transformer.tasks import START
+from transformer.data.corpora import SOURCES, is_at_hand, text_corpus
+from transformer.data.tasks import START
+from transformer.training.baselines import bigram_loss
+from transformer.training.cost import parameter_count, training_memory, training_seconds
+from transformer.training.objectives import Objective, TaskObjective, TextObjective
+from transformer.training.plan import Plan
+from transformer.training.presets import PRESETS, Group, Preset
+from transformer.training.quick_presets import QUICK
 
 LEARN = {"task": "A task", "text": "A text", "own": "My own text"}
 SHAPES = {"quick": "Suggested", "rung": "From the ladder", "dials": "My own"}
@@ -111,7 +111,7 @@ def start(choice: Choice) -> bool:
     try:
         with st.spinner("Getting ready …"):
             plan = _plan(choice)
-            decode = plan.lesson.tokenizer.decode
+            decode = plan.objective.tokenizer.decode
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
             training.begin(plan, _references(plan), source + decode(plan.probe_tokens), begun)
@@ -218,7 +218,7 @@ def _quick(learn: str) -> Preset:
 def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
     """The fields that task or text decide."""
     if learn in TASKS:
-        return TaskLesson(TASKS[learn], 1, 0).shape
+        return TaskObjective(TASKS[learn], 1, 0).shape
     return {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY, "dropout": 0.0}
 
 
@@ -228,11 +228,11 @@ def _plan(choice: Choice) -> Plan:
     if corpus is None and not choice.is_task:
         bar = st.progress(0.0, "Downloading …")
         corpus = load_corpus(choice.learn, progress=lambda done, total: bar.progress(min(done / max(total, 1), 1.0)))
-    lesson = _lesson(choice, corpus)
-    config = ModelConfig(**choice.config.to_dict() | lesson.shape)
-    tokens, source, prompt = _probe(choice, lesson, config)
+    objective = _objective(choice, corpus)
+    config = ModelConfig(**choice.config.to_dict() | objective.shape)
+    tokens, source, prompt = _probe(choice, objective, config)
     return Plan(
-        lesson=lesson,
+        objective=objective,
         config=config,
         training=choice.training,
         title=f"{choice.title}, {choice.training.steps:,} steps",
@@ -249,28 +249,28 @@ def _plan(choice: Choice) -> Plan:
 def _references(plan: Plan) -> dict[str, float]:
     """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
     found = {"uniform guess": math.log(plan.config.vocab_size)}
-    if isinstance(plan.lesson, TextLesson):
-        _, found["bigram"] = bigram_loss(plan.lesson.train, plan.lesson.validation, plan.config.vocab_size)
+    if isinstance(plan.objective, TextObjective):
+        _, found["bigram"] = bigram_loss(plan.objective.train, plan.objective.validation, plan.config.vocab_size)
     return found
 
 
-def _lesson(choice: Choice, corpus: Corpus | None) -> Lesson:
+def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
     if choice.is_task:
-        return TaskLesson(TASKS[choice.learn], choice.batch, choice.training.seed)
-    return TextLesson(corpus, choice.config.context_length, choice.batch, choice.training.seed)
+        return TaskObjective(TASKS[choice.learn], choice.batch, choice.training.seed)
+    return TextObjective(corpus, choice.config.context_length, choice.batch, choice.training.seed)
 
 
-def _probe(choice: Choice, lesson: Lesson, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
+def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
     """The fixed text whose attention is watched, what an encoder reads, and what samples go on from."""
-    encode = lesson.tokenizer.encode
+    encode = objective.tokenizer.encode
     if not choice.is_task:
-        held_out = _from_a_paragraph(lesson.corpus.split()[1], config.context_length)
+        held_out = _from_a_paragraph(objective.corpus.split()[1], config.context_length)
         words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last may be cut in two
         return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(words[0]))
     source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
     if config.architecture == "decoder-only":
         return source + target, (), source
-    start = (lesson.tokenizer.special_id(START),)
+    start = (objective.tokenizer.special_id(START),)
     return start + target, source, start
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui import training
-from pages.ui.attention_view import KINDS
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.data import offer_data
-from pages.ui.model_files import offer_download
-from pages.ui.train_choice import in_words
-from pages.ui.training_jobs import ENDED, Job
-from pages.ui.training_plan import Snapshot
-from pages.ui.words import code, plain
+from pages.ui.markdown import code, plain
+from pages.ui.models import own_training as training
+from pages.ui.shell.model_files import offer_download
+from pages.ui.tables import offer_data
+from pages.ui.views.attention import KINDS
+from pages.ui.views.train_choice import in_words
+from transformer.training.plan import Snapshot
+from transformer.training.worker import ENDED, Job
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
@@ -114,7 +114,7 @@ def _result(job: Job, name: str | None) -> None:
 
 
 def _open(name: str, page: str) -> None:
-    from pages.ui.model_picker import choose_model
+    from pages.ui.shell.model_picker import choose_model
 
     choose_model(name)
     st.session_state["open_page"] = page

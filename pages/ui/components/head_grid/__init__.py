@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.ui.components.live_text import _stops, read_source
+from pages.ui.components.sources import reader
+from pages.ui.figures.palette import sequential_stops
 
 LIMIT = 64
 """Rows and columns of one heatmap in the browser."""
@@ -22,11 +23,12 @@ MAX_BYTES = 1_000_000
 HIDDEN = 255
 """The byte of a cell that the mask hides; 0 to 254 stand for weights from 0 to 1."""
 
+_read = reader(__file__)
 _mount = st.components.v2.component(
     "headsup_head_grid",
-    html=read_source("head_grid.html"),
-    css=read_source("head_grid.css"),
-    js=read_source("head_grid.js"),
+    html=_read("head_grid.html"),
+    css=_read("head_grid.css"),
+    js=_read("head_grid.js"),
 )
 
 
@@ -82,7 +84,7 @@ def build_payload(
         "queries": cells.shape[2],
         "keys": cells.shape[3],
         "selected": [int(part) for part in selected],
-        "stops": _stops(),
+        "stops": sequential_stops(),
     }
     encoded = json.dumps(header).encode()
     return struct.pack("<I", len(encoded)) + encoded + cells.tobytes()

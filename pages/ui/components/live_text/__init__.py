@@ -5,29 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-_FOLDER = Path(__file__).parent
+from pages.ui.components.sources import reader
+from pages.ui.figures.palette import sequential_stops
 
-
-def read_source(name: str) -> str:
-    """The text of a file beside this module."""
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
+_read = reader(__file__)
 
 # Streamlit sends a component's whole source with every update. So there are two: the view, which is large, but whose
 # message never changes and is therefore sent again only as a reference, and a feed of a few lines with the data.
 _view = st.components.v2.component(
     "headsup_live_text",
-    html=read_source("live_text.html"),
-    css=read_source("live_text.css"),
-    js=read_source("live_text.js"),
+    html=_read("live_text.html"),
+    css=_read("live_text.css"),
+    js=_read("live_text.js"),
 )
-_feed = st.components.v2.component("headsup_live_text_feed", js=read_source("live_text_feed.js"))
+_feed = st.components.v2.component("headsup_live_text_feed", js=_read("live_text_feed.js"))
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,7 @@ def build_payload(
         },
         "status": status,
         "live": live,
-        "stops": _stops(),
+        "stops": sequential_stops(),
     }
 
 
@@ -224,8 +219,3 @@ def _short(number: float | None) -> float | None:
     return rounded if math.isfinite(rounded) else None
 
 
-@lru_cache(maxsize=1)
-def _stops() -> list[str]:
-    from pages.ui.palette import sequential_stops
-
-    return sequential_stops()

@@ -8,16 +8,17 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.live_text import read_source
+from pages.ui.components.sources import reader
 
 Points = Sequence[tuple[int, float]]
 """(step, loss in nats)."""
 
+_read = reader(__file__)
 _mount = st.components.v2.component(
     "headsup_loss_chart",
-    html=read_source("loss_chart.html"),
-    css=read_source("loss_chart.css"),
-    js=read_source("loss_chart.js"),
+    html=_read("loss_chart.html"),
+    css=_read("loss_chart.css"),
+    js=_read("loss_chart.js"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Lessons: what a batch holds, what measures a model, and the presets that are taught by them."""
+"""Objectives: what a batch holds, what measures a model, and the presets that learn them."""
 
 import math
 
@@ -20,17 +20,11 @@ from transformer import (
     evaluate_loss,
     induction_score,
 )
-from transformer.corpora import CorpusSource
-from transformer.lessons import (
-    TaskLesson,
-    TextLesson,
-    exact_matches,
-    measure_induction,
-    task_batch,
-    translations,
-)
-from transformer.tasks import Example, Task
-from transformer.training import IGNORED, token_loss
+from transformer.data.batches import IGNORED, task_batch
+from transformer.data.corpora import CorpusSource
+from transformer.data.tasks import Example, Task
+from transformer.training.evaluation import exact_matches, measure_induction, token_loss, translations
+from transformer.training.objectives import TaskObjective, TextObjective
 
 VOWEL, NUMBERS, SORT, INDUCTION = TASKS.values()
 SPECIAL = ("[pad]", "[start]", "[end]")
@@ -45,7 +39,7 @@ def labels(task: Task, ids: Tensor) -> list[list[str]]:
 
 
 def model_for(task: Task, **fields) -> nn.Module:
-    shape = TaskLesson(task, 1, 0).shape
+    shape = TaskObjective(task, 1, 0).shape
     return tiny_model(tiny_config(**{**shape, "n_layers": 1, **fields}))
 
 
@@ -102,7 +96,7 @@ class Oracle(nn.Module):
         super().__init__()
         self.task, self.was_training = task, []
         self.answers = {tuple(task.tokenizer.encode(source)): answer for source, answer in answers.items()}
-        self.config = ModelConfig(**TaskLesson(task, 1, 0).shape, n_layers=1, n_heads=1, d_model=2)
+        self.config = ModelConfig(**TaskObjective(task, 1, 0).shape, n_layers=1, n_heads=1, d_model=2)
         self.weight = nn.Parameter(torch.zeros(1))
 
     def forward(self, *inputs: Tensor, past) -> Tensor:
@@ -161,11 +155,11 @@ class TestAccuracy:
         assert oracle.training
 
 
-class TestTaskLesson:
+class TestTaskObjective:
     @every_task
     def test_a_step_decides_its_batch(self, task):
         def of(seed: int, step: int) -> Batch:
-            return TaskLesson(task, 8, seed).batches(step)
+            return TaskObjective(task, 8, seed).batches(step)
 
         def same(first: Batch, second: Batch) -> bool:
             pairs = zip((*first.inputs, first.targets), (*second.inputs, second.targets), strict=True)
@@ -178,65 +172,65 @@ class TestTaskLesson:
 
     @every_task
     def test_its_batches_fit_the_model_that_it_asks_for(self, task):
-        lesson = TaskLesson(task, 4, 0)
-        model = build_model(ModelConfig(n_layers=1, n_heads=2, d_model=8, **lesson.shape), seed=0)
-        inputs, targets = lesson.batches(0)
-        assert model.config.pad_token_id == lesson.tokenizer.special_id("[pad]")
-        assert model(*inputs).shape == (*targets.shape, lesson.tokenizer.vocab_size)
+        objective = TaskObjective(task, 4, 0)
+        model = build_model(ModelConfig(n_layers=1, n_heads=2, d_model=8, **objective.shape), seed=0)
+        inputs, targets = objective.batches(0)
+        assert model.config.pad_token_id == objective.tokenizer.special_id("[pad]")
+        assert model(*inputs).shape == (*targets.shape, objective.tokenizer.vocab_size)
 
     @every_task
     def test_it_measures_by_what_is_held_out(self, task):
-        lesson, model = TaskLesson(task, 4, 0), model_for(task, dropout=0.5).train()
+        objective, model = TaskObjective(task, 4, 0), model_for(task, dropout=0.5).train()
         inputs, targets = task_batch(task, task.sample(512, seed=1))
-        measured = lesson.validation_loss(model)
+        measured = objective.validation_loss(model)
         assert model.training
         with torch.no_grad():
             expected = token_loss(model.eval()(*inputs), targets).item()
         assert measured == pytest.approx(expected, rel=1e-5)
-        assert lesson.validation_loss(model) == measured
+        assert objective.validation_loss(model) == measured
 
     def test_its_scores(self):
-        lesson = TaskLesson(VOWEL, 4, 0)
+        objective = TaskObjective(VOWEL, 4, 0)
         model = model_for(VOWEL)
-        scores = lesson.scores(model)
-        assert scores.validation_loss == lesson.validation_loss(model)
+        scores = objective.scores(model)
+        assert scores.validation_loss == objective.validation_loss(model)
         assert scores.accuracy == exact_matches(model, VOWEL, VOWEL.sample(2000)) < 0.6
         assert scores.train_loss == pytest.approx(scores.validation_loss, rel=0.1)
-        assert TaskLesson(INDUCTION, 4, 0).scores(model_for(INDUCTION)).accuracy is None
+        assert TaskObjective(INDUCTION, 4, 0).scores(model_for(INDUCTION)).accuracy is None
 
     @every_task
     def test_its_card_has_what_writing_needs(self, task):
-        card = TaskLesson(task, 4, 0).card()
+        card = TaskObjective(task, 4, 0).card()
         assert card["task"] == task.name
         assert task.tokenizer.label(card["start_token_id"]) == "[start]"
         assert card["end_token_id"] == (task.tokenizer.special_id("[end]") if task.ends else None)
 
 
-class TestTextLesson:
+class TestTextObjective:
     CORPUS = Corpus(
         CorpusSource("small", "A small text", "none", "public domain", 0.75), "abcdefg fedcb" * 40
     )
 
     def test_its_batches_are_windows_of_the_part_to_train_on(self):
-        lesson = TextLesson(self.CORPUS, 8, 4, seed=3)
+        objective = TextObjective(self.CORPUS, 8, 4, seed=3)
         train, validation = self.CORPUS.split()
-        assert lesson.tokenizer.decode(lesson.train.tolist()) == train
-        assert lesson.tokenizer.decode(lesson.validation.tolist()) == validation
-        expected = TextBatches(lesson.tokenizer.encode(train), 8, 4, 3)
+        assert objective.tokenizer.decode(objective.train.tolist()) == train
+        assert objective.tokenizer.decode(objective.validation.tolist()) == validation
+        expected = TextBatches(objective.tokenizer.encode(train), 8, 4, 3)
         for step in (0, 7):
-            assert torch.equal(lesson.batches(step).inputs[0], expected(step).inputs[0])
-            assert torch.equal(lesson.batches(step).targets, expected(step).targets)
-        assert not torch.equal(lesson.batches(0).targets, lesson.batches(1).targets)
+            assert torch.equal(objective.batches(step).inputs[0], expected(step).inputs[0])
+            assert torch.equal(objective.batches(step).targets, expected(step).targets)
+        assert not torch.equal(objective.batches(0).targets, objective.batches(1).targets)
 
     def test_it_measures_by_the_rest(self):
-        lesson = TextLesson(self.CORPUS, 8, 4, seed=3)
-        model = tiny_model(vocab_size=lesson.tokenizer.vocab_size)
-        assert lesson.shape == {"vocab_size": 8}
-        scores = lesson.scores(model)
-        assert scores.validation_loss == evaluate_loss(model, lesson.validation)
-        assert scores.train_loss == evaluate_loss(model, lesson.train[:130])
+        objective = TextObjective(self.CORPUS, 8, 4, seed=3)
+        model = tiny_model(vocab_size=objective.tokenizer.vocab_size)
+        assert objective.shape == {"vocab_size": 8}
+        scores = objective.scores(model)
+        assert scores.validation_loss == evaluate_loss(model, objective.validation)
+        assert scores.train_loss == evaluate_loss(model, objective.train[:130])
         assert scores.accuracy is None
-        assert lesson.card()["corpus"]["sha256"] == self.CORPUS.sha256
+        assert objective.card()["corpus"]["sha256"] == self.CORPUS.sha256
 
 
 class TestInduction:
@@ -263,7 +257,7 @@ class TestInduction:
     def test_an_untrained_model_knows_nothing_the_second_time_either(self):
         model = build_model(
             ModelConfig(
-                n_layers=2, n_heads=2, d_model=32, positions="rotary", **TaskLesson(INDUCTION, 1, 0).shape
+                n_layers=2, n_heads=2, d_model=32, positions="rotary", **TaskObjective(INDUCTION, 1, 0).shape
             ),
             seed=0,
         )

@@ -1,0 +1,94 @@
+"""Batches: what goes into a model, and the tokens that its logits should predict.
+
+Shapes: batch, pos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .tasks import END, PAD, START, Example, Task
+from .tokenizers import Tokenizer
+
+IGNORED = -100
+"""A target that counts for nothing, such as padding."""
+
+
+class Batch(NamedTuple):
+    """What goes into a model, and the token ids, (batch, pos), that its logits should foretell."""
+
+    inputs: tuple[Tensor, ...]
+    targets: Tensor
+
+Batches = Callable[[int], Batch]
+"""The batch of a step. A function of the step's number, so that resuming needs no place in a stream."""
+
+
+class TextBatches:
+    """Random windows of a text, and the same windows one token later.
+
+    With context 4, the text `hello` gives the input `hell` and the target `ello`: four predictions at once.
+    """
+
+    def __init__(
+        self, tokens: Sequence[int] | Tensor, context: int, batch: int, seed: int = 0, device: str = "cpu"
+    ) -> None:
+        self.tokens = torch.as_tensor(tokens, device=device)
+        self.context, self.batch, self.seed = context, batch, seed
+        if len(self.tokens) <= context:
+            raise ValueError(
+                f"The text has {len(self.tokens)} tokens, too few for a context of {context}; "
+                f"it needs at least {context + 1}."
+            )
+
+    def __call__(self, step: int) -> Batch:
+        last = len(self.tokens) - self.context
+        starts = np.random.default_rng((self.seed, step)).integers(last, size=(self.batch, 1))
+        places = torch.from_numpy(starts + np.arange(self.context + 1)).to(self.tokens.device)
+        windows = self.tokens[places]  # (batch, context + 1)
+        return Batch((windows[:, :-1],), windows[:, 1:])
+
+
+def character_ids(tokenizer: Tokenizer, text: str) -> Tensor:
+    """`tokenizer.encode` of a text, (pos,), for a tokenizer of characters; it looks each different one up only once.
+
+    A megabyte takes milliseconds, where `encode` takes seconds and hundreds of megabytes.
+    """
+    if not text:
+        return torch.zeros(0, dtype=torch.long)
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    alphabet = sorted(set(text))
+    ids = np.zeros(ord(alphabet[-1]) + 1, dtype=np.int64)
+    ids[[ord(character) for character in alphabet]] = tokenizer.encode("".join(alphabet))
+    return torch.from_numpy(ids[codes])
+
+
+def task_batch(task: Task, examples: Sequence[Example], device: str = "cpu") -> Batch:
+    """Examples as a model takes them, with the token to foretell at each position of what it should write.
+
+    For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to foretell.
+    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on.
+    """
+    encode, special = task.tokenizer.encode, task.tokenizer.special_id
+    end = [special(END)] if task.ends else []
+    read = [encode(example.source) for example in examples]
+    written = [encode(example.target) + end for example in examples]
+    if task.architecture == "encoder-decoder":
+        inputs = (read, [[special(START), *ids[:-1]] for ids in written])
+        targets = written
+    else:
+        inputs = ([source + ids[:-1] for source, ids in zip(read, written, strict=True)],)
+        targets = [[IGNORED] * (len(source) - 1) + ids for source, ids in zip(read, written, strict=True)]
+    pad = special(PAD)
+    return Batch(tuple(padded(rows, pad).to(device) for rows in inputs), padded(targets, IGNORED).to(device))
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
+    """Rows of unequal length as one tensor (batch, pos), filled up on the right."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
