@@ -11,6 +11,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .attention import CrossAttention, self_attention
 from .caches import KeyValues
+from .dropout import Dropout
 from .layers import MLP, norm_layer
 
 
@@ -22,7 +23,7 @@ class Block(nn.Module):
         self.post_norm = config.norm == "post"
         self.residual = config.residual
         self.has_mlp = config.d_ff > 0
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         stream_point = HookPoint if config.residual else nn.Identity
         self.hook_resid_pre = stream_point()
         self.ln1 = norm_layer(config)

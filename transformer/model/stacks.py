@@ -16,6 +16,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .blocks import Block, DecoderBlock
 from .caches import KeyValueCache
+from .dropout import Dropout
 from .layers import norm_layer
 from .masks import padding_mask
 from .positions import sinusoidal_rows
@@ -39,7 +40,7 @@ class Stack(nn.Module):
             self.pos_embed = nn.Embedding(config.context_length, config.d_model)
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(make_block() for _ in range(n_layers))
         self.ln_final = norm_layer(config) if config.norm == "pre" else nn.Identity()
 
