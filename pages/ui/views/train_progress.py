@@ -17,7 +17,7 @@ from pages.ui.shell.model_files import offer_download
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.train_choice import in_words
-from transformer.training.plan import Snapshot
+from transformer.training.snapshots import Snapshot
 from transformer.training.worker import ENDED, Job
 
 LOOK_EVERY = 1.0
