@@ -45,7 +45,7 @@ def generate(
     max_new_tokens: int,
     sampling: Sampling = Sampling(),
     stop_tokens: Sequence[int] = (),
-    names_filter: NamesFilter = None,
+    names_filter: NamesFilter = (),
     fwd_hooks: Sequence[ForwardHook] = (),
     source: Sequence[int] | Tensor | None = None,
 ) -> Iterator[GenerationStep]:
@@ -57,7 +57,7 @@ def generate(
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
-    names_filter, fwd_hooks: as in `run_with_cache`; () records nothing, which is fastest. They are active only
+    names_filter, fwd_hooks: as in `run_with_cache`, but nothing is recorded unless asked for. They are active only
         while a step is computed, never while the caller holds the iterator.
     source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
         encoder runs once, unless nothing is cached, so that only the first step records its points.
