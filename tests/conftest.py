@@ -1,7 +1,9 @@
-"""What every test shares: how hypothesis searches, and how many threads torch may take."""
+"""What every test shares: how hypothesis searches, how many threads torch may take, and queues that leave no thread."""
 
 import importlib.util
 import os
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,3 +23,20 @@ def one_torch_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture
+def queues() -> Iterator[Callable]:
+    """Makes queues of trainings, and leaves no thread of theirs behind."""
+    from transformer.training.queue import Queue
+
+    made: list[Queue] = []
+
+    def make(limit: int = 1, **fields) -> Queue:
+        made.append(Queue(limit, **fields))
+        return made[-1]
+
+    yield make
+    for queue in made:
+        queue.close(20)
+    assert not [thread for thread in threading.enumerate() if thread.name == "training"]

@@ -242,7 +242,7 @@ def train(
         started = time.perf_counter()
         batch = batches(run.step)
         loss = run.take_step(batch)
-        speed = batch.targets.numel() / (time.perf_counter() - started)
+        speed = batch.targets.numel() / max(time.perf_counter() - started, 1e-9)
         if on_step and on_step(StepReport(run.step, loss, speed)) is False:
             break
     return run

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..config import ModelConfig
 from ..inference.generation import generate
 from ..inference.sampling import Sampling
 from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import attention_modules
 from .evaluation import evaluating
 from .plan import Plan
 
@@ -61,18 +61,16 @@ def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[
     """Where every head looks, on the plan's probe, in half the bytes: rows sum to one up to 1e-3 or so."""
     if not plan.probe_tokens:
         return {}
-    modules = {kind: layers for kind, layers in attention_modules(plan.config).items() if layers}
-    read = (torch.tensor([plan.probe_source]),) if plan.probe_source else ()
-    inputs = (*read, torch.tensor([plan.probe_tokens]))
-    names = {kind: [f"{module}.hook_pattern" for module in layers] for kind, layers in modules.items()}
+    read = [tokens for tokens in (plan.probe_source, plan.probe_tokens) if tokens]
     device = next(model.parameters()).device
     with evaluating(model):
         _, cache = model.run_with_cache(
-            *(part.to(device) for part in inputs), names_filter=list(itertools.chain(*names.values()))
+            *(torch.tensor([tokens], device=device) for tokens in read),
+            names_filter=lambda name: name.endswith("hook_pattern"),
         )
     return {
-        kind: np.stack([cache[name][0].cpu().numpy().astype(np.float16) for name in layers])
-        for kind, layers in names.items()
+        kind: np.stack([cache[f"{layer}.hook_pattern"][0].cpu().numpy().astype(np.float16) for layer in layers])
+        for kind, layers in attention_modules(plan.config).items()
     }
 
 
@@ -100,18 +98,6 @@ def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float)
             if len(written) >= SHORTEST_SAMPLE and time.monotonic() > deadline:
                 break
     return plan.objective.tokenizer.decode(written)
-
-
-def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
-    """The dotted name of each layer's attention, by kind."""
-    kinds = {"self": ("blocks.{}.attn", config.n_layers)}
-    if config.architecture == "encoder-decoder":
-        kinds = {
-            "encoder": ("encoder.blocks.{}.attn", config.n_encoder_layers),
-            "decoder": ("decoder.blocks.{}.attn", config.n_layers),
-            "cross": ("decoder.blocks.{}.cross_attn", config.n_layers),
-        }
-    return {kind: [place.format(layer) for layer in range(depth)] for kind, (place, depth) in kinds.items()}
 
 
 def _pattern_bytes(plan: Plan) -> int:
