@@ -4,6 +4,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
@@ -38,7 +40,30 @@ def model_for(task: Task, **fields) -> nn.Module:
     return tiny_model(tiny_config(**{**shape, "n_layers": 1, **fields}))
 
 
-class TestBatches:
+class TestTextBatches:
+    @given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))
+    def test_targets_are_the_inputs_one_token_later(self, step, context, batch, seed):
+        text = np.arange(100, 112)
+        inputs, targets = TextBatches(text.tolist(), context, batch, seed)(step)
+        assert inputs[0].shape == targets.shape == (batch, context)
+        assert torch.equal(inputs[0] + 1, targets)
+        assert inputs[0].min() >= 100
+        assert targets.max() <= 111
+
+    def test_every_window_is_drawn_sooner_or_later_and_a_step_decides_which(self):
+        draw = TextBatches(list(range(12)), 8, 4)
+        starts = {int(start) for step in range(40) for start in draw(step).inputs[0][:, 0]}
+        assert starts == {0, 1, 2, 3}
+        assert torch.equal(draw(7).targets, TextBatches(list(range(12)), 8, 4)(7).targets)
+        assert not all(torch.equal(draw(7).targets, draw(step).targets) for step in range(5))
+
+    def test_a_text_that_is_too_short_is_refused_with_what_it_needs(self):
+        with pytest.raises(ValueError, match="8 tokens, too few for a context of 8; it needs at least 9"):
+            TextBatches(list(range(8)), 8, 4)
+        TextBatches(list(range(9)), 8, 4)(0)
+
+
+class TestTaskBatches:
     def test_an_encoder_decoder_reads_the_source_and_is_asked_for_the_target(self):
         batch = task_batch(VOWEL, [Example("abc", "e")])
         assert [labels(VOWEL, part) for part in batch.inputs] == [[["a", "b", "c"]], [["[start]", "e"]]]

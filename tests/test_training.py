@@ -2,12 +2,12 @@
 
 import itertools
 import math
+from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import nn
 
 from tests.helpers import tiny_config
@@ -21,6 +21,7 @@ from transformer import (
     evaluate_loss,
     train,
 )
+from transformer.training import loop
 from transformer.training.evaluation import token_loss
 
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
@@ -39,6 +40,43 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.fixture(params=[True, False], ids=["with bfloat16 units", "without"])
+def processor(request, monkeypatch) -> bool:
+    """Either kind of CPU, whichever this one is."""
+    monkeypatch.setattr(loop, "has_bfloat16_units", lambda: request.param)
+    return request.param
+
+
+class TestPrecision:
+    """bfloat16 arithmetic is used where it is faster, and nowhere else."""
+
+    @pytest.mark.parametrize(("d_model", "faster"), [(16, False), (128, False), (191, False), (192, True), (384, True)])
+    def test_on_a_cpu_wide_models_are_trained_in_it_if_there_are_units_for_it(self, processor, d_model, faster):
+        assert loop.trains_in_bfloat16(torch.device("cpu"), d_model) == (faster and processor)
+        assert loop.trains_in_bfloat16(torch.device("cuda"), d_model)
+
+    @pytest.mark.parametrize("d_model", [8, 192])
+    def test_a_step_computes_in_what_was_decided(self, processor, d_model):
+        model = build_model(tiny_config(d_model=d_model, n_layers=1), seed=0)
+        run, seen = TrainingRun(model, TrainingConfig(steps=1)), []
+        model.blocks[0].mlp.up.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+        batch = batches()(0)
+        exact = token_loss(model(*batch.inputs), batch.targets).item()
+        loss = run.take_step(batch)
+        in_bfloat16 = processor and d_model == 192
+        assert seen == [torch.float32, torch.bfloat16 if in_bfloat16 else torch.float32]
+        assert loss == pytest.approx(exact, rel=1e-2 if in_bfloat16 else 1e-6)
+        assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+
+    def test_a_wide_model_learns_in_it(self, processor):
+        losses = []
+        config = TrainingConfig(steps=25, learning_rate=5e-3, warmup_steps=5, optimizer="muon")
+        model = build_model(tiny_config(d_model=192, n_layers=1, d_ff=192), seed=0)
+        train(model, batches(), config, lambda report: losses.append(report.loss))
+        assert losses[-1] < 1 < 2 < losses[0]
+
+
+@pytest.mark.usefixtures("processor")
 class TestLearning:
     @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
     def test_a_pattern_that_needs_two_tokens_of_context_is_learnt(self, optimizer):
@@ -91,6 +129,7 @@ class TestLearning:
         )
 
 
+@pytest.mark.usefixtures("processor")
 class TestReports:
     def test_every_step_is_reported(self):
         model = build_model(tiny_config(), seed=0)
@@ -149,17 +188,90 @@ class TestResuming:
         assert same(state(resumed.best_model), state(whole.best_model))
         assert [path.name for path in tmp_path.iterdir()] == ["state.safetensors"]
 
-    def test_without_the_saved_random_state_it_would_not(self, tmp_path):
-        """The test above can fail: dropout does draw from the generator whose state is saved."""
-        config = TrainingConfig(steps=4)
-        ends = []
-        for disturbed in (False, True):
+    def test_a_run_has_random_numbers_of_its_own(self):
+        """Nothing else that draws disturbs it, and it disturbs nothing else; without them it would go another way."""
+        config, ends = TrainingConfig(steps=4), []
+        for disturb in ("nothing", "global", "own"):
             model = build_model(tiny_config(dropout=0.3), seed=0)
             run = train(model, batches(), config, lambda report: report.step < 2)
-            if disturbed:
+            if disturb == "global":
                 torch.rand(7)
+            if disturb == "own":
+                run.generator.manual_seed(7)
+            before = torch.get_rng_state()
             ends.append(state(train(model, batches(), config, run=run).model))
-        assert not same(*ends)
+            assert torch.equal(torch.get_rng_state(), before)
+        assert same(ends[0], ends[1])
+        assert not same(ends[0], ends[2])
+
+    def test_what_a_caller_keeps_with_it_comes_back(self, tmp_path):
+        run = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=1))
+        kept, notes = {"a.b": torch.arange(3), "embed": torch.ones(2, 2)}, {"losses": [0.1, 1 / 3], "best": None}
+        run.save(tmp_path / "state", kept=kept, notes=notes)
+        found, said = run.resume(tmp_path / "state")
+        assert same(found, kept)
+        assert said == notes
+
+    @pytest.mark.parametrize(
+        ("model", "config", "what"),
+        [
+            ({"d_model": 16}, {}, "model.blocks.0"),
+            ({"n_layers": 1}, {}, "model.blocks.1"),
+            ({}, {"average_decay": 0.5}, "average."),
+            ({}, {"optimizer": "muon"}, "optimizer"),
+        ],
+    )
+    def test_the_state_of_another_training_is_refused_before_anything_changes(self, tmp_path, model, config, what):
+        train(build_model(tiny_config(), seed=0), batches(), TrainingConfig(steps=2)).save(tmp_path / "state")
+        run = TrainingRun(build_model(tiny_config(**model), seed=1), TrainingConfig(steps=2, **config))
+        before = state(run.model)
+        with pytest.raises(ValueError, match=f"is the state of another training.*: its {what}.* doesn't fit"):
+            run.resume(tmp_path / "state")
+        assert same(state(run.model), before)
+        assert run.step == 0
+
+    def test_another_device_s_random_state_is_refused(self, tmp_path, monkeypatch):
+        run = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=2))
+        run.save(tmp_path / "state")
+
+        class OnAGraphicsCard:
+            def get_state(self) -> torch.Tensor:
+                return torch.zeros(16, dtype=torch.uint8)
+
+        run.generator = OnAGraphicsCard()
+        with pytest.raises(ValueError, match="of another device: its random_state doesn't fit"):
+            run.resume(tmp_path / "state")
+
+    @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda whole: b"{}", lambda whole: b""])
+    def test_a_damaged_state_is_refused(self, tmp_path, damage):
+        path = tmp_path / "state"
+        run = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=2))
+        run.save(path)
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(ValueError, match="is no state of a training, or a damaged one"):
+            run.resume(path)
+
+    def test_safetensors_of_something_else_are_refused(self, tmp_path):
+        save_file({"embed.weight": torch.zeros(2)}, tmp_path / "model.safetensors")
+        run = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=2))
+        with pytest.raises(ValueError, match="is no state of a training"):
+            run.resume(tmp_path / "model.safetensors")
+
+    def test_a_full_disk_leaves_the_state_before_whole(self, tmp_path, monkeypatch):
+        path = tmp_path / "state"
+        run = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=2))
+        run.save(path)
+        before = path.read_bytes()
+
+        def full(tensors, partial, metadata):
+            Path(partial).write_bytes(b"half of it")
+            raise SafetensorError("No space left on device")
+
+        monkeypatch.setattr(loop, "save_file", full)
+        with pytest.raises(OSError, match=r"can't be written to .*state: No space left on device"):
+            run.save(path)
+        assert [path.name for path in tmp_path.iterdir()] == ["state"]
+        assert path.read_bytes() == before
 
 
 class Fragile(nn.Module):
@@ -168,6 +280,7 @@ class Fragile(nn.Module):
     def __init__(self, start: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.full((4,), start))
+        self.config = tiny_config()
 
     def forward(self, factor: torch.Tensor) -> torch.Tensor:
         return (self.weight * factor).sqrt().expand(1, 1, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0])
@@ -230,31 +343,12 @@ class TestLearningRate:
 
     @pytest.mark.parametrize(
         ("field", "value"),
-        [("steps", 0), ("learning_rate", 0.0), ("learning_rate", math.nan), ("average_decay", 1.0)],
-    )
+        [
+            ("steps", 0), ("learning_rate", 0.0), ("learning_rate", -1.0), ("learning_rate", math.nan),
+            ("learning_rate", math.inf), ("weight_decay", math.inf), ("average_decay", 1.0), ("average_decay", -0.1),
+            ("momentum", 1.0), ("momentum", -0.1), ("optimizer", "sgd"),
+        ],
+    )  # fmt: skip
     def test_a_wrong_field_is_named(self, field, value):
-        with pytest.raises(ValueError, match=f"^{field} is {value}"):
+        with pytest.raises(ValueError, match=f"^{field} is {value!r}"):
             TrainingConfig(**{"steps": 1, field: value})
-
-
-class TestBatches:
-    @given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))
-    def test_targets_are_the_inputs_one_token_later(self, step, context, batch, seed):
-        text = np.arange(100, 112)
-        inputs, targets = TextBatches(text.tolist(), context, batch, seed)(step)
-        assert inputs[0].shape == targets.shape == (batch, context)
-        assert torch.equal(inputs[0] + 1, targets)
-        assert inputs[0].min() >= 100
-        assert targets.max() <= 111
-
-    def test_every_window_is_drawn_sooner_or_later_and_a_step_decides_which(self):
-        draw = TextBatches(list(range(12)), 8, 4)
-        starts = {int(start) for step in range(40) for start in draw(step).inputs[0][:, 0]}
-        assert starts == {0, 1, 2, 3}
-        assert torch.equal(draw(7).targets, TextBatches(list(range(12)), 8, 4)(7).targets)
-        assert not all(torch.equal(draw(7).targets, draw(step).targets) for step in range(5))
-
-    def test_a_text_that_is_too_short_is_refused_with_what_it_needs(self):
-        with pytest.raises(ValueError, match="8 tokens, too few for a context of 8; it needs at least 9"):
-            TextBatches(list(range(8)), 8, 4)
-        TextBatches(list(range(9)), 8, 4)(0)
