@@ -90,7 +90,7 @@ class Attention(nn.Module):
 
 
 class SoftmaxAttention(Attention):
-    """`attention` in every head: in one fused call, or in four steps as soon as somebody looks at one of them."""
+    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at."""
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
