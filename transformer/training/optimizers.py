@@ -12,6 +12,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+ITERATIONS = 5
+"""Of Newton and Schulz; more would bring singular values no nearer to one, for Jordan's coefficients are for speed."""
 PARTS = {"attn.qkv.weight": 3, "cross_attn.kv.weight": 2}
 """Weights that hold several matrices, one below the other, by the end of their name."""
 
@@ -66,7 +68,7 @@ class Muon(torch.optim.Optimizer):
         return state["momentum"]
 
 
-def orthogonalise(matrices: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalise(matrices: Tensor) -> Tensor:
     """The nearest matrix whose singular values are all about one, by Newton–Schulz iteration.
 
     matrices: (matrix, rows, columns). The quintic's coefficients are Jordan's, for speed rather than precision:
@@ -74,7 +76,7 @@ def orthogonalise(matrices: Tensor, iterations: int = 5) -> Tensor:
     """
     x = _lying(matrices)
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         gram = x @ x.mT
         factor = torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)  # −4.7750 gram + 2.0315 gram²
         x = torch.baddbmm(x, factor, x, beta=3.4445)  # 3.4445 x + factor · x
