@@ -5,14 +5,29 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
-from transformer import TASKS, Batch, ModelConfig, TrainingConfig, build_model, train
+from transformer import TASKS, Batch, ModelConfig, TextBatches, TrainingConfig, build_model, train
 from transformer.data.corpora import text_corpus
 from transformer.training.objectives import TaskObjective, TextObjective
 from transformer.training.plan import Plan
 from transformer.training.worker import ENDED, Job
 
 CORPUS = text_corpus("abcdefgh hgfedcba " * 100, "Up and down")
+TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
+"""Up and down: after 1 come 0 or 2, and which of them only the token before it tells."""
+
+
+def batches(batch: int = 8, seed: int = 0) -> TextBatches:
+    return TextBatches(TEXT, 8, batch, seed)
+
+
+def state(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 class Gated(TextObjective):

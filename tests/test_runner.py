@@ -136,6 +136,15 @@ class TestResuming:
         resumed.go()
         assert resumed.checkpoint().card.training["best_step"] == 4
 
+    def test_a_state_that_says_no_more_than_the_weights_will_do(self, tmp_path):
+        plan = thorough()
+        model = build_model(plan.config, seed=plan.training.seed)
+        train(model, plan.objective.batches, plan.training, lambda report: report.step < 4).save(tmp_path / "state")
+        runner = Runner(plan, state=tmp_path / "state")
+        runner.resume()
+        runner.go()
+        assert runner.checkpoint().card.training["best_step"] in (8, 12)
+
     def test_what_had_ended_is_not_trained_again(self, tmp_path):
         first = Runner(thorough(), state=tmp_path / "state")
         first.go()

@@ -81,9 +81,9 @@ class Runner:
     def resume(self) -> None:
         """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
         self._best, notes = self.run.resume(self._state)
-        self._best_loss, self._best_step = notes["best_loss"], notes["best_step"]
-        self._recent.extend(notes["recent"])
-        self._clock = Clock(notes["seconds"])
+        self._best_loss, self._best_step = notes.get("best_loss", math.inf), notes.get("best_step", 0)
+        self._recent.extend(notes.get("recent", ()))
+        self._clock = Clock(notes.get("seconds", 0.0))
         self.progress.step = self.run.step
 
     def go(
