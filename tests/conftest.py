@@ -17,6 +17,13 @@ settings.register_profile("ci", **_COMMON, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole suite in two processes, in files that each stay in one; whatever is picked by name in this one,
+    where it begins sooner, and where printing and a debugger work as ever."""
+    picked = config.option.keyword or any(Path(name.partition("::")[0]).suffix for name in config.args)
+    return 0 if picked else 2
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_torch_thread() -> None:
     """One thread: tiny tensors gain nothing from more, and on a busy core several wait for each other."""

@@ -81,12 +81,12 @@ def test_an_empty_prompt_is_explained(page):
 @every_page
 def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
     long = "ROMEO: " * 20
-    at = type_prompt(start(page), long)
+    at = type_prompt(start(page, tokens=20), long)
     assert f"The prompt has 140 tokens, and this model's context holds {CONTEXT}." in said(at)
     assert f"the {140 - CONTEXT} before them" in said(at)
     if page == "Generate":
         write(at)
-        assert len(live_text(at)["kind"]) == 140 + 200
+        assert len(live_text(at)["kind"]) == 140 + 20
     if page == "Attention":
         assert drawn(at, "clicked_weights", "weight").shape == (CONTEXT, CONTEXT)
         assert dial(at, "Query (row)").value == 139
