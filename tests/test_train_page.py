@@ -11,9 +11,7 @@ import streamlit as st
 from pages.ui.models import own_training as training
 from pages.ui.views import train_progress
 from pages.ui.views.train_choice import in_words
-from tests import test_app
-from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
-from tests.tiny_models import save_pair
+from tests.app_driver import PAGES, checked, go, link_of, named, press, said, start
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES
@@ -24,16 +22,8 @@ SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1,
 MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "ladder-1-bigram"}
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def page_train(tiny, monkeypatch):
-    use(monkeypatch, tiny)
+def page_train(folder, monkeypatch):
     monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
     yield
     training.queue().close()
@@ -129,7 +119,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     foreign = pack_checkpoint(replace(ours, card=card))
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
     for page in PAGES:
-        at = test_app.go(at, page)
+        at = go(at, page)
         shown = [*at.markdown, *at.caption, *at.subheader, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)
         for element in shown:
@@ -153,9 +143,9 @@ def test_pause_resume_and_stop():
     press(at, "Pause")
     assert any(button.label == "Resume" for button in at.button)
     press(at, "Resume")
-    at = test_app.go(at, "Positions")
+    at = go(at, "Positions")
     assert "Your training goes on" in " ".join(caption.value for caption in at.sidebar.caption)
-    at = test_app.go(at, "Train")
+    at = go(at, "Train")
     press(at, "Stop")
     deadline = time.monotonic() + 60
     while not any(button.label == "Train another" for button in at.button):
@@ -256,7 +246,7 @@ class TestTheTextThatIsSuggested:
         at = start("Train", learn="text", corpus="martin-fierro")
         assert named(at.selectbox, "Text").value == "martin-fierro"
         checked(named(at.selectbox, "Text").select("python-manual").run())
-        at = test_app.go(test_app.go(at, "Positions"), "Train")
+        at = go(go(at, "Positions"), "Train")
         assert named(at.selectbox, "Text").value == "python-manual"
 
     def test_who_learns_a_task_has_no_text_in_the_link(self):
