@@ -50,6 +50,15 @@ class TestWhoUpdatesWhat:
         if muon:
             assert {id(parameter) for parameter in optimizers[0].param_groups[0]["params"]} == in_blocks
 
+    def test_both_are_set_as_was_asked(self):
+        muon, adamw = optimizers_of(
+            build_model(tiny_config(), seed=0), learning_rate=0.5, betas=(0.1, 0.2), momentum=0.3, weight_decay=0.4
+        )
+        assert [(g["lr"], g["momentum"], g["weight_decay"]) for g in muon.param_groups] == [(0.5, 0.3, 0.4)]
+        assert [(g["lr"], g["betas"], g["weight_decay"]) for g in adamw.param_groups] == [
+            (0.5, (0.1, 0.2), 0.4), (0.5, (0.1, 0.2), 0.0),
+        ]  # fmt: skip
+
     def test_without_blocks_there_is_nothing_for_muon(self):
         (adamw,) = optimizers_of(build_model(tiny_config(n_layers=0), seed=0))
         assert isinstance(adamw, torch.optim.AdamW)

@@ -117,6 +117,15 @@ class TestLearning:
         assert short.norm().item() == pytest.approx(0.01, rel=1e-3)
         torch.testing.assert_close(short / 0.01, whole / whole.norm(), atol=1e-4, rtol=1e-3)
 
+    def test_a_batch_goes_where_the_model_is(self, monkeypatch):
+        run, moved = TrainingRun(build_model(tiny_config(), seed=0), TrainingConfig(steps=1)), []
+        to = Batch.to
+        monkeypatch.setattr(Batch, "to", lambda batch, device: moved.append(device) or to(batch, device))
+        run.take_step(batches()(0))
+        assert moved == [run.device] == [torch.device("cpu")]
+        inputs, targets = to(batches()(0), torch.device("meta"))
+        assert {part.device.type for part in (*inputs, targets)} == {"meta"}
+
     def test_dropout_falls_in_every_step_whatever_mode_the_model_comes_in(self):
         def result(prepare) -> dict[str, torch.Tensor]:
             model = build_model(tiny_config(dropout=0.5), seed=0)
