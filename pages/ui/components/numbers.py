@@ -7,6 +7,7 @@ import math
 
 def short(number: float | None) -> float | None:
     """Five significant digits; None for what JSON does not have (NaN, infinities)."""
-    if number is None or not math.isfinite(number):
+    if number is None:
         return None
-    return float(f"{number:.5g}")
+    rounded = float(f"{number:.5g}")  # the very largest number becomes infinite
+    return rounded if math.isfinite(rounded) else None
