@@ -1,7 +1,7 @@
-"""Hook points: identity modules at every place worth looking at, and what is done at them.
+"""Hook points: identity modules at every place worth looking at, where tensors are recorded or replaced.
 
-One model instance may serve many threads at once. What a call records or changes therefore belongs to the
-call: it travels in a `ContextVar`, which every thread has for itself, and nothing is kept on a module.
+One model instance may serve many threads at once. So what a call records or changes belongs to the call: it travels
+in a `ContextVar`, of which every thread has its own, and nothing is kept on a module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
 
 
 class HookPoint(nn.Module):
-    """Hands its input on unchanged, to be recorded or replaced on the way.
+    """Passes its input on unchanged; on the way it can be recorded or replaced.
 
     The model that owns it gives it its `name`. PyTorch's own `register_forward_hook`, `register_full_backward_hook`
     and their kin work on it too.

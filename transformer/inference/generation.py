@@ -49,7 +49,7 @@ def generate(
     fwd_hooks: Sequence[ForwardHook] = (),
     source: Sequence[int] | Tensor | None = None,
 ) -> Iterator[GenerationStep]:
-    """Go on from a prompt, token by token.
+    """Continue a prompt, token by token.
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
     every step recomputes it, since each token's place in the window has changed. With interventions nothing is
@@ -67,7 +67,7 @@ def generate(
     """
     sequence = _as_list(tokens)
     if not sequence:
-        raise ValueError("The prompt is empty; a decoder goes on from at least one token.")
+        raise ValueError("The prompt is empty; a decoder continues at least one token.")
     read = _source(model.config, source)
     if bad := [token for token in (*sequence, *read) if not 0 <= token < model.config.vocab_size]:
         raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
+from .dropout import Dropout
 from .masks import causal_mask
 from .positions import rotate
 
@@ -62,7 +63,7 @@ class Attention(nn.Module):
         self.n_heads = config.n_heads
         self.causal = causal
         self.out = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
 
@@ -89,7 +90,7 @@ class Attention(nn.Module):
 
 
 class SoftmaxAttention(Attention):
-    """`attention` in every head: in one fused call, or in four steps as soon as somebody looks at one of them."""
+    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at."""
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)

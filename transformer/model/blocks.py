@@ -23,7 +23,7 @@ class Block(nn.Module):
         x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))
             └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘             x = x + mlp(ln2(x))
 
-    Without norms, ln1 and ln2 hand their input on; with d_ff = 0 the second line is left out.
+    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out.
     Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3).
     """
 

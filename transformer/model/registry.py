@@ -136,7 +136,7 @@ def _self_attention(config: ModelConfig, causal: bool) -> Iterator[HookInfo]:
     if softmax:
         yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
         yield HookInfo("hook_k", "Keys: what each position offers to be found by.", "x · W_K + b_K", HEADS)
-    yield HookInfo("hook_v", "Values: what each position hands over when it is looked at.", "x · W_V + b_V", HEADS)
+    yield HookInfo("hook_v", "Values: what each position passes on when it is looked at.", "x · W_V + b_V", HEADS)
     if softmax and config.positions == "rotary":
         turned = "turned, pair by pair, by their position's angle"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
@@ -149,7 +149,7 @@ def _cross_attention() -> Iterator[HookInfo]:
     yield HookInfo("hook_q", "Queries: what each position of the target looks for.", "x · W_Q + b_Q", HEADS)
     yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
                    "memory · W_K + b_K", of_memory)  # fmt: skip
-    yield HookInfo("hook_v", "Values: what each position of the source hands over.", "memory · W_V + b_V", of_memory)
+    yield HookInfo("hook_v", "Values: what each position of the source passes on.", "memory · W_V + b_V", of_memory)
     yield from _weighing(softmax=True, visible="every j that is no padding")
 
 

@@ -16,6 +16,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .blocks import make_block, make_decoder_block
 from .caches import KeyValueCache
+from .dropout import Dropout
 from .layers import make_norm
 from .masks import padding_mask
 from .positions import sinusoidal_rows
@@ -49,7 +50,7 @@ class Stack(nn.Module):
             self.pos_embed = nn.Embedding(config.context_length, config.d_model)
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(make_one(config) for _ in range(n_layers))
         self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
 
