@@ -21,7 +21,7 @@ FIND = """() => {
       if (!(hidden ? element.parentElement : element).checkVisibility({ visibilityProperty: true })) continue;
       if (kind === "press" && element.getRootNode() !== document) kind = "look at";
       const text = element.querySelector("p") ?? element;  // without its icon
-      const label = (element.getAttribute("aria-label") || text.innerText || "").trim();
+      const label = (element.getAttribute("aria-label") || text.textContent).trim();
       found.push({ element, kind, place, label: label.replace(/\\s+/g, " ").slice(0, 40) });
     }
   return found;
