@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, _find_chromium, _follow_reruns
+from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium, follow_reruns
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def own_server(checkpoints: Path | None, options: Sequence[str]) -> Iterator[Ser
 def own_browser(errors: list[str]) -> Iterator[Callable[[], Page]]:
     """Opens tabs, each of a new visitor who replaces the one before; what they report is added to `errors`."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_find_chromium(), args=list(CHROMIUM_ARGS))
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(CHROMIUM_ARGS))
 
         def note(message: ConsoleMessage) -> None:
             if message.type == "error":
@@ -38,7 +38,7 @@ def own_browser(errors: list[str]) -> Iterator[Callable[[], Page]]:
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             context.on("console", note)
             context.on("weberror", lambda error: errors.append(f"uncaught: {error.error}"))
-            context.on("page", _follow_reruns)
+            context.on("page", follow_reruns)
             return context.new_page()
 
         yield visit
