@@ -24,8 +24,8 @@ except ImportError:  # Windows: there only the threads of one process are kept a
     fcntl = None
 
 T = TypeVar("T")
-LOOKS = 20
-"""How often a folder is looked at that is replaced again and again meanwhile."""
+LOOKS = 3
+"""How often a folder is looked for or read while it is being replaced, before the reader makes the saves wait."""
 _HIDDEN = re.compile(r"\.(.+)\.(?:previous|[a-z0-9_]{8}\.tmp)")
 _ONE_THREAD = threading.Lock()
 
@@ -56,7 +56,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def steadily(path: Path, read: Callable[[Path], T]) -> T:
     """What `read` makes of a folder, all of it of one version: it reads again if the folder was replaced meanwhile.
 
-    Raises: NoFolderError; OSError for a folder that never keeps still; and what `read` raises of one that did.
+    Raises: NoFolderError, and what `read` raises of a folder that kept still.
     """
     for _ in range(LOOKS):
         folder = current(path)
@@ -69,7 +69,8 @@ def steadily(path: Path, read: Callable[[Path], T]) -> T:
         else:
             if before is not None and _identity(folder) == before:
                 return found
-    raise OSError("it is replaced again and again")
+    with _one_save_at_a_time(path.parent):  # for it is replaced again and again
+        return read(current(path))
 
 
 def current(path: Path) -> Path:
@@ -106,7 +107,7 @@ def _tidy(path: Path) -> None:
 
 @contextmanager
 def _one_save_at_a_time(folder: Path) -> Iterator[None]:
-    """Keeps out every other save into this folder. The lock is the system's, which lifts it when a process dies."""
+    """Keeps out every (other) save into this folder. The lock is the system's, which lifts it when a process dies."""
     if fcntl is None:
         with _ONE_THREAD:
             yield
