@@ -1,7 +1,5 @@
 """The figures draw the numbers they are given, in cells, words and clicks, and refuse what does not fit."""
 
-import subprocess
-import sys
 
 import numpy as np
 import plotly.graph_objects as go
@@ -388,9 +386,3 @@ class TestPalette:
         light, dark = Theme(False), Theme(True)
         for name in ("foreground", "muted", "grid", "hidden", "surface"):
             assert getattr(light, name) != getattr(dark, name)
-
-
-@pytest.mark.parametrize("module", ["palette", "figures", "position_figures"])
-def test_figures_import_neither_streamlit_nor_torch(module):
-    code = f"import sys, pages.ui.{module}; sys.exit(bool({{'streamlit', 'torch'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted
 from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
-from tests.test_app import (
+from tests.app_driver import (
     ROOT,
     checked,
     choose,
@@ -28,6 +28,8 @@ from tests.test_app import (
 )
 from tests.tiny_models import EXAMPLES, save_tiny, save_translator
 from transformer import causal_mask
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 PAGE = "pages/Masks.py"
 BATCH = "KING:\nTo be\nHath"
@@ -54,12 +56,6 @@ def tiny(tmp_path_factory):
         save_tiny(folder, name, title=name.capitalize(), seed=seed, **shape)
     save_translator(folder)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(tiny, monkeypatch):
-    use(monkeypatch, tiny)
-    return tiny
 
 
 def visit(alone=False, **link):

@@ -8,9 +8,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import own_training as training
-from tests import test_app
-from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
-from tests.tiny_models import save_pair
+from tests.app_driver import PAGES, checked, go, link_of, named, press, said, start
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES
@@ -21,16 +19,8 @@ SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1,
 MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "ladder-1-bigram"}
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def page_train(tiny, monkeypatch):
-    use(monkeypatch, tiny)
+def page_train(folder, monkeypatch):
     monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
     yield
     training.queue().close()
@@ -124,7 +114,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     foreign = pack_checkpoint(replace(ours, card=card))
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
     for page in PAGES:
-        at = test_app.go(at, page)
+        at = go(at, page)
         shown = [*at.markdown, *at.caption, *at.subheader, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)
         for element in shown:
@@ -148,9 +138,9 @@ def test_pause_resume_and_stop():
     press(at, "Pause")
     assert any(button.label == "Resume" for button in at.button)
     press(at, "Resume")
-    at = test_app.go(at, "Positions")
+    at = go(at, "Positions")
     assert "Your training goes on" in " ".join(caption.value for caption in at.sidebar.caption)
-    at = test_app.go(at, "Train")
+    at = go(at, "Train")
     press(at, "Stop")
     deadline = time.monotonic() + 60
     while not any(button.label == "Train another" for button in at.button):
