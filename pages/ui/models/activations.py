@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pages.ui.models import places
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
 from transformer import (
@@ -22,6 +21,7 @@ from transformer import (
     ModelConfig,
     Sampling,
     ScoreArithmetic,
+    attention_modules,
     generate,
     score_arithmetic,
     token_statistics,
@@ -68,7 +68,7 @@ def steps(
 ) -> Steps:
     """The four steps of attention in one layer. tokens: no more than the context holds."""
     shape = checkpoint.model.config
-    place = places.PLACES[kind].format(layer)
+    place = f"{attention_modules(shape)[kind][layer]}."
     rotated = "rot_" if shape.positions == "rotary" and kind != "cross" else ""
     points = {
         "raw": "hook_raw_scores",
@@ -161,7 +161,7 @@ def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
 
 
 def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndarray]:
-    """Where the newest token looked, by attention of `PLACES`: (layer, head, key) each."""
+    """Where the newest token looked, by kind of attention, the encoder's left out: (layer, head, key) each."""
     return {kind: np.stack([pattern[0, :, -1].numpy() for pattern in found])
             for kind, found in _by_kind(cache, shape).items() if kind != "encoder"}  # fmt: skip
 
@@ -179,9 +179,9 @@ def _is_pattern(point: str) -> bool:
 
 def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch.Tensor]]:
     """The patterns of each attention, layer by layer; where the encoder didn't run, its are missing."""
-    layers = {kind: [places.PLACES[kind].format(layer) + "hook_pattern" for layer in range(places.depth(shape, kind))]
-              for kind in places.attentions(shape)}  # fmt: skip
-    return {kind: [cache[name] for name in names] for kind, names in layers.items() if names[0] in cache}
+    points = {kind: [f"{module}.hook_pattern" for module in modules]
+              for kind, modules in attention_modules(shape).items()}  # fmt: skip
+    return {kind: [cache[name] for name in names] for kind, names in points.items() if names[0] in cache}
 
 
 def _run(
