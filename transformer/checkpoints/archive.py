@@ -1,14 +1,15 @@
 """A checkpoint as one file, to be taken along: a zip of exactly the four files of a checkpoint folder.
 
-Whoever sends an archive may be anybody. Its directory is checked before anything is unpacked, sizes are held to
-while unpacking, a model may not be so deep or read so much that looking at it exhausts a machine, and a tokenizer
-must be of a kind that this project writes: others can hold patterns that take hours to match. The rest is checked
-where every checkpoint is. No pickle is ever read.
+Archives are untrusted. The zip's directory is checked before anything is unpacked, and no member may unpack to more
+than it claims. A model must fit into a fixed amount of memory whatever is asked of it, and a tokenizer must be of a
+kind that this project writes, because others can hold patterns that take hours to match. The remaining checks are
+those of every checkpoint. No pickle is ever read.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import tempfile
 import zipfile
@@ -28,17 +29,24 @@ from .folder import (
     CheckpointError,
     load_checkpoint,
     save_checkpoint,
+    weight_shapes,
 )
+from .footprint import largest_use
 
-LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 4_000_000, CARD: 256_000}
+LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 1_000_000, CARD: 256_000}
 """The members, and how many bytes each may have, unpacked."""
 LARGEST_ARCHIVE = 64_000_000
 """Bytes of all members together, unpacked, and of the archive itself."""
 LARGEST_HEADER = 1_000_000
 """Bytes of the header of the weights."""
-MOST_LAYERS, LONGEST_CONTEXT = 64, 4096
-MOST_ATTENTION = 32_000_000
-"""Attention weights of all layers and heads at full context: 128 MB of float32."""
+MOST_LAYERS, MOST_HEADS, LONGEST_CONTEXT = 64, 64, 1024
+"""More layers or heads would be more pictures than a page can draw."""
+LARGEST_IN_USE = 256_000_000
+"""Bytes that a model may take at its full context, whatever is asked of it, as `largest_use` counts them.
+
+Small servers have some 700 MB, of which the app takes 315 before anybody has come. A model of 10 million weights
+(6 layers × 6 heads, 384 wide, context 256) takes 200.
+"""
 
 _END = struct.Struct("<4s4H2LH")
 """An archive's last record: signature, disk, the directory's disk, entries here, entries, size, offset, comment."""
@@ -74,12 +82,9 @@ def unpack_checkpoint(content: bytes) -> Checkpoint:
         _check_tokenizer(model)
         _check_shape(model)
         try:
-            checkpoint = load_checkpoint(model)
+            return load_checkpoint(model)
         except CheckpointError as error:
             raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
-    if not all(weight.isfinite().all() for weight in checkpoint.model.parameters()):
-        raise CheckpointError(f"In the archive, {WEIGHTS} holds numbers too large for float32.")
-    return checkpoint
 
 
 def _check_end(content: bytes) -> None:
@@ -148,21 +153,26 @@ def _check_shape(folder: Path) -> None:
         config = ModelConfig.from_dict(_parsed(folder, CONFIG))
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"In the archive, {CONFIG} can't be used: {error}") from None
-    layers = max(config.n_layers, config.n_encoder_layers)
-    if layers > MOST_LAYERS or config.context_length > LONGEST_CONTEXT:
-        raise CheckpointError(
-            f"In the archive, {CONFIG} claims more layers or a longer context than can be opened here: "
-            f"{MOST_LAYERS} and {LONGEST_CONTEXT:,} tokens."
-        )
-    if layers * config.n_heads * config.context_length**2 > MOST_ATTENTION:
-        raise CheckpointError(
-            f"In the archive, {CONFIG} describes more attention than can be shown here: "
-            f"layers · heads · context² may be {MOST_ATTENTION:,} at most."
-        )
+    for what, value, most in (
+        ("layers", max(config.n_layers, config.n_encoder_layers), MOST_LAYERS),
+        ("heads", config.n_heads, MOST_HEADS),
+        ("tokens of context", config.context_length, LONGEST_CONTEXT),
+    ):
+        if value > most:
+            raise CheckpointError(f"In the archive, {CONFIG} claims more than {most:,} {what}.")
     with (folder / WEIGHTS).open("rb") as file:
         header = int.from_bytes(file.read(8), "little")
     if header > LARGEST_HEADER:
         raise CheckpointError(f"In the archive, {WEIGHTS} is damaged: its header claims {header:,} bytes.")
+    try:
+        parameters = sum(map(math.prod, weight_shapes(folder).values()))
+    except CheckpointError as error:
+        raise CheckpointError(f"In the archive, {error}") from None
+    if largest_use(config, parameters) > LARGEST_IN_USE:
+        raise CheckpointError(
+            f"In the archive, {CONFIG} describes a model that is too large to look into here: it would take more than "
+            f"{LARGEST_IN_USE // 10**6} MB."
+        )
 
 
 def _parsed(folder: Path, name: str) -> Any:

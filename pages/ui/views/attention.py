@@ -66,7 +66,7 @@ class Shown:
     """What the page is about: one head of one attention, its queries and keys, and a cell (row, column) as drawn."""
 
     kind: str
-    """As in `places.PLACES`."""
+    """As in `attention_modules`."""
     rows: Stretch
     columns: Stretch
     layer: int
@@ -85,7 +85,7 @@ class Shown:
 
 
 def choose(session: Session, kind: str) -> Shown:
-    """The dials of the page, and what they choose. kind: as in `places.PLACES`."""
+    """The dials of the page, and what they choose. kind: as in `attention_modules`."""
     config, current = session.config, session.visitor
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if kind != "self":

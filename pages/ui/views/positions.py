@@ -130,7 +130,7 @@ def rotation(session: Session) -> None:
 def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
-    title = library.usable()[session.name].card.title
+    title = library.model(session.name).card.title
     st.subheader(f"What {plain(title, 100)} uses", anchor=False)
     st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
                                                       head=config.d_head))  # fmt: skip
