@@ -1,9 +1,10 @@
-"""What tests share: how hypothesis searches, how many threads torch may take, and the app on two tiny models."""
+"""What tests share: how hypothesis searches, threads of torch, the app on two tiny models, and queues that end."""
 
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,23 @@ def one_torch_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture
+def queues() -> Iterator[Callable]:
+    """Makes queues of trainings, and leaves no thread of theirs behind."""
+    from transformer.training.queue import Queue
+
+    made: list[Queue] = []
+
+    def make(limit: int = 1, **fields) -> Queue:
+        made.append(Queue(limit, **fields))
+        return made[-1]
+
+    yield make
+    for queue in made:
+        queue.close(20)
+    assert not [thread for thread in threading.enumerate() if thread.name == "training"]
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,14 @@
 import re
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 
 from pages.ui.models import own_training as training
+from pages.ui.views import train_progress
+from pages.ui.views.train_choice import in_words
 from tests.app_driver import PAGES, checked, go, link_of, named, press, said, start
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
@@ -46,7 +49,9 @@ def test_the_default_is_one_click_away_and_needs_no_network():
     assert named(at.selectbox, "Task").value == "induction"
     assert int(metrics(at)["Parameters"].replace(",", "")) > 10_000
     assert metrics(at)["Memory"].endswith(" MB")
-    assert "second" in metrics(at)["Time, about"] or "minute" in metrics(at)["Time, about"]
+    assert re.fullmatch(r"\d+ (seconds|minutes?)", metrics(at)["Time, estimated"])
+    (estimate,) = [metric for metric in at.metric if metric.label == "Time, estimated"]
+    assert "While the machine is busy, training takes longer" in estimate.help
     assert not named(at.button, "Train").disabled
 
 
@@ -201,6 +206,85 @@ def test_a_download_that_fails_is_a_sentence(monkeypatch, tmp_path):
     assert SOURCES["tiny-shakespeare"].title in said(at)
     assert "could not be downloaded" in said(at)
     assert not named(at.button, "Train").disabled
+
+
+class TestTheTextThatIsSuggested:
+    """One that is on this machine and reads well; whatever a visitor or a link chose stays."""
+
+    @pytest.fixture
+    def at_hand(self, monkeypatch, tmp_path):
+        """Says which texts are on this machine, besides the manual."""
+        import pooch
+
+        def only(*names):
+            for name in names:
+                (tmp_path / SOURCES[name].file_name).write_text(f"{name} " * 4000, encoding="utf-8")
+            monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache")
+            monkeypatch.setenv("HEADSUP_CORPORA", str(tmp_path))
+            monkeypatch.setattr("transformer.data.corpora._read_checked", lambda path, source: path.read_text())
+
+        return only
+
+    @pytest.mark.parametrize(
+        ("there", "suggested"),
+        [
+            ((), "python-manual"),
+            (("martin-fierro",), "martin-fierro"),
+            (("tiny-shakespeare", "martin-fierro"), "tiny-shakespeare"),
+        ],
+    )
+    def test_is_one_that_is_here(self, at_hand, there, suggested):
+        at_hand(*there)
+        at = start("Train", learn="text")
+        assert named(at.selectbox, "Text").value == suggested
+        assert "will be downloaded" not in " ".join(caption.value for caption in at.caption)
+        assert not named(at.button, "Train").disabled
+        assert link_of(at)["corpus"] == suggested  # so that the link opens the same text elsewhere
+
+    def test_a_link_or_a_choice_stays(self, at_hand):
+        at_hand("tiny-shakespeare")
+        at = start("Train", learn="text", corpus="martin-fierro")
+        assert named(at.selectbox, "Text").value == "martin-fierro"
+        checked(named(at.selectbox, "Text").select("python-manual").run())
+        at = go(go(at, "Positions"), "Train")
+        assert named(at.selectbox, "Text").value == "python-manual"
+
+    def test_who_learns_a_task_has_no_text_in_the_link(self):
+        assert "corpus" not in link_of(start("Train"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "5 seconds"), (12, "10 seconds"), (57, "55 seconds"), (58, "1 minute"), (89, "1 minute"), (95, "2 minutes")],
+)
+def test_a_time_that_is_estimated_is_rounded(seconds, words):
+    assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("state", "step", "seconds", "left", "words"),
+    [
+        ("waiting", 0, 0.0, None, ""), ("running", 3, 4.2, None, " · 4 s so far"),
+        ("running", 3, 14.2, 31.0, " · about 30 seconds left, 14 s so far"),
+        ("running", 9, 75.0, 100.0, " · about 2 minutes left, 1 min 15 s so far"),
+        ("paused", 9, 75.0, 100.0, " · 1 min 15 s so far"), ("finished", 10, 80.0, 0.0, " · 1 min 20 s"),
+    ],
+)  # fmt: skip
+def test_the_times_of_a_training(state, step, seconds, left, words):
+    job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
+    assert train_progress._times(job) == words
+
+
+def test_while_it_runs_the_time_left_is_told_by_its_speed():
+    at = start("Train", **SMALL | {"steps": 3000})
+    press(at, "Train")
+    deadline, text = time.monotonic() + 60, ""
+    while not re.search(r"about \d+ (seconds|minutes?) left, .*\d s so far", text):
+        assert time.monotonic() < deadline, text
+        time.sleep(0.3)
+        checked(at.run())
+        (text,) = [bar.proto.text for bar in at.get("progress")]
+    at.session_state["training_slot"].job.close()
 
 
 def test_a_link_brings_the_choice():

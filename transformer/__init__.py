@@ -25,7 +25,7 @@ from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
 from .model.registry import HookInfo, attention_modules, hook_points
 from .training.evaluation import evaluate_loss
-from .training.loop import NotFiniteError, Probe, StepReport, TrainingConfig, TrainingRun, train
+from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
 __all__ = [
     "TASKS",
@@ -45,7 +45,6 @@ __all__ = [
     "KeyValueCache",
     "ModelConfig",
     "NotFiniteError",
-    "Probe",
     "Sampling",
     "ScoreArithmetic",
     "StepReport",

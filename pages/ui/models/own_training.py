@@ -14,7 +14,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models.own_models import keep
 from transformer.training.plan import Plan
-from transformer.training.worker import ENDED, Job, Queue
+from transformer.training.queue import Queue
+from transformer.training.worker import ENDED, Job
 
 ABSENCE = 5.0
 """Seconds for which a training outlives its visitor's connection: no hiccup of a network ends it, a closed tab does."""

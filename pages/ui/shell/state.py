@@ -69,7 +69,8 @@ class Visitor:
     learn: str = "task"
     """What the page Train learns from: a task, a text that ships, or the visitor's own."""
     task: str = "induction"
-    corpus: str = "python-manual"
+    corpus: str | None = None
+    """None until a text is asked for: then one that is on this machine."""
     own_text: str = ""
     """A text that was pasted; not part of any link."""
     shape: str = "quick"
