@@ -1,12 +1,11 @@
-"""One visitor's own models: trained on the page Train or uploaded, kept in the session and seen by nobody else."""
+"""One visitor's own models: trained on the page Train or uploaded, and seen by nobody else."""
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
 
-import streamlit as st
-
+from pages.ui.models.belongings import belongings
 from transformer import Checkpoint, CheckpointEntry
 
 PREFIX = "own-"
@@ -16,7 +15,7 @@ MOST, LARGEST_TOGETHER = 8, 128_000_000
 
 def own_models() -> dict[str, Checkpoint]:
     """The visitor's own models by name, oldest first."""
-    return st.session_state.get("own_models", {})
+    return belongings().models
 
 
 def keep(checkpoint: Checkpoint) -> str:
@@ -25,7 +24,7 @@ def keep(checkpoint: Checkpoint) -> str:
     models = {**own_models(), name: checkpoint}
     while len(models) > 1 and (len(models) > MOST or sum(map(_size, models.values())) > LARGEST_TOGETHER):
         del models[next(iter(models))]
-    st.session_state["own_models"] = models
+    belongings().models = models
     return name
 
 
