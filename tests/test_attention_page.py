@@ -129,3 +129,11 @@ def test_the_matrices_are_offered_as_a_table():
     assert list(table.columns[:4]) == ["query position", "query", "key position", "key"]
     rows = table.groupby("query position")["weight"].sum()
     assert np.allclose(rows, 1, atol=1e-6)
+
+
+def test_the_page_says_which_tokens_have_no_label(tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", context_length=64)
+    use(monkeypatch, tmp_path)
+    note = "Every third token is labelled; pointing at a cell names both of its tokens."
+    assert len([c for c in start("Attention", prompt="To be, or not to be: " * 3).caption if note in c.value]) == 4
+    assert not [c for c in start("Attention", prompt="To be").caption if "labelled" in c.value]

@@ -1,5 +1,6 @@
 """The page Positions: its table and its formula are the paper's, and the model's own positions are shown."""
 
+import base64
 import re
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from tests.app_driver import checked, figure, link_of, markdown_with, named, numbers, said, start, use
 from tests.tiny_models import CONTEXT, save_tiny
 from transformer import sinusoidal_encoding
+from transformer.model.positions import position_angles
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -34,6 +36,16 @@ def test_the_formula_arrives_at_the_number_in_the_table(position, dimension):
     angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
     wave = np.cos if dimension % 2 else np.sin
     assert wave(angle) == pytest.approx(final, abs=1e-4)
+
+
+def test_the_wavelengths_and_the_rotation_come_from_the_engine_s_angles():
+    at = start("Positions", length=20, width=10, base=100, dimension=4, position=3, shift=2)
+    angles = position_angles(20, 10, 100.0).numpy()
+    (waves,) = [t["y"] for t in figure(at, "positions_spectrum")["data"] if t["name"] == "wavelength"]
+    assert np.allclose(np.frombuffer(base64.b64decode(waves["bdata"])), 2 * np.pi / angles[1])
+    assert markdown_with(at, f"One position turns it by {angles[1, 2]:.6g} radians")
+    (formula,) = [element.value for element in at.latex]
+    assert f"sin({angles[3, 2]:.6g})" in formula
 
 
 @pytest.mark.parametrize(

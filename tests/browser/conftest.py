@@ -75,7 +75,7 @@ def _unavailable(reason: str) -> None:
     pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER=1 makes this a failure)")
 
 
-def _find_chromium() -> str | None:
+def find_chromium() -> str | None:
     named = os.environ.get("HEADSUP_CHROMIUM")
     if named:
         if not shutil.which(named):
@@ -91,7 +91,7 @@ def _find_chromium() -> str | None:
 def chromium() -> Iterator["Browser"]:
     """The one headless browser of this process; it ends with the last browser test, as does Playwright's event
     loop, which until then is in the way of whatever wants one of its own."""
-    executable = _find_chromium()
+    executable = find_chromium()
     if executable is None:
         _unavailable("no Chromium was found: install the package chromium or set HEADSUP_CHROMIUM")
     try:
@@ -126,7 +126,8 @@ class Server:
         self.stopped = False
         command = [sys.executable, "-m", "streamlit", "run", str(script)]
         command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
-        command += ["--server.headless", "true", "--browser.gatherUsageStats", "false", *options]
+        command += ["--server.headless", "true", "--browser.gatherUsageStats", "false"]
+        command += ["--logger.enableRich", "false", *options]  # which would dress tracebacks so that none is found
         with log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 command,
@@ -279,8 +280,8 @@ def new_page(
     def note_exception(error: "WebError") -> None:
         note(error.page, f"uncaught: {error.error}")
 
-    # _follow_reruns also follows a tab that the page itself opens
-    listeners = {"console": note_console, "weberror": note_exception, "page": _follow_reruns}
+    # follow_reruns also follows a tab that the page itself opens
+    listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
 
     def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
         context = chromium.new_context() if apart else window
@@ -321,7 +322,7 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
     return new_page()
 
 
-def _follow_reruns(page: "Page") -> None:
+def follow_reruns(page: "Page") -> None:
     """Keep `_unanswered` up to date: after a click the app looks at rest until the server starts a rerun."""
 
     def sent(frame: bytes | str) -> None:

@@ -61,6 +61,8 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
     current = visitor()
     st.session_state["page"] = title
+    begun: Writer | None = st.session_state.get("writer")
+    library.begin_run(keep=begun.opened if begun and begun.written else None)
     st.html(STYLE)
     with st.sidebar:
         st.markdown("### HeadsUp")
@@ -113,7 +115,7 @@ def _show_training() -> None:
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:
-    card = library.usable()[name].card
+    card = library.model(name).card
     if current.prompt is None:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"
