@@ -94,6 +94,12 @@ class TestTime:
         assert training_seconds(larger, 8, 10) > training_seconds(config, 8, 10) > 0
         assert training_seconds(config, 16, 10) > training_seconds(config, 8, 10)
 
+    def test_a_step_takes_its_operations_its_sums_and_its_memory(self):
+        kept = (training_memory(MIDDLE, 8) - training_memory(MIDDLE, 7)) // 4  # numbers kept for one sequence
+        assert Machine(0.0, 2.0).step_seconds(MIDDLE, 8) == (training_flops(MIDDLE, 8) + 400 * 8 * kept) / 2
+        tensors = len(list(build_model(MIDDLE, seed=0).parameters()))
+        assert Machine(3.0, 1e99).step_seconds(MIDDLE, 8) == pytest.approx(3 * tensors)
+
     def test_it_is_in_proportion_to_the_steps(self):
         assert training_seconds(MIDDLE, 8, 500) == pytest.approx(500 * training_seconds(MIDDLE, 8, 1))
 

@@ -7,6 +7,7 @@ import sys
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import text_corpus
 from transformer.training import loop as training
 from transformer.training import runner as training_runner
+from transformer.training import worker as training_worker
 from transformer.training.objectives import TextObjective
 from transformer.training.queue import Queue
 from transformer.training.worker import Job
@@ -88,6 +90,17 @@ class TestOneTraining:
         means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
         assert [loss for _, loss in job.train_losses] == pytest.approx(means)
         assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
+
+
+    def test_it_takes_one_core_and_lets_visitors_go_first(self, queues, monkeypatch):
+        threads, rests = [], []
+        monkeypatch.setattr(torch, "set_num_threads", threads.append)
+        monkeypatch.setattr(training_worker, "REST_EVERY", 0.0)
+        clock = SimpleNamespace(perf_counter=time.perf_counter, monotonic=time.monotonic, sleep=rests.append)
+        monkeypatch.setattr(training_worker, "time", clock)
+        ended(queues().submit(text_plan(5, snapshots=2)))
+        assert threads == [1]
+        assert rests == [training_worker.REST] * 5
 
 
 class TestTasks:
@@ -235,7 +248,7 @@ class TestFailing:
 
     def test_a_learning_rate_beyond_all_bounds(self, queues):
         plan = text_plan(50)
-        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e37))))
+        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e18))))
         assert job.state == "failed"
         assert job.problem.startswith("The ")
         if job.result:

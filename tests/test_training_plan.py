@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plans import CORPUS, task_plan, text_plan
-from transformer import TASKS, build_model
+from transformer import TASKS, Sampling, build_model
 from transformer.training import runner as training_runner
 from transformer.training import snapshots as training_snapshots
 from transformer.training.runner import Runner
@@ -79,6 +79,24 @@ class TestWhenSnapshotsAreTaken:
             validated = [step for step, _ in runner.progress.validation_losses]
             assert validated == sorted(set(validated))  # none is taken twice
 
+    def test_their_training_loss_is_of_few_steps_as_long_as_it_falls_fast(self):
+        runner, losses = Runner(text_plan(60, snapshots=60)), []
+        runner.go(on_step=lambda report, _: losses.append(report.loss))
+        snapshots = {snapshot.step: snapshot.train_loss for snapshot in runner.progress.snapshots}
+        assert snapshots[0] is None
+        for step, few in ((1, 1), (9, 1), (10, 2), (60, 7)):
+            if step in snapshots:
+                assert snapshots[step] == pytest.approx(np.mean(losses[step - few : step]))
+
+    def test_the_last_sample_has_time_to_be_long_others_a_share_of_what_went_by(self, monkeypatch):
+        budgets = []
+        monkeypatch.setattr(training_runner, "sample_text", lambda model, plan, seconds: budgets.append(seconds) or "")
+        runner = Runner(text_plan(6, snapshots=60))
+        runner.go()
+        assert len(budgets) == 7
+        assert budgets[-1] == training_runner.LAST_WRITING_SECONDS
+        assert 0 <= max(budgets[:-1]) < 0.1 * runner.progress.seconds + 1e-3
+
     def test_nobody_looks_when_nobody_wants_to(self):
         runner = Runner(text_plan(10))
         runner.go(lambda: False, lambda: True)
@@ -110,6 +128,20 @@ class TestSamples:
         assert len(text) == 20 and set(text) <= set(CORPUS.text)
         assert sample_text(model, plan, 1e9) == text != sample_text(build_model(plan.config, seed=1), plan, 1e9)
         assert sample_text(model, dataclasses.replace(plan, sample_prompt=()), 1e9) == ""
+
+    def test_a_text_is_drawn_at_its_temperature_and_a_task_ends_with_its_end(self, monkeypatch):
+        asked = []
+
+        def generate(model, prompt, **options):
+            asked.append((options["sampling"], options["stop_tokens"]))
+            return iter(())
+
+        monkeypatch.setattr(training_snapshots, "generate", generate)
+        for plan in (text_plan(seed=3), task_plan("sort-letters"), task_plan("induction")):
+            sample_text(build_model(plan.config, seed=0), plan, 1.0)
+        end = TASKS["sort-letters"].tokenizer.special_id("[end]")
+        greedy = Sampling(temperature=0)
+        assert asked == [(Sampling(temperature=0.8, seed=3), ()), (greedy, (end,)), (greedy, ())]
 
     def test_without_time_it_is_short_but_not_nothing(self):
         plan = text_plan(sample_tokens=100)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 
 import torch
 
-from ..checkpoints.card import Card
+from ..checkpoints.card import LARGEST_NUMBER, Card
 from .evaluation import Measures
 from .plan import Plan
 
@@ -23,7 +22,7 @@ def card_of(
     device: torch.device,
     ending: str = "",
 ) -> Card:
-    """The card of a model that a plan brought forth. It holds no number that is infinite or NaN.
+    """The card of a model that a plan brought forth. Whatever the losses are, it can be saved and read.
 
     best_step: how many steps the weights that were kept had seen. last_losses: of the last batches, in nats per token.
     seconds: how long training took, pauses aside. ending: how it ended, in a sentence, if not with its last step.
@@ -61,4 +60,5 @@ def machine_in_words(device: torch.device) -> str:
 
 
 def _rounded(number: float | None) -> float | None:
-    return None if number is None or not math.isfinite(number) else round(number, 5)
+    """None also for what a card can't hold: a number that is infinite, NaN, or absurdly large."""
+    return None if number is None or not abs(number) <= LARGEST_NUMBER else round(number, 5)
