@@ -235,7 +235,7 @@ class TestFailing:
 
     def test_a_learning_rate_beyond_all_bounds(self, queues):
         plan = text_plan(50)
-        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e37))))
+        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e18))))
         assert job.state == "failed"
         assert job.problem.startswith("The ")
         if job.result:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from .checkpoints.card import Card
 from .checkpoints.folder import (
@@ -107,11 +106,8 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
     if options.resume and state.is_file():
         runner.resume()
     runner.go(**watch)
-    checkpoint, path = runner.checkpoint(), options.checkpoints / preset.name
-    try:
-        save_checkpoint(path, checkpoint, dtype=torch.float16)
-    except SafetensorError as error:  # what the library makes of a full disk
-        raise OSError(f"The model can't be written to {path}: {error}") from None
+    checkpoint = runner.checkpoint()
+    save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
     return checkpoint.card
 
 
