@@ -233,6 +233,8 @@ class TestInduction:
                 self.weight = nn.Parameter(torch.zeros(1))
 
             def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
+                read = INDUCTION.tokenizer.decode(tokens[0].tolist())
+                assert read[:6] == read[32:38] == "dfA5B2"  # of the sequences that the README's figures are of
                 logits = torch.zeros(*tokens.shape, 72)
                 logits[:, 31:] = 100.0 * F.one_hot(tokens[:, :32], 72)
                 patterns = torch.stack([outer.pattern(32, 63, 0)] * 3).expand(len(tokens), -1, -1, -1)
@@ -277,8 +279,8 @@ class TestMeasuring:
             "80 of 179 tokens of the part held out, evenly spread, and on "
             "16 of 1,619 tokens of the part trained on, evenly spread"
         )
-        starts = sorted(piece.storage_offset() - len(objective.train) for piece in measured[:10])
-        assert max(np.diff(starts)) <= 40  # of 180 in ten
+        starts = [piece.storage_offset() - len(objective.train) for piece in measured[:10]]
+        assert max(np.diff([0, *sorted(starts), 180])) <= 40  # from one end to the other
 
     def test_a_glance_is_of_the_same_windows_every_time_from_all_over_the_text(self, monkeypatch):
         monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 40)

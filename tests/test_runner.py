@@ -73,6 +73,22 @@ class TestThorough:
         assert checkpoint.card.training["best_step"] == 9
 
 
+@pytest.mark.parametrize(
+    ("is_thorough", "ending", "seconds"),
+    [(False, "", 5.0), (False, "Stopped early.", 0.3), (True, "", math.inf), (True, "Stopped early.", math.inf)],
+)
+def test_how_long_the_last_measurement_may_take(monkeypatch, is_thorough, ending, seconds):
+    """Whoever stops a training on a page waits for no more than a moment."""
+    runner, given = Runner(text_plan(1, is_thorough=is_thorough)), []
+    measure = runner._evaluator.measure
+    monkeypatch.setattr(
+        runner._evaluator, "measure", lambda model, seconds, check: given.append(seconds) or measure(model, 0.0, check)
+    )
+    runner.go()
+    runner.checkpoint(ending)
+    assert given == [seconds]
+
+
 class TestResuming:
     def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(self, tmp_path, monkeypatch):
         """Weights, dropout, best state, and all that its card says but the seconds."""

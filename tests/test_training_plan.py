@@ -76,6 +76,8 @@ class TestWhenSnapshotsAreTaken:
             steps = [snapshot.step for snapshot in runner.progress.snapshots]
             assert len(steps) == expected + (share == 0.0)  # the last one is always taken
             assert (steps[0], steps[-1]) == (0, 20)
+            validated = [step for step, _ in runner.progress.validation_losses]
+            assert validated == sorted(set(validated))  # none is taken twice
 
     def test_nobody_looks_when_nobody_wants_to(self):
         runner = Runner(text_plan(10))

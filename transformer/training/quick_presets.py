@@ -66,7 +66,7 @@ _QUICK = (
         task="sort-letters",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"},
         training=TrainingConfig(
-            steps=1000, learning_rate=6e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
+            steps=1000, learning_rate=4e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
         ),
         batch=64,
         evaluate_every=50,
