@@ -10,7 +10,7 @@ import streamlit as st
 from hypothesis import given, strategies
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import activations, cache, library, masking
+from pages.ui.models import activations, cache, library, masking, own_models
 from pages.ui.models.cache import Cache, bytes_of, frozen, remembered
 from tests.tiny_models import save_pair, save_tiny
 
@@ -182,7 +182,8 @@ def test_arrays_that_pages_get_are_read_only(folder):
     table = activations.position_table("martin-fierro")
     for part in (found.mask, found.pattern, found.scores.raw, found.scores.queries, logits, rows["self"], table):
         assert not part.flags.writeable
-        assert part.base is None  # it isn't kept with what it was a part of: the logits of all positions, the weights
+        base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
+        assert base is None or base.untyped_storage().nbytes() == part.nbytes
 
 
 def test_clear_forgets_everything(folder):
@@ -215,6 +216,27 @@ def test_what_an_own_model_computed_stays_in_its_session(folder):
         assert page.session_state["counts"] == (1, 1)
     assert one.session_state["own_results"] is not other.session_state["own_results"]
     assert one.session_state["own_results"].limit == cache.OWN_BYTES
+
+
+def of_a_collector():
+    """A page that keeps one model of its own after another."""
+    import streamlit as st
+
+    from pages.ui.models import own_models
+    from tests.tiny_models import save_tiny
+
+    names = [own_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)) for seed in range(12)]
+    assert list(own_models.own_models()) == names[-st.session_state["room"] :]
+
+
+@pytest.mark.parametrize(("bytes_for", "room"), [(100, 8), (3.5, 3), (0.5, 1)])
+def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes_for, room):
+    """The oldest go; the newest stays however large it is."""
+    size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
+    monkeypatch.setattr(own_models, "LARGEST_TOGETHER", bytes_for * size)
+    at = AppTest.from_function(of_a_collector, default_timeout=60)
+    at.session_state["folder"], at.session_state["room"] = tmp_path, room
+    assert not at.run().exception
 
 
 def test_other_arguments_make_other_answers(folder):

@@ -56,6 +56,8 @@ class TestTextBatches:
         assert starts == {0, 1, 2, 3}
         assert torch.equal(draw(7).targets, TextBatches(list(range(12)), 8, 4)(7).targets)
         assert not all(torch.equal(draw(7).targets, draw(step).targets) for step in range(5))
+        long = list(range(1000))
+        assert not torch.equal(TextBatches(long, 8, 4, seed=1)(6).targets, TextBatches(long, 8, 4, seed=2)(5).targets)
 
     def test_a_text_that_is_too_short_is_refused_with_what_it_needs(self):
         with pytest.raises(ValueError, match="8 tokens, too few for a context of 8; it needs at least 9"):
@@ -122,6 +124,7 @@ class TestTaskObjective:
         assert same(of(1, 5), of(1, 5))
         assert not same(of(1, 5), of(1, 6))
         assert not same(of(1, 5), of(2, 5))
+        assert not same(of(1, 6), of(2, 5))  # two trainings that lie one seed apart share no batch
         assert len(of(1, 5).targets) == 8
 
     @every_task

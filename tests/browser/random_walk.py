@@ -54,8 +54,6 @@ PATIENCE_MS = 3_000
 """For one click. What is covered, or goes away meanwhile, isn't worth more."""
 DEBOUNCE_MS = {"slide": 250, "look at": 150}
 """How long what was used waits before it tells the server, where it does."""
-OPTIONS = ("--logger.enableRich", "false")
-"""For the server: where the library rich is installed, Streamlit would draw tracebacks in boxes and colours."""
 TRACEBACK = "Traceback (most recent call last)"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*/[A-Z][a-z]+/_stcore/[a-z-]+\)")
@@ -309,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not url:
             folder = Path(stack.enter_context(TemporaryDirectory()))
             save_models(folder)
-            server = stack.enter_context(own_server(None if options.shipped else folder, OPTIONS))
+            server = stack.enter_context(own_server(None if options.shipped else folder))
             url = server.url
         visit = stack.enter_context(own_browser(errors))
         for seed in range(options.first_seed, options.first_seed + options.seeds):

@@ -1,6 +1,6 @@
 """The app on a server of its own, and a browser, for commands that run without pytest's fixtures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +11,11 @@ from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium, f
 
 
 @contextmanager
-def own_server(checkpoints: Path | None, options: Sequence[str]) -> Iterator[Server]:
-    """The app on these models, or on the shipped ones. options: added to Streamlit's command line."""
+def own_server(checkpoints: Path | None) -> Iterator[Server]:
+    """The app on these models, or on the shipped ones."""
     env = {"HEADSUP_TRAININGS": "1"} | ({"HEADSUP_CHECKPOINTS": str(checkpoints)} if checkpoints else {})
     with TemporaryDirectory() as folder:
-        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env=env, options=options)
+        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env=env, options=())
         with server:
             server.wait_until_healthy()
             yield server

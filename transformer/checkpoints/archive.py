@@ -18,6 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
 from .folder import (
@@ -28,6 +30,7 @@ from .folder import (
     Checkpoint,
     CheckpointError,
     load_checkpoint,
+    reason,
     save_checkpoint,
     weight_shapes,
 )
@@ -47,6 +50,8 @@ LARGEST_IN_USE = 256_000_000
 Small servers have some 700 MB, of which the app takes 315 before anybody has come. A model of 10 million weights
 (6 layers × 6 heads, 384 wide, context 256) takes 200.
 """
+TRIED = 64
+"""Tokens of the text that a model is tried on."""
 
 _END = struct.Struct("<4s4H2LH")
 """An archive's last record: signature, disk, the directory's disk, entries here, entries, size, offset, comment."""
@@ -82,9 +87,11 @@ def unpack_checkpoint(content: bytes) -> Checkpoint:
         _check_tokenizer(model)
         _check_shape(model)
         try:
-            return load_checkpoint(model)
+            checkpoint = load_checkpoint(model)
         except CheckpointError as error:
             raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
+    _check_that_it_computes(checkpoint)
+    return checkpoint
 
 
 def _check_end(content: bytes) -> None:
@@ -110,7 +117,7 @@ def _unpack(content: bytes, folder: Path) -> None:
     except CheckpointError:
         raise
     except Exception as error:  # the library raises a dozen kinds, from struct.error to zlib.error
-        raise CheckpointError(f"The archive is damaged: {str(error) or type(error).__name__}.") from None
+        raise CheckpointError(f"The archive is damaged: {reason(error)}.") from None
 
 
 def _check_directory(members: list[zipfile.ZipInfo]) -> None:
@@ -148,11 +155,11 @@ def _check_tokenizer(folder: Path) -> None:
 
 
 def _check_shape(folder: Path) -> None:
-    """Refuse what would take more time or memory to build, or to look at, than its bytes make believe."""
+    """Refuse a model that would take too much time or memory to build or to look into, however small its file."""
     try:
         config = ModelConfig.from_dict(_parsed(folder, CONFIG))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"In the archive, {CONFIG} can't be used: {error}") from None
+        raise CheckpointError(f"In the archive, {CONFIG} can't be used: {reason(error)}") from None
     for what, value, most in (
         ("layers", max(config.n_layers, config.n_encoder_layers), MOST_LAYERS),
         ("heads", config.n_heads, MOST_HEADS),
@@ -175,15 +182,25 @@ def _check_shape(folder: Path) -> None:
         )
 
 
+@torch.no_grad()
+def _check_that_it_computes(checkpoint: Checkpoint) -> None:
+    """Read one short text: weights can be finite, and yet so large that nothing made of them is."""
+    config = checkpoint.model.config
+    tokens = torch.arange(min(config.context_length, TRIED))[None] % config.vocab_size
+    inputs = (tokens,) if config.architecture == "decoder-only" else (tokens, tokens)
+    if not checkpoint.model(*inputs).isfinite().all():
+        raise CheckpointError(f"In the archive, {WEIGHTS} holds weights so large that the model computes no numbers.")
+
+
 def _parsed(folder: Path, name: str) -> Any:
     try:
         return json.loads((folder / name).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"In the archive, {name} can't be used: {error}") from None
+        raise CheckpointError(f"In the archive, {name} can't be used: {reason(error)}") from None
 
 
 def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:
-    """All of a tokenizer file but its vocabulary."""
+    """Everything in a tokenizer file except the vocabulary."""
     return {name: part for name, part in tokenizer.items() if name not in ("model", "added_tokens")}
 
 

@@ -68,7 +68,7 @@ def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype
         with replacing(path) as folder:
             _write(folder, checkpoint, dtype)
     except Exception as error:  # the libraries that write have errors of their own
-        raise CheckpointError(f"{path.name} can't be saved: {_reason(error)}.") from error
+        raise CheckpointError(f"{path.name} can't be saved: {reason(error)}.") from error
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -123,7 +123,7 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
         with safe_open(folder / WEIGHTS, framework="pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
-        raise CheckpointError(f"{WEIGHTS} is damaged ({_reason(error)}).") from None
+        raise CheckpointError(f"{WEIGHTS} is damaged ({reason(error)}).") from None
 
 
 def _entry(path: Path) -> CheckpointEntry:
@@ -145,7 +145,7 @@ def _read(path: Path, read: Callable[[Path], T]) -> T:
     except NoFolderError as error:
         raise CheckpointError(_no_folder(path)) from error
     except Exception as error:  # a file that vanished, can't be read, or changed in place
-        raise CheckpointError(f"{path.name}: it can't be read ({_reason(error)}).") from None
+        raise CheckpointError(f"{path.name}: it can't be read ({reason(error)}).") from None
 
 
 def _no_folder(path: Path) -> str:
@@ -168,7 +168,7 @@ def _load(folder: Path) -> Checkpoint:
     try:
         tokenizer = Tokenizer.from_file(folder / TOKENIZER)
     except ValueError as error:
-        raise CheckpointError(_reason(error)) from None
+        raise CheckpointError(reason(error)) from None
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}."
@@ -184,7 +184,7 @@ def _load_weights(folder: Path, model: DecoderOnly | EncoderDecoder) -> None:
     try:
         file = safe_open(folder / WEIGHTS, framework="pt")
     except Exception as error:
-        raise CheckpointError(f"{WEIGHTS} can't be read ({_reason(error)}).") from None
+        raise CheckpointError(f"{WEIGHTS} can't be read ({reason(error)}).") from None
     with file:
         for name, weight in model.state_dict().items():
             if name == "unembed.weight" and model.config.tie_embeddings:
@@ -227,7 +227,7 @@ def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
     try:
         return build(json.loads((folder / name).read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{name} can't be used: {_reason(error)}") from None
+        raise CheckpointError(f"{name} can't be used: {reason(error)}") from None
 
 
 def _check_special_tokens(card: Card, config: ModelConfig) -> None:
@@ -288,7 +288,7 @@ def _shape(shape: tuple[int, ...] | None) -> str:
     return "absent" if shape is None else " × ".join(map(str, shape))
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """What an error says, in one line that isn't too long."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
     words = " ".join(said.split())

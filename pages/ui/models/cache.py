@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import streamlit as st
+import torch
 
 from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint
@@ -106,9 +107,9 @@ def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Callable[Con
 
 
 def frozen(value: T) -> T:
-    """The same, of parts that can't be changed: read-only arrays that own their memory, views of mappings, tuples."""
+    """The same, of parts that can't be changed: read-only arrays that keep nothing else alive, proxies, tuples."""
     if isinstance(value, np.ndarray):
-        array = value if value.base is None else value.copy()  # else it would keep all that it is a part of
+        array = value if _is_whole(value) else value.copy()
         array.flags.writeable = False
         return array
     if isinstance(value, Mapping):
@@ -119,6 +120,12 @@ def frozen(value: T) -> T:
         parts = {field.name: frozen(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return dataclasses.replace(value, **parts)
     return value
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    """Whether an array is all of the memory it keeps alive, rather than a part of a larger array or tensor."""
+    base = array.base
+    return base is None or (isinstance(base, torch.Tensor) and base.untyped_storage().nbytes() == array.nbytes)
 
 
 def bytes_of(value: object) -> int:
