@@ -13,9 +13,10 @@ from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
 from pages.ui.models import own_training as training
 from pages.ui.models.writer import Writer
-from pages.ui.shell import state
+from pages.ui.shell import state, widgets
+from pages.ui.shell.choices import Visitor
 from pages.ui.shell.model_picker import pick_model
-from pages.ui.shell.state import Visitor, tied, visitor
+from pages.ui.shell.state import visitor
 from transformer import TASKS, ModelConfig, UnknownPiece
 
 PAGES = (
@@ -58,9 +59,8 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     what: says in a sentence what can be seen. writes: whether text goes on being written while the page is open.
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
+    current = state.begin_run(title)
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
-    current = visitor()
-    st.session_state["page"] = title
     st.html(STYLE)
     with st.sidebar:
         st.markdown("### HeadsUp")
@@ -88,7 +88,9 @@ def finish() -> None:
     with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
         st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
-    state.write_url()
+    with st.sidebar:
+        state.write_address()
+    state.end_run()
 
 
 def theme() -> Theme:
@@ -118,7 +120,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
-    st.text_area(label, height=110, help=f"{what}. Ctrl + Enter applies what you typed.", **tied("prompt"))
+    widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):
@@ -196,20 +198,24 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source:
     if tokens is None:
         writer.stop()
         return writer
-    first_time = not writer.model
-    if writer.begin(name, tokens, source):
-        if not first_time:
-            current.text, current.step = "", None
-        elif current.text:
+    changed = writer.begin(name, tokens, source)
+    if state.arrived():
+        state.taken_over()
+        if current.text != library.tokenizer(name).decode([token.id for token in writer.written]):
             _restore(current, writer)
+    elif changed:
+        current.text, current.step = "", None
     return writer
 
 
 def _restore(current: Visitor, writer: Writer) -> None:
-    """Bring back the text that a link carries."""
+    """Bring back the text that a link carries, or its absence."""
     tokenizer = library.tokenizer(writer.model)
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
         current.text = ""
         return
-    writer.restore(tuple(tokenizer.encode(current.text)))
+    if current.text:
+        writer.restore(tuple(tokenizer.encode(current.text)))
+    else:
+        writer.clear()

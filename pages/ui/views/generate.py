@@ -10,8 +10,11 @@ import torch
 from pages.ui.components.live_text import Candidate, StripToken, live_text
 from pages.ui.models import activations, library, places
 from pages.ui.models.writer import Writer
+from pages.ui.shell import widgets
+from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import PACES, Visitor, tied, visitor, write_url
+from pages.ui.shell.state import REWRITE_EVERY, visitor, write_address
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from transformer import Sampling, Tokenizer, sampling_distribution
 
@@ -76,16 +79,16 @@ def sampling(current: Visitor) -> Sampling:
 
 
 def _sampling_dials() -> None:
-    st.slider("Temperature", 0.0, 2.0, step=0.05, **tied("temperature"),
-              help="Logits are divided by it. 0 always takes the likeliest token; "
-                   "above 1 flattens the odds.")  # fmt: skip
-    st.slider("Top-k", 0, 100, **tied("top_k"), help="Only the k likeliest tokens can be drawn. 0 turns it off.")
-    st.slider("Top-p", 0.05, 1.0, step=0.05, **tied("top_p"),
-              help="Only the likeliest tokens that together reach this probability. 1 turns it off.")  # fmt: skip
-    st.number_input("Seed", 0, 2**31 - 1, **tied("seed"),
-                    help="The same seed, prompt and dials always write the same text.")  # fmt: skip
-    st.slider("Number of tokens", 1, 500, **tied("tokens"))
-    st.select_slider("Pace", list(PACES), **tied("pace"), format_func=_pace_in_words)
+    widgets.slider("Temperature", 0.0, 2.0, "temperature", step=0.05,
+                   help="Logits are divided by it. 0 always takes the likeliest token; "
+                        "above 1 flattens the odds.")  # fmt: skip
+    widgets.slider("Top-k", 0, 100, "top_k", help="Only the k likeliest tokens can be drawn. 0 turns it off.")
+    widgets.slider("Top-p", 0.05, 1.0, "top_p", step=0.05,
+                   help="Only the likeliest tokens that together reach this probability. 1 turns it off.")  # fmt: skip
+    widgets.number_input("Seed", 0, 2**31 - 1, "seed",
+                         help="The same seed, prompt and dials always write the same text.")  # fmt: skip
+    widgets.slider("Number of tokens", 1, 500, "tokens")
+    widgets.select_slider("Pace", PACES, "pace", _pace_in_words)
 
 
 def _pace_in_words(pace: str) -> str:
@@ -97,18 +100,12 @@ def _head_dials(session: Session) -> None:
     if kind is None:
         return
     if kind != "self":
-        if st.session_state.get("looks_at") != kind:
-            st.session_state["looks_at"] = kind
-        st.selectbox("Looks at", list(LOOKS_AT), key="looks_at", format_func=LOOKS_AT.get, width=170,
-                     label_visibility="collapsed", on_change=_take_attention)  # fmt: skip
-    st.selectbox("Layer", range(config.n_layers), **tied("layer"), format_func="layer {}".format, width=108,
-                 label_visibility="collapsed")  # fmt: skip
-    st.selectbox("Head", range(config.n_heads), **tied("head"), format_func="head {}".format, width=108,
-                 label_visibility="collapsed")  # fmt: skip
-
-
-def _take_attention() -> None:
-    visitor().attention = st.session_state["looks_at"]
+        widgets.selectbox("Looks at", LOOKS_AT, Tie("attention", value=kind), LOOKS_AT.get, width=170,
+                          label_visibility="collapsed")  # fmt: skip
+    widgets.selectbox("Layer", range(config.n_layers), "layer", "layer {}".format, width=108,
+                      label_visibility="collapsed")  # fmt: skip
+    widgets.selectbox("Head", range(config.n_heads), "head", "head {}".format, width=108,
+                      label_visibility="collapsed")  # fmt: skip
 
 
 def _attention(session: Session) -> str | None:
@@ -127,8 +124,7 @@ def _live_view(session: Session) -> None:
     _show(session)
     if was_live and not writer.live:
         st.rerun()
-    if not writer.live:
-        write_url()  # a click on a token runs this view alone
+    write_address("address_live", at_most_every=REWRITE_EVERY if writer.live else 0.0)
 
 
 def _show(session: Session) -> None:
