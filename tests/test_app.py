@@ -14,6 +14,7 @@ import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.tiny_models import CONTEXT, EXAMPLES, save_pair, save_tiny, truncate
 from transformer import Sampling, generate, save_checkpoint, sinusoidal_encoding
@@ -95,9 +96,9 @@ def prompt(at):
 
 
 def said(at):
-    """All sentences that inform, warn or report an error, without Markdown's backslashes."""
+    """All sentences that inform, warn or report an error, without what keeps Markdown away."""
     boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
-    return re.sub(r"\\(?=[^\w\s])", "", " ".join(box.value for box in boxes))
+    return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
 
 
 def link_of(at):

@@ -4,10 +4,20 @@ import ast
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from tests.test_app import checked, choose, dial, go, link_of, named, press, prompt, said, start, type_prompt, use
+from tests.test_app import (
+    checked,
+    choose,
+    dial,
+    go,
+    link_of,
+    named,
+    said,
+    start,
+    type_prompt,
+    use,
+)
 from tests.tiny_models import save_pair, save_tiny
 
 ROOT = Path(__file__).parents[1]

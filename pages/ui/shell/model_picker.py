@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import streamlit as st
 
-from pages.ui.markdown import architecture, code, plain
+from pages.ui.markdown import architecture, command, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import PREFIX
 from pages.ui.shell import widgets
@@ -24,16 +27,19 @@ GROUPS = {
 OTHERS = "Others"
 
 
-def pick_model(current: Visitor) -> str:
-    """The dials that pick a model, and what is known of the one picked; returns its name."""
+def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
+    """The dials that pick a model, and what is known of the one picked; returns its name.
+
+    stop: ends the page where there is no model that can be looked into.
+    """
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
-            st.warning(f"One model can't be used. {entry.problem}", icon=":material/broken_image:")
+            st.warning(f"One model can't be used. {plain(entry.problem)}", icon=":material/broken_image:")
     if not entries:
         st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
                  "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
-        st.stop()
+        stop()
     if current.model not in entries:
         fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
@@ -49,8 +55,8 @@ def pick_model(current: Visitor) -> str:
     try:
         library.model(current.model)
     except CheckpointError as error:
-        st.error(f"This model can't be opened. {error} Pick another one.")
-        st.stop()
+        st.error(f"This model can't be opened. {plain(str(error))} Pick another one.")
+        stop()
     return current.model
 
 
@@ -102,7 +108,7 @@ def _show_card(card: Card, config: ModelConfig) -> None:
         }
         lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
         if "command" in training:  # what a visitor trained has none
-            lines.append(f"- **Train it again:** {code(str(training['command']), 100)}")
+            lines.append(f"- **Train it again:** {command(str(training['command']), 200)}")
         st.markdown("\n".join(lines))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -15,6 +16,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.writer import Writer
 from pages.ui.shell import state, widgets
 from pages.ui.shell.choices import Visitor
+from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
 from pages.ui.shell.state import visitor
 from transformer import TASKS, ModelConfig, UnknownPiece
@@ -48,8 +50,7 @@ class Session:
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
         if self.tokens is None:
-            finish()
-            st.stop()
+            finish_early()
         return self.tokens
 
 
@@ -67,7 +68,7 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         st.caption("See every number inside a transformer.")
         _link_pages()
         _show_training()
-        name = pick_model(current)
+        name = pick_model(current, finish_early)
         prompt = _pick_prompt(current, name)
     st.title(title, anchor=False)
     st.caption(what)
@@ -89,8 +90,16 @@ def finish() -> None:
         st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
     with st.sidebar:
+        if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
+            st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
         state.write_address()
     state.end_run()
+
+
+def finish_early() -> NoReturn:
+    """End a page that has nothing more to show, and its run."""
+    finish()
+    st.stop()
 
 
 def theme() -> Theme:
@@ -139,6 +148,11 @@ def _use_prompt(text: str) -> None:
     visitor().prompt = text
 
 
+def _remove_unknown(name: str) -> None:
+    current = visitor()
+    current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
+
+
 def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
     """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
     if kind := places.chosen_attention(config, current.attention):
@@ -166,8 +180,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
             st.error(_unknown_sentence(unknown))
-            st.button("Remove what it can't read", type="primary", on_click=_use_prompt,
-                      args=(tokenizer.without_unknown(prompt),))  # fmt: skip
+            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = tuple(tokenizer.encode(prompt))
     if not tokens:

@@ -73,7 +73,7 @@ def choose() -> Choice | None:
         try:
             learn, corpus = _subject(current)
         except CorpusError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
             return None
         if learn is None:
             return None
@@ -87,7 +87,7 @@ def choose() -> Choice | None:
         try:
             return _shaped(current, learn, corpus)
         except ValueError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
             return None
 
 
@@ -117,7 +117,7 @@ def start(choice: Choice) -> bool:
             training.begin(plan, _references(plan), source + decode(plan.probe_tokens), begun)
             visitor().snapshot = None
     except (CorpusError, ValueError) as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return False
     return True
 

@@ -84,7 +84,7 @@ def _progress(job: Job) -> None:
     text = f"{state}{place}: step {job.step:,} of {job.steps:,}{left}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
-        st.error(job.problem)
+        st.error(plain(job.problem))
 
 
 def _buttons(job: Job) -> None:
