@@ -129,7 +129,10 @@ def _pick_prompt(current: Visitor, name: str) -> str:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
+    linked = current.prompt
     widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
+    if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
+        current.text, current.step = "", None
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):

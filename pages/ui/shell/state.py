@@ -8,8 +8,9 @@ would leave two entries in the history, and going back would take two steps.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -25,8 +26,9 @@ REWRITE_EVERY = 2.0
 def visitor() -> Visitor:
     """This session's visitor; made from the URL when the session begins."""
     if "visitor" not in st.session_state:
-        st.session_state["visitor"] = links.from_query(st.query_params.to_dict())
-        st.session_state["arrived"] = True
+        parameters = st.query_params.to_dict()
+        st.session_state["visitor"] = links.from_query(parameters)
+        st.session_state["arrived"], st.session_state["begins"] = True, "model" not in parameters
     return st.session_state["visitor"]
 
 
@@ -44,6 +46,7 @@ def begin_run(page: str) -> Visitor:
 def end_run() -> None:
     """End a run of a page that has drawn all it has to draw."""
     st.session_state["completed_runs"] = completed_runs() + 1
+    st.session_state["begins"] = False
 
 
 def completed_runs() -> int:
@@ -90,7 +93,15 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
     before, at = st.session_state.get("written_address", (None, 0.0))
     if place != before and time.time() - at >= at_most_every:
         before, at = st.session_state["written_address"] = place, time.time()
-    address(before[-1], at, key=key)
+    address(before[-1], at, key=key, begins=st.session_state["begins"], on_return=_take_up)
+
+
+def _take_up(query: str) -> None:
+    """Take up what a tab showed before its session was lost: its next page was asked for without parameters."""
+    with contextlib.suppress(ValueError):
+        parameters = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=100))
+        _return_to(visitor(), links.from_query(parameters))
+        st.session_state["arrived"] = True
 
 
 def link() -> str:

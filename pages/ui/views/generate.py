@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from pages.ui.components.focus import keep_focus
 from pages.ui.components.live_text import Candidate, StripToken, live_text
 from pages.ui.models import activations, library, places
 from pages.ui.models.writer import Writer
@@ -24,6 +25,8 @@ TURN = 0.12
 """Of those, the seconds in which it is written on; the rest is for showing it and for other visitors."""
 LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
 """The attentions of an encoder–decoder that choose the next token."""
+WRITING = "writing"
+"""The key of the buttons that start and stop it."""
 ARROW = " → "
 """Stands for the start token, between the source and what is written from it."""
 
@@ -31,7 +34,7 @@ ARROW = " → "
 def controls(session: Session) -> None:
     """Buttons that write, the dials of sampling, and whose attention is drawn."""
     writer = session.writer
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=WRITING):
         over = writer.live or writer.finished
         st.button("Generate", type="primary", icon=":material/play_arrow:", disabled=over,
                   on_click=_generate, help="Writes as many tokens as the dial under Sampling says.")  # fmt: skip
@@ -43,6 +46,7 @@ def controls(session: Session) -> None:
         with st.popover("Sampling", icon=":material/tune:", help="How the next token is drawn."):
             _sampling_dials()
         _head_dials(session)
+    keep_focus(WRITING)
 
 
 def live_view(session: Session) -> None:
