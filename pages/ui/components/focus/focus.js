@@ -4,13 +4,15 @@ const watched = (globalThis.headsupFocus ??= new Map()); // container → what s
 export default function ({ data }) {
   const within = `.st-key-${CSS.escape(data.container)}`;
   watched.get(data.container)?.();
-  let had = false; // whether the focus was on one of its buttons when it was last anywhere
+  let last = null; // the button of the container that has the focus, or had it until it was disabled
   const follow = ({ target }) => {
-    had = target instanceof Element && target.matches(`${within} button`);
+    last = target instanceof HTMLButtonElement && target.closest(within) ? target : null;
   };
-  const leave = () => (had = false); // a click beside everything takes the focus away on purpose
+  const leave = () => (last = null); // a click beside everything takes the focus away on purpose
   const restore = () => {
-    if (!had || (document.activeElement && document.activeElement !== document.body && !document.activeElement.disabled)) return;
+    if (!last || (last.isConnected && !last.disabled)) return;
+    const active = document.activeElement;
+    if (active && active !== document.body && active !== last) return;
     document.querySelector(`${within} button:not(:disabled)`)?.focus({ preventScroll: true });
   };
   const observer = new MutationObserver(restore);
