@@ -1,7 +1,11 @@
-"""What every test shares: how hypothesis searches, and how many threads torch may take."""
+"""What tests share: how hypothesis searches, threads of torch, the app on two tiny models, and queues that end."""
 
+import functools
 import importlib.util
 import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +18,13 @@ settings.register_profile("ci", **_COMMON, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole suite in two processes, in files that each stay in one; whatever is picked by name in this one,
+    where it begins sooner, and where printing and a debugger work as ever."""
+    picked = config.option.keyword or any(Path(name.partition("::")[0]).suffix for name in config.args)
+    return 0 if picked else 2
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_torch_thread() -> None:
     """One thread: tiny tensors gain nothing from more, and on a busy core several wait for each other."""
@@ -21,3 +32,57 @@ def one_torch_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture
+def queues() -> Iterator[Callable]:
+    """Makes queues of trainings, and leaves no thread of theirs behind."""
+    from transformer.training.queue import Queue
+
+    made: list[Queue] = []
+
+    def make(limit: int = 1, **fields) -> Queue:
+        made.append(Queue(limit, **fields))
+        return made[-1]
+
+    yield make
+    for queue in made:
+        queue.close(20)
+    assert not [thread for thread in threading.enumerate() if thread.name == "training"]
+
+
+@pytest.fixture(scope="session")
+def installed_components() -> Iterator[None]:
+    """AppTest reads the metadata of every installed package each time it opens an app, which takes longer than any
+    page; here it does so once."""
+    from streamlit.components.v2 import manifest_scanner
+
+    with pytest.MonkeyPatch.context() as patch:
+        scan = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", scan)
+        yield
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two tiny models under the names of the shipped ones. Only to be read."""
+    from tests.tiny_models import save_pair
+
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tiny(pair: Path) -> Path:
+    """The models that the app has in this module: the pair, unless the module says otherwise."""
+    return pair
+
+
+@pytest.fixture
+def folder(tiny: Path, installed_components: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the app find the models of `tiny`, and nothing that an earlier test has left behind."""
+    from tests.app_driver import use
+
+    use(monkeypatch, tiny)
+    return tiny

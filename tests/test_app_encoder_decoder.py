@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pages.ui.models import library
-from tests.test_app import (
+from tests.app_driver import (
     checked,
     choose,
     drawn,
@@ -26,6 +26,8 @@ from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, generate
 from transformer.data.tasks import TASKS
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SOURCE = "two hundred and five"
 TASK = TASKS["number-words"]
 END = TASK.tokenizer.special_id("[end]")
@@ -39,12 +41,6 @@ def tiny(tmp_path_factory):
     save_tiny(folder, "shakespeare", title="Shakespeare", group="Texts")
     save_tiny(folder, "average", title="Average", group="Ladder", attention="uniform", n_layers=1, n_heads=1)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(tiny, monkeypatch):
-    use(monkeypatch, tiny)
-    return tiny
 
 
 def greedy(count=8, source=SOURCE):

@@ -4,18 +4,20 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from tests.helpers import tiny_config
+from transformer import attention
 from transformer.model.attention import SelfAttention, UniformAttention, safe_softmax
 from transformer.model.caches import KeyValues
 
 KINDS = {"softmax": SelfAttention, "uniform": UniformAttention}
 
 
-def attention(kind: str = "softmax", *, causal: bool = True, explicit: bool = False, **fields) -> nn.Module:
+def attention_layer(kind: str = "softmax", *, causal: bool = True, explicit: bool = False, **fields) -> nn.Module:
     """One attention layer; a hook of PyTorch's on the pattern is what makes it take the explicit way."""
     torch.manual_seed(0)
     layer = KINDS[kind](tiny_config(attention=kind, **fields), causal=causal)
@@ -55,7 +57,7 @@ def test_it_is_equation_1(explicit, causal, padded):
         visible = visible.tril()
     if padded:
         visible = visible & padding[:, None, :]
-    layer = attention(causal=causal, explicit=explicit)
+    layer = attention_layer(causal=causal, explicit=explicit)
     out = layer(x, None if padding is None else padding[:, None, None, :])
     torch.testing.assert_close(out.double(), by_hand(layer, x, visible), atol=1e-5, rtol=0)
 
@@ -64,7 +66,7 @@ def test_it_is_equation_1(explicit, causal, padded):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_query_that_sees_nothing_gets_zeros_and_a_finite_gradient(kind, causal, explicit):
-    layer = attention(kind, causal=causal, explicit=explicit)
+    layer = attention_layer(kind, causal=causal, explicit=explicit)
     x = inputs(batch=2).requires_grad_()
     padding = torch.tensor([[False] * 5, [False, False, True, True, True]])[:, None, None, :]
     seen = []
@@ -84,7 +86,7 @@ def test_a_query_that_sees_nothing_gets_zeros_and_a_finite_gradient(kind, causal
 @pytest.mark.parametrize("positions", ["none", "rotary"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explicit):
-    layer = attention(kind, explicit=explicit, positions=positions)
+    layer = attention_layer(kind, explicit=explicit, positions=positions)
     x = inputs()
     whole = layer(x)
     for pieces in ([1, 1, 1, 1, 1], [2, 3], [3, 1, 1], [5]):
@@ -98,7 +100,7 @@ def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explic
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_ways_agree_in_half_the_precision(kind):
-    fused, explicit = attention(kind), attention(kind, explicit=True)
+    fused, explicit = attention_layer(kind), attention_layer(kind, explicit=True)
     x = inputs().bfloat16()
     out = explicit.bfloat16()(x)
     assert out.dtype == torch.bfloat16
@@ -126,9 +128,30 @@ def test_safe_softmax_lets_real_faults_show():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_uniform_attention_averages_and_softmax_attention_weighs(kind):
-    layer = attention(kind)
+    layer = attention_layer(kind)
     seen = []
     layer.hook_pattern.register_forward_hook(lambda module, args, pattern: seen.append(pattern))
     layer(inputs())
     average = torch.ones(5, 5).tril() / torch.arange(1, 6)[:, None]
     assert torch.allclose(seen[0], average.expand(3, 2, 5, 5)) == (kind == "uniform")
+
+
+@given(
+    st.integers(1, 5), st.integers(1, 5), st.integers(1, 4), st.sampled_from([None, 0.3, 0.7, 1.0]), st.integers(0, 99)
+)
+def test_the_equation_is_pytorchs_scaled_dot_product_attention(query, key, d_head, hidden, seed):
+    random = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(2, 3, length, d_head, generator=random) for length in (query, key, key))
+    mask = None if hidden is None else torch.rand(2, 1, query, key, generator=random) >= hidden
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    if mask is not None:
+        expected = expected.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # PyTorch leaves open what these rows hold
+    torch.testing.assert_close(attention(q, k, v, mask), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_the_layer_computes_the_equation_in_every_head(explicit):
+    layer, x = attention_layer(explicit=explicit), inputs()
+    q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
+    z = attention(q, k, v, mask=torch.ones(5, 5, dtype=torch.bool).tril())
+    torch.testing.assert_close(layer(x), layer.out(z.transpose(1, 2).flatten(-2)), atol=1e-5, rtol=1e-5)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from tests.helpers import tiny_model
 from transformer import (
@@ -156,15 +157,39 @@ class TestTrainAndEvaluate:
         assert (status, err) == (0, "")
         assert out.startswith(f"tiny: {measured:.4f} nats per character over {len(validation):,} characters")
 
-    def test_the_best_state_is_what_is_kept(self, run, folder, monkeypatch):
-        losses = iter([2.0, 1.0, 3.0])
-        original = evaluate_loss
-        monkeypatch.setattr(
-            "transformer.training.objectives.evaluate_loss", lambda *args: next(losses, None) or original(*args)
-        )
-        run("train", "tiny")
-        card = load_checkpoint(folder / "tiny").card
-        assert (card.validation_loss, card.training["best_step"]) == (1.0, 8)
+    @pytest.mark.parametrize(
+        ("fails", "message"),
+        [("loop", "The state of the training can't be written to runs/tiny/state.safetensors: No space left"),
+         ("folder", "The model can't be written to {folder}/tiny: No space left")],
+    )  # fmt: skip
+    def test_a_full_disk_is_a_sentence_and_leaves_no_half_a_file(
+        self, run, folder, tmp_path, monkeypatch, fails, message
+    ):
+        """The library that writes weights raises an error of its own, which is no OSError."""
+        module = {"loop": "transformer.training.loop", "folder": "transformer.checkpoints.folder"}[fails]
+
+        def save_file(tensors, path, metadata=None):
+            Path(path).write_bytes(b"half of it")
+            raise SafetensorError("No space left on device")
+
+        monkeypatch.setattr(f"{module}.save_file", save_file)
+        status, _, err = run("train", "tiny")
+        assert (status, err) == (1, f"Error: {message.format(folder=folder)} on device\n")
+        assert not (folder / "tiny").exists()
+        assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
+
+    @pytest.mark.parametrize("state", ["damaged", "another"])
+    def test_a_state_that_can_not_be_gone_on_from_is_a_sentence(self, run, tmp_path, state):
+        path = tmp_path / "runs/tiny/state.safetensors"
+        path.parent.mkdir(parents=True)
+        if state == "damaged":
+            path.write_bytes(b"nothing of the kind")
+        else:
+            TrainingRun(tiny_model(), TrainingConfig(steps=1)).save(path)
+        status, _, err = run("train", "tiny", "--resume")
+        assert status == 1
+        assert err.startswith("Error: runs/tiny/state.safetensors is ")
+        assert err.count("\n") == 1
 
     def test_an_interrupted_training_goes_on_to_the_same_end(self, run, folder, monkeypatch):
         run("train", "tiny")

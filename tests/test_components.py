@@ -1,6 +1,8 @@
 """What the components send to the browser, and what they accept from it."""
 
 import json
+import math
+import re
 import struct
 from pathlib import Path
 
@@ -11,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.components import head_grid, live_text
+from pages.ui.components import head_grid, live_text, sources
 from pages.ui.components.live_text import Candidate, StripToken
+from pages.ui.components.numbers import short
 
 DEMO = Path(__file__).with_name("browser") / "component_demo.py"
 
@@ -212,6 +215,35 @@ def test_a_head_that_was_not_shown_is_ignored(value):
 
 def test_a_head_that_was_shown_is_accepted():
     assert head_grid.checked_head([4, 2], (4, 5), 6) == (4, 2)
+
+
+# What the components share
+
+
+def test_a_script_is_one_module_with_what_all_share_in_front():
+    folder = Path(live_text.__file__).parent
+    source = sources.script(live_text.__file__, "text.js", "live_text.js")
+    shared, text, last = (path.read_text() for path in (sources.SHARED, folder / "text.js", folder / "live_text.js"))
+    assert source == "\n".join([shared, text, last])
+    assert source.count("export default") == 1
+
+
+def test_no_component_repeats_what_all_share():
+    shared = set(re.findall(r"^(?:function|const|class) (\w+)", sources.SHARED.read_text(), re.MULTILINE))
+    assert {"node", "put", "decode", "withView"} <= shared
+    for path in sources.SHARED.parent.glob("*/*.js"):
+        own = re.findall(r"^(?:function|const|class) (\w+)", path.read_text(), re.MULTILINE)
+        assert not shared & set(own), path.name
+        assert "data-part" not in path.read_text(), path.name
+
+
+@given(st.floats() | st.none())
+def test_short_numbers_are_right_to_five_digits_or_none(number):
+    written = short(number)
+    if number is None or not abs(number) < 1.7976e308:
+        assert written is None or math.isfinite(written)
+    else:
+        assert written == pytest.approx(number, rel=6e-5)
 
 
 @pytest.mark.parametrize("page", [{}, {"layers": "2"}])

@@ -44,14 +44,15 @@ class TestTheCache:
     def test_it_is_used(self):
         """Each step after the first computes the newest token alone, until the context is full."""
         model = tiny_model()
-        lengths = [step.cache["embed"].shape[1] for step in generate(model, PROMPT, max_new_tokens=8)]
+        steps = generate(model, PROMPT, max_new_tokens=8, names_filter="hook_embed")
+        lengths = [step.cache["embed"].shape[1] for step in steps]
         assert lengths == [3, 1, 1, 1, 1, 1, 8, 8]
 
     def test_two_texts_at_once_do_not_mix(self):
         model = tiny_model()
         expected = write(model, [1, 2], sampling=GREEDY), write(model, [7, 8, 9], sampling=GREEDY)
-        first = generate(model, [1, 2], max_new_tokens=6, sampling=GREEDY)
-        second = generate(model, [7, 8, 9], max_new_tokens=6, sampling=GREEDY)
+        first = generate(model, [1, 2], max_new_tokens=6, sampling=GREEDY, names_filter=None)
+        second = generate(model, [7, 8, 9], max_new_tokens=6, sampling=GREEDY, names_filter=None)
         taken = [(a.token_id, b.token_id) for a, b in zip(first, second, strict=True)]
         assert tuple(map(list, zip(*taken, strict=True))) == expected
 
@@ -82,7 +83,7 @@ class TestWhatIsReported:
         for step in generate(model, PROMPT, max_new_tokens=2, names_filter="blocks.1.attn.hook_pattern"):
             assert list(step.cache) == ["blocks.1.attn.hook_pattern"]
         assert all(
-            len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2, names_filter=())
+            len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2)
         )
         with pytest.raises(ValueError, match="no hook point"):
             next(generate(model, PROMPT, max_new_tokens=2, names_filter="hook_nothing"))
@@ -132,7 +133,8 @@ class TestInterventions:
         other = torch.tensor([[4, 5, 6]])
         plain = model(other)
         hooks = [("hook_embed", lambda tensor, hook: seen.append(1) or tensor * 0)]
-        for number, step in enumerate(generate(model, PROMPT, max_new_tokens=3, fwd_hooks=hooks), start=1):
+        steps = generate(model, PROMPT, max_new_tokens=3, fwd_hooks=hooks, names_filter=None)
+        for number, step in enumerate(steps, start=1):
             recorded = {name: tensor.clone() for name, tensor in step.cache.items()}
             assert torch.equal(model(other), plain)
             model.run_with_cache(other)

@@ -72,7 +72,7 @@ class TestTheCache:
         read = []
         model.encoder.ln_final.register_forward_hook(lambda *call: read.append("source"))
         model.decoder.blocks[0].cross_attn.kv.register_forward_hook(lambda *call: read.append("memory"))
-        steps = list(generate(model, [1, 2], max_new_tokens=5, source=SOURCE))
+        steps = list(generate(model, [1, 2], max_new_tokens=5, source=SOURCE, names_filter=None))
         assert read == ["source", "memory"]
         assert [step.cache["decoder.hook_embed"].shape[1] for step in steps] == [2, 1, 1, 1, 1]
         patterns = [step.cache["pattern", 0, "cross_attn"].shape for step in steps]
@@ -80,7 +80,7 @@ class TestTheCache:
 
     def test_the_encoders_points_are_recorded_in_the_first_step_alone(self):
         model = tiny_encoder_decoder()
-        for number, step in enumerate(generate(model, START, max_new_tokens=4, source=SOURCE)):
+        for number, step in enumerate(generate(model, START, max_new_tokens=4, source=SOURCE, names_filter=None)):
             of_the_encoder = [name for name in step.cache if name.startswith("encoder.")]
             expected = [name for name in model.hook_names() if name.startswith("encoder.")]
             expected = [name for name in expected if not name.endswith("hook_result")]

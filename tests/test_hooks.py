@@ -114,7 +114,7 @@ class TestInterventions:
 
         _, plain = model.run_with_cache(*inputs, names_filter=name)
         logits, changed = model.run_with_cache(*inputs, names_filter=name, fwd_hooks=[(name, change)])
-        assert torch.equal(changed[name], change(plain[name], model.get_submodule(name)))
+        torch.testing.assert_close(changed[name], change(plain[name], model.get_submodule(name)))
         assert torch.equal(logits, model.run_with_hooks(*inputs, fwd_hooks=[(name, change)]))
 
     @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -189,6 +189,15 @@ class TestInterventions:
                 fwd_hooks=[("blocks.1.hook_mlp_out", lambda tensor, hook: replacement)],
             )
 
+    def test_a_layer_norm_with_a_changed_scale_still_has_its_true_gradient(self):
+        """Mean and scale depend on x; a hook that changes nothing must not turn them into constants."""
+        gradients = []
+        for hooks in ([], [("blocks.0.ln1.hook_scale", lambda scale, hook: scale * 1.0)]):
+            model = tiny_model(n_layers=1)
+            model.run_with_hooks(unpadded(model.config), fwd_hooks=hooks).square().sum().backward()
+            gradients.append(model.embed.weight.grad)
+        close(gradients[1], gradients[0])
+
     def test_gradients_flow_through_what_a_hook_puts_in(self):
         model = tiny_model()
         direction = torch.zeros(8, requires_grad=True)
@@ -256,7 +265,29 @@ class TestPytorchsOwnHooks:
         assert torch.equal(logits, ours)
         assert not torch.equal(logits, tiny_model(n_layers=1)(tokens))
         _, plain = tiny_model(n_layers=1).run_with_cache(tokens, names_filter=name)
-        assert torch.equal(cache[name], change(plain[name]))
+        torch.testing.assert_close(cache[name], change(plain[name]))
+
+    @given(any_configs(), st.data())
+    def test_hooks_of_the_backward_pass_see_the_gradient(self, config, data):
+        """What arrives at a point on the way back is the derivative by what a forward hook adds there."""
+        model = tiny_model(config)
+        names = [name for name in model.hook_names() if not name.endswith("hook_mask")]  # nothing flows to a boolean
+        name, seen = data.draw(st.sampled_from(names)), []
+        handle = model.get_submodule(name).register_full_backward_hook(lambda point, into, out: seen.append(out[0]))
+        model(*some_inputs(config, unpadded)).square().sum().backward()
+        handle.remove()
+        added, learned = [], []
+
+        def add(tensor: Tensor, hook: object) -> Tensor:
+            learned.append(tensor.requires_grad)  # not a table of sines, nor a plain average's weights
+            added.append(torch.zeros_like(tensor, requires_grad=True))
+            return tensor + added[0]
+
+        out = model.run_with_hooks(*some_inputs(config, unpadded), fwd_hooks=[(name, add)])
+        (expected,) = torch.autograd.grad(out.square().sum(), added, allow_unused=True)
+        assert bool(seen) == (learned[0] and expected is not None)
+        if seen:
+            close(seen[0], expected)
 
     def test_they_come_after_the_edits_of_the_call(self):
         model = tiny_model()
@@ -348,6 +379,10 @@ class TestActivationCache:
             cache["hook_embd"]
         with pytest.raises(KeyError, match=r"\('pattern', 7\) matches nothing that was recorded"):
             cache["pattern", 7]
+        on_request = r"is recorded only on request, because it is large: give its full name in names_filter"
+        for key in ("blocks.0.attn.hook_result", ("result", 0), ("hook_result", 1, "attn")):
+            with pytest.raises(KeyError, match=on_request):
+                cache[key]
         two = r"may mean blocks\.0\.ln1\.hook_scale, blocks\.0\.ln2\.hook_scale; say which"
         with pytest.raises(KeyError, match=two):
             cache["scale", 0]

@@ -1,17 +1,12 @@
-"""Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
-
-import time
+"""The address bar holds the whole view: a link opens it again, and one that can't be followed says why."""
 
 import pytest
 
-from pages.ui.markdown import JOINER
-from pages.ui.shell import state
-from pages.ui.shell.link import LONGEST_QUERY
-from tests.test_app import (
-    checked,
-    choose,
-    component,
-    figure,
+from tests.app_driver import (
+    PAGES,
+    dial,
+    every_entrance,
+    every_page,
     go,
     link_of,
     live_text,
@@ -22,176 +17,104 @@ from tests.test_app import (
     start,
     text_of,
     type_prompt,
-    use,
     write,
 )
-from tests.tiny_models import save_pair, save_tiny, save_translator
-from transformer import Tokenizer, save_checkpoint
 
-LONG = "abcdefghijklmnopqrstuvwxyz" * 3
+pytestmark = pytest.mark.usefixtures("folder")
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder, context_length=80)
-    save_translator(folder)
-    return folder
+@every_entrance
+@every_page
+def test_a_link_opens_the_same_state_on_every_page(page, alone):
+    at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
+    text = text_of(at)
+    link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all", "query": "9",
+                          "key": "7", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+    other = start(page, alone, **link)
+    assert link_of(other) == link
+    assert not said(other)
+    for again in PAGES:
+        if alone and again != page:
+            continue
+        if not alone:
+            go(other, again)
+        assert prompt(other) == "KING:\nAye"
+        if again == "Generate":
+            shown = live_text(other)
+            assert shown["selected"] == len("KING:\nAye") + 3
+            assert shown["flags"] == "p" * len("KING:\nAye") + "w" * len(text)
+            assert shown["where"] == "layer 1, head 1"
+            assert named(other.number_input, "Seed").value == 5
+        elif again == "Attention":
+            assert (dial(other, "Layer").value, dial(other, "Head").value) == (1, 1)
+            assert dial(other, "Query (row)").value == 9
+            assert dial(other, "Key (column)").value == 7
+        elif again == "Positions":
+            assert named(other.slider, "Length: positions").value == 20
+            assert named(other.number_input, "Position").value == 7
+            assert named(other.number_input, "Dimension").value == 3
+    assert link_of(other) == link
 
 
-@pytest.fixture(autouse=True)
-def folder(tiny, monkeypatch):
-    use(monkeypatch, tiny)
+@every_page
+def test_the_link_to_copy_is_the_address(page):
+    at = start(page, layer=1, prompt="To be?\n& not=1")
+    address = next(block.value for block in at.sidebar.code)
+    assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
+    assert address.endswith("&layer=1")
 
 
-def captions(at):
-    return " ".join(element.value for element in [*at.sidebar.caption, *at.main.caption])
+# Links that can't be followed
 
 
-# What changes a picture is in the link
+ASKS_TOO_MUCH = {"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan",
+                 "length": -1, "prompt": "é", "text": "é"}  # fmt: skip
 
 
-CHANGES = [
-    ("Attention", lambda at: named(at.toggle, "All layers").set_value(True), {"all_layers": "true"}),
-    ("Attention", lambda at: named(at.get("button_group"), "Scores").set_value("raw"), {"stage": "raw"}),
-    ("Attention", lambda at: named(at.slider, "Tokens shown, from the end").set_value(60), {"shown": "60"}),
-    ("Masks", lambda at: at.slider[1].set_value(40), {"masks_shown": "40"}),
-    ("Masks", lambda at: at.slider[2].set_value(70), {"positions_shown": "70"}),
-    ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
-    ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
-]
-
-
-@pytest.mark.parametrize(("page", "change", "added"), CHANGES)
-def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
-    at = start(page, prompt=LONG)
-    before = link_of(at)
-    checked(change(at).run())
-    assert link_of(at) == before | added
-    other = start(page, **link_of(at))
-    assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
-    for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
-        assert one.proto.spec == same.proto.spec
-    grids = [c for c in at.get("bidi_component") if "head_grid" in c.proto.component_name]
-    if grids:
-        assert grids[0].proto.bytes == component(other, "headsup_head_grid").bytes
-
-
-def test_a_link_may_ask_for_more_tokens_than_there_are():
-    at = start("Attention", prompt=LONG, shown=9999)
-    assert named(at.slider, "Tokens shown, from the end").value == 78
-    type_prompt(at, "short")
-    assert len(figure(at, "clicked_weights")["layout"]["xaxis"]["ticktext"]) == 5
-
-
-# Back and forward
-
-
-@pytest.fixture
-def back(monkeypatch):
-    """`back(at, page, link)`: the browser goes back to a page, whose URL has these parameters."""
-
-    def go_back(at, page, link):
-        at.switch_page(page)
-        at.query_params.clear()
-        for name, value in link.items():
-            at.query_params[name] = value
-        monkeypatch.setattr(state, "went_through_history", lambda: True)
-        checked(at.run())
-        monkeypatch.setattr(state, "went_through_history", lambda: False)
-        return at
-
-    return go_back
-
-
-def test_going_back_brings_the_page_as_it_was(back):
-    at = write(start(tokens=5, prompt="To be"))
-    generate = link_of(at)
-    go(at, "Attention")
-    choose(at, "Head", 1)
-    attention = link_of(at)
-    go(at, "Generate")
-    type_prompt(at, "KING:")
-    assert text_of(at) == ""
-    back(at, "pages/Attention.py", attention)
-    assert link_of(at) == attention and named(at.selectbox, "Head").value == 1
-    back(at, "app.py", generate)
-    assert prompt(at) == "To be" and text_of(at) == generate["text"]
-    assert live_text(at)["flags"] == "p" * 5 + "w" * 5
-    assert link_of(checked(at.run())) == generate  # and it isn't read again
-
-
-def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back(back):
-    at = start(prompt="é" * 4000)
-    short = link_of(at)
-    assert "prompt" not in short
-    go(at, "Masks")
-    back(at, "app.py", short)
-    assert prompt(at) == "é" * 4000
-    back(at, "app.py", {"model": "shakespeare", "prompt": "To be"})
-    assert prompt(at) == "To be"
-
-
-def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is(back):
-    at = start(prompt="To be")
-    back(at, "pages/Masks.py", {})
-    assert prompt(at) == "To be"
-
-
-def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
-    at = start("Attention")
-    state_of = component(at, "headsup_address")
-    assert '"begins": true' in state_of.json
-    assert '"begins": false' in component(checked(at.run()), "headsup_address").json
-    assert '"begins": false' in component(start("Attention", model="shakespeare"), "headsup_address").json
-
-
-# A link that would be too long
-
-
-def test_what_is_left_out_of_a_link_is_said():
-    at = start()
-    assert "Too long for the link" not in captions(at)
-    type_prompt(at, "é" * 4000)
-    assert "Too long for the link, and left out of it: the prompt." in captions(at)
-    (address,) = at.sidebar.code
-    assert len(address.value) < LONGEST_QUERY + 100
-    type_prompt(at, "short")
-    assert "Too long for the link" not in captions(at)
-
-
-def test_boxes_hold_no_more_than_a_session_can_bear():
-    at = start("Masks")
-    assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
-    assert type_prompt(at, "a" * 9_000) and len(prompt(at)) == 5_000
-
-
-# Texts of links and files
-
-
-@pytest.mark.parametrize("value", ["http://a.b/c", "www.a.bc", "me@a.bc", ":material/info:", "![x](http://a.b/c.png)"])
-def test_no_address_in_a_notice_is_left_whole(value):
-    at = start(seed=value, model=value, prompt="To be")
-    (warning,) = at.warning
-    assert value not in warning.value and JOINER in warning.value
-    assert value in said(at)
-
-
-def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
-    checkpoint = save_tiny(tmp_path, "shakespeare")
-    checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
-    save_checkpoint(tmp_path / "shakespeare", checkpoint)
-    use(monkeypatch, tmp_path)
-    (card,) = [element.value for element in start().sidebar.markdown if "Train it again" in element.value]
-    assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
-
-
-def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
-    calls, taken_out = [], Tokenizer.without_unknown
-    monkeypatch.setattr(Tokenizer, "without_unknown", lambda *given: calls.append(1) or taken_out(*given))
-    began = time.perf_counter()
-    at = type_prompt(start(), "中" * 5_000)
-    assert time.perf_counter() - began < 20
-    assert "This model has never seen" in said(at) and not calls
+@every_entrance
+@every_page
+def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page, alone):
+    at = start(page, alone, **ASKS_TOO_MUCH)
+    assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
+    assert "There is no model “hal9000” here" in said(at)
+    assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)
+    assert "never seen “`é`” (character 1)" in said(at)
     press(at, "Remove what it can't read")
-    assert calls == [1] and prompt(at) == ""
+    press(at, "OK")
+    assert said(at).startswith("The prompt is empty.")
+    type_prompt(at, "Hi")
+    assert "The link's text has characters this model has never seen; it was left out." in said(at)
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
+@pytest.mark.parametrize(
+    ("link", "sentence"),
+    [
+        ({"model": "hal9000"}, "There is no model “hal9000” here; Shakespeare is shown."),
+        ({"model": "../../../etc"}, "There is no model “../../../etc” here; Shakespeare is shown."),
+        ({"layer": 99}, "There is no layer 99 here; the last one, 1, is shown."),
+        ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
+        ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
+        ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
+        ({"step": 999}, "Nothing is written at place 999 of the text; the end is shown."),
+        ({"step": 2}, "Nothing is written at place 2 of the text; the end is shown."),
+        ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
+        ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
+        ({"text": "é"}, "The link's text has characters this model has never seen; it was left out."),
+    ],
+    ids=str,
+)
+def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page, link, sentence):
+    at = start(page, **link)
+    assert sentence in said(at)
+    assert named(at.selectbox, "Model").value == "shakespeare"
+    assert link_of(start(page, **link_of(at))) == link_of(at)
+    press(at, "OK")
+    assert not said(at)
+
+
+def test_a_link_can_bring_no_picture_from_elsewhere():
+    for name in ("temperature", "model", "pace"):
+        at = start(**{name: "![x](http://a.b/c.png)\n\n# big"})
+        (warning,) = at.warning
+        assert "![" not in warning.value and "\n" not in warning.value

@@ -38,14 +38,6 @@ class TestAMask:
         assert list(figure.layout.yaxis.tickvals) == [5, 6, 7]
         assert list(trace(figure, "visible").x) == list(trace(figure, "visible").y) == [5, 6, 7]
 
-    @pytest.mark.parametrize("size", [1, 8, 19, 32, 64, 96])
-    def test_there_are_no_more_labels_than_fit_and_all_are_known_to_the_pointer(self, size):
-        labels = [f"{number}"[-1] for number in range(size)]
-        figure = mask_figures.mask_panel(np.ones((size, size), dtype=bool), labels, labels)
-        for axis in (figure.layout.xaxis, figure.layout.yaxis):
-            assert 1 <= len(axis.tickvals) <= 19
-            assert axis.labelalias == {str(place): label for place, label in enumerate(labels)}
-
     def test_long_labels_stand_upright_below_and_leave_the_cells_less(self):
         words = ["hundred", "and", "seventy"]
         wide, narrow = (mask_figures.mask_panel(CAUSAL, labels, labels) for labels in (["a", "b", "c"], words))
@@ -83,6 +75,17 @@ class TestABatch:
     def test_a_batch_without_padding_still_has_it_in_the_legend(self):
         figure = mask_figures.batch_picture([["a"]], np.array([[False]]), [1])
         assert [trace.name for trace in figure.data] == ["token", "token", "padding"]
+
+    def test_tokens_are_written_in_their_cells_while_there_can_be_room_to_read_them(self):
+        def picture(count, label):
+            labels = [[label] * count]
+            figure = mask_figures.batch_picture(labels, np.zeros((1, count), dtype=bool), [1])
+            return mask_figures.readable_width(labels), trace(figure, "token").texttemplate
+
+        assert picture(10, "a") == (154, "%{text}")
+        assert picture(30, "hundred")[0] > 30 * 7 * 9
+        assert picture(256, "a")[1] == "%{text}"
+        assert picture(256, "ab") == (None, None)
 
     @pytest.mark.parametrize("lines", [[1], [1, 2, 3]])
     def test_labels_that_do_not_fit_are_refused(self, lines):

@@ -10,10 +10,11 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.ui.figures import masks as mask_figures
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted
 from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
-from tests.test_app import (
+from tests.app_driver import (
     ROOT,
     checked,
     choose,
@@ -28,6 +29,8 @@ from tests.test_app import (
 )
 from tests.tiny_models import EXAMPLES, save_tiny, save_translator
 from transformer import causal_mask
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 PAGE = "pages/Masks.py"
 BATCH = "KING:\nTo be\nHath"
@@ -54,12 +57,6 @@ def tiny(tmp_path_factory):
         save_tiny(folder, name, title=name.capitalize(), seed=seed, **shape)
     save_translator(folder)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(tiny, monkeypatch):
-    use(monkeypatch, tiny)
-    return tiny
 
 
 def visit(alone=False, **link):
@@ -523,3 +520,20 @@ def test_every_figure_s_numbers_can_be_saved():
         "These candidates as a table",
     ]
     assert all(isinstance(frame.value, pd.DataFrame) and len(frame.value) for frame in at.dataframe)
+
+
+def test_the_page_says_which_tokens_have_no_label(tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", context_length=64)
+    use(monkeypatch, tmp_path)
+    note = "token is labelled; pointing at a"
+    assert not [caption for caption in visit(prompt="To be").caption if note in caption.value]
+    long = [caption.value for caption in visit(prompt="To be, or not to be, that is").caption]
+    assert len([words for words in long if f"Every second {note} cell names both of its tokens." in words]) == 3
+    assert len([words for words in long if f"Every second {note} line names its token." in words]) == 2
+
+
+def test_a_batch_without_room_for_its_tokens_says_where_they_are(monkeypatch):
+    words = "There is no room to write the tokens in their cells; pointing at a cell names its token."
+    assert not [caption for caption in visit().caption if words in caption.value]
+    monkeypatch.setattr(mask_figures, "WIDEST", 100)
+    assert [caption for caption in visit().caption if words in caption.value]

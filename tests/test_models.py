@@ -1,5 +1,7 @@
 """Whole models: what they compute, what they refuse, and how they begin."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -45,6 +47,52 @@ def test_building_leaves_the_global_generator_alone_with_a_seed():
     before = build_model(config, seed=0).embed.weight
     torch.manual_seed(99)
     assert torch.equal(build_model(config, seed=0).embed.weight, before)
+
+
+WIDE = {"vocab_size": 200, "d_model": 64, "n_heads": 4, "context_length": 100, "positions": "learned"}
+
+
+@pytest.mark.parametrize("d_ff", [0, 256])
+@pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
+def test_weights_are_drawn_with_the_spread_that_their_source_says(architecture, d_ff):
+    """√(2 / 5 d_model), and what writes to the stream one over the root of the number of its writers less."""
+    shape = {**WIDE, "architecture": architecture, "d_ff": d_ff, "n_layers": 3}
+    sides = {} if architecture == "decoder-only" else {"n_encoder_layers": 2}
+    model = build_model(tiny_config(**shape, **sides), seed=0)
+    small, feed_forward = (2 / (5 * 64)) ** 0.5, d_ff > 0
+    for name, weight in model.named_parameters():
+        if weight.dim() != 2:
+            assert (weight == (0 if name.endswith("bias") else 1)).all(), name
+            continue
+        writers = {"encoder": 2 * (1 + feed_forward), "decoder": 3 * (2 + feed_forward)}
+        writers = writers.get(name.split(".")[0], 3 * (1 + feed_forward))
+        writes = name.endswith(("attn.out.weight", "mlp.down.weight"))
+        assert weight.std().item() == pytest.approx(small / (writers**0.5 if writes else 1), rel=0.06), name
+        assert abs(weight.mean().item()) < 0.1 * small, name
+
+
+def test_scaled_embeddings_are_drawn_so_that_scaling_makes_their_spread_one():
+    model = build_model(tiny_config(**WIDE, scale_embeddings=True), seed=0)
+    assert model.embed.weight.std().item() * 8 == pytest.approx(1, rel=0.05)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_the_rows_of_positions_are_the_callers_own(positions):
+    model = build_model(tiny_config(positions=positions), seed=0)
+    before = model.position_rows(0, 4).detach().clone()
+    with torch.no_grad():
+        model.position_rows(0, 4).zero_()
+    assert torch.equal(model.position_rows(0, 4), before)
+
+
+def test_a_shared_token_table_is_one_table_in_a_copy_too():
+    config = tiny_config(architecture="encoder-decoder", tie_embeddings=True)
+    model = build_model(config, seed=0)
+    for one in (model, copy.deepcopy(model)):
+        assert one.encoder.embed is one.decoder.embed is one.embed
+        assert one.unembed.weight is one.embed.weight
+    assert copy.deepcopy(model).embed is not model.embed
+    assert [name for name in model.state_dict() if "embed" in name] == ["embed.weight", "unembed.weight"]
 
 
 @given(configs(pad_token_id=None, n_layers=2))

@@ -1,29 +1,26 @@
-"""Objectives: what a batch holds, what measures a model, and the presets that learn them."""
+"""Objectives: what a batch holds, and what is said of it."""
 
-import math
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
 from transformer import (
     TASKS,
-    ActivationCache,
     Batch,
     Corpus,
     ModelConfig,
     TextBatches,
     build_model,
-    evaluate_loss,
-    induction_score,
 )
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
 from transformer.data.tasks import Example, Task
-from transformer.training.evaluation import exact_matches, measure_induction, token_loss, translations
+from transformer.training.evaluation import token_loss
 from transformer.training.objectives import TaskObjective, TextObjective
 
 VOWEL, NUMBERS, SORT, INDUCTION = TASKS.values()
@@ -43,7 +40,32 @@ def model_for(task: Task, **fields) -> nn.Module:
     return tiny_model(tiny_config(**{**shape, "n_layers": 1, **fields}))
 
 
-class TestBatches:
+class TestTextBatches:
+    @given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))
+    def test_targets_are_the_inputs_one_token_later(self, step, context, batch, seed):
+        text = np.arange(100, 112)
+        inputs, targets = TextBatches(text.tolist(), context, batch, seed)(step)
+        assert inputs[0].shape == targets.shape == (batch, context)
+        assert torch.equal(inputs[0] + 1, targets)
+        assert inputs[0].min() >= 100
+        assert targets.max() <= 111
+
+    def test_every_window_is_drawn_sooner_or_later_and_a_step_decides_which(self):
+        draw = TextBatches(list(range(12)), 8, 4)
+        starts = {int(start) for step in range(40) for start in draw(step).inputs[0][:, 0]}
+        assert starts == {0, 1, 2, 3}
+        assert torch.equal(draw(7).targets, TextBatches(list(range(12)), 8, 4)(7).targets)
+        assert not all(torch.equal(draw(7).targets, draw(step).targets) for step in range(5))
+        long = list(range(1000))
+        assert not torch.equal(TextBatches(long, 8, 4, seed=1)(6).targets, TextBatches(long, 8, 4, seed=2)(5).targets)
+
+    def test_a_text_that_is_too_short_is_refused_with_what_it_needs(self):
+        with pytest.raises(ValueError, match="8 tokens, too few for a context of 8; it needs at least 9"):
+            TextBatches(list(range(8)), 8, 4)
+        TextBatches(list(range(9)), 8, 4)(0)
+
+
+class TestTaskBatches:
     def test_an_encoder_decoder_reads_the_source_and_is_asked_for_the_target(self):
         batch = task_batch(VOWEL, [Example("abc", "e")])
         assert [labels(VOWEL, part) for part in batch.inputs] == [[["a", "b", "c"]], [["[start]", "e"]]]
@@ -89,72 +111,6 @@ class TestBatches:
         assert token_loss(model(*inputs), targets).item() == pytest.approx(total / count, abs=1e-5)
 
 
-class Oracle(nn.Module):
-    """Stands in for a model: it knows the answers, and writes them token by token from what it was given so far."""
-
-    def __init__(self, task: Task, answers: dict[str, str | None]) -> None:
-        super().__init__()
-        self.task, self.was_training = task, []
-        self.answers = {tuple(task.tokenizer.encode(source)): answer for source, answer in answers.items()}
-        self.config = ModelConfig(**TaskObjective(task, 1, 0).shape, n_layers=1, n_heads=1, d_model=2)
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def forward(self, *inputs: Tensor, past) -> Tensor:
-        self.was_training.append(self.training)
-        past.tokens = past.with_tokens(inputs[-1])
-        following = [
-            self.next_token(row, past.tokens[i].tolist()) for i, row in enumerate(inputs[0].tolist())
-        ]
-        return F.one_hot(torch.tensor(following), self.config.vocab_size)[:, None].float()
-
-    def next_token(self, source: list[int], so_far: list[int]) -> int:
-        tokenizer = self.task.tokenizer
-        pad, start, end = map(tokenizer.special_id, SPECIAL)
-        if self.task.architecture == "encoder-decoder":
-            read, written = source, so_far[1:]
-            assert so_far[0] == start
-        else:
-            length = so_far.index(tokenizer.encode("=")[0]) + 1
-            read, written = so_far[:length], so_far[length:]
-        answer = self.answers[tuple(read)]
-        writes = [pad] * 99 if answer is None else [*tokenizer.encode(answer), end, *[pad] * 99]
-        return writes[len(written)]
-
-
-TAUGHT = [VOWEL, NUMBERS, SORT]
-every_taught_task = pytest.mark.parametrize("task", TAUGHT, ids=lambda task: task.name)
-
-
-class TestAccuracy:
-    @every_taught_task
-    def test_a_perfect_model_is_right_every_time(self, task):
-        examples = task.sample(60)
-        oracle = Oracle(task, {example.source: example.target for example in examples})
-        assert translations(oracle, task, examples) == [example.target for example in examples]
-        assert exact_matches(oracle, task, examples) == 1.0
-        assert exact_matches(oracle, task, iter(examples)) == 1.0
-
-    @every_taught_task
-    def test_another_answer_and_one_without_end_are_wrong(self, task):
-        examples = task.sample(60)
-        answers = {example.source: example.target for example in examples}
-        wrong = {"next-vowel": "b", "number-words": "cero", "sort-letters": "zz"}[task.name]
-        answers |= {examples[3].source: wrong, examples[10].source: "", examples[-1].source: None}
-        written = translations(Oracle(task, answers), task, examples)
-        assert (written[3], written[10], written[-1]) == (wrong, "", None)
-        assert exact_matches(Oracle(task, answers), task, examples) == pytest.approx(57 / 60)
-
-    def test_the_longest_answer_there_is_can_be_given(self):
-        longest = Example("zyxwvutsrq=", "qrstuvwxyz")
-        assert exact_matches(Oracle(SORT, {longest.source: longest.target}), SORT, [longest]) == 1.0
-
-    def test_dropout_rests_while_a_model_is_measured_and_goes_on_after_it(self):
-        oracle = Oracle(VOWEL, {"abc": "e"}).train()
-        exact_matches(oracle, VOWEL, [Example("abc", "e")])
-        assert not any(oracle.was_training)
-        assert oracle.training
-
-
 class TestTaskObjective:
     @every_task
     def test_a_step_decides_its_batch(self, task):
@@ -168,6 +124,7 @@ class TestTaskObjective:
         assert same(of(1, 5), of(1, 5))
         assert not same(of(1, 5), of(1, 6))
         assert not same(of(1, 5), of(2, 5))
+        assert not same(of(1, 6), of(2, 5))  # two trainings that lie one seed apart share no batch
         assert len(of(1, 5).targets) == 8
 
     @every_task
@@ -179,30 +136,11 @@ class TestTaskObjective:
         assert model(*inputs).shape == (*targets.shape, objective.tokenizer.vocab_size)
 
     @every_task
-    def test_it_measures_by_what_is_held_out(self, task):
-        objective, model = TaskObjective(task, 4, 0), model_for(task, dropout=0.5).train()
-        inputs, targets = task_batch(task, task.sample(512, seed=1))
-        measured = objective.validation_loss(model)
-        assert model.training
-        with torch.no_grad():
-            expected = token_loss(model.eval()(*inputs), targets).item()
-        assert measured == pytest.approx(expected, rel=1e-5)
-        assert objective.validation_loss(model) == measured
-
-    def test_its_scores(self):
-        objective = TaskObjective(VOWEL, 4, 0)
-        model = model_for(VOWEL)
-        scores = objective.scores(model)
-        assert scores.validation_loss == objective.validation_loss(model)
-        assert scores.accuracy == exact_matches(model, VOWEL, VOWEL.sample(2000)) < 0.6
-        assert scores.train_loss == pytest.approx(scores.validation_loss, rel=0.1)
-        assert TaskObjective(INDUCTION, 4, 0).scores(model_for(INDUCTION)).accuracy is None
-
-    @every_task
     def test_its_card_has_what_writing_needs(self, task):
         card = TaskObjective(task, 4, 0).card()
         assert card["task"] == task.name
         assert task.tokenizer.label(card["start_token_id"]) == "[start]"
+        assert card["end_token_id"] == TaskObjective(task, 4, 0).end_token_id
         assert card["end_token_id"] == (task.tokenizer.special_id("[end]") if task.ends else None)
 
 
@@ -222,68 +160,12 @@ class TestTextObjective:
             assert torch.equal(objective.batches(step).targets, expected(step).targets)
         assert not torch.equal(objective.batches(0).targets, objective.batches(1).targets)
 
-    def test_it_measures_by_the_rest(self):
+    def test_its_card_says_which_text_and_how_it_is_split(self):
         objective = TextObjective(self.CORPUS, 8, 4, seed=3)
-        model = tiny_model(vocab_size=objective.tokenizer.vocab_size)
-        assert objective.shape == {"vocab_size": 8}
-        scores = objective.scores(model)
-        assert scores.validation_loss == evaluate_loss(model, objective.validation)
-        assert scores.train_loss == evaluate_loss(model, objective.train[:130])
-        assert scores.accuracy is None
-        assert objective.card()["corpus"]["sha256"] == self.CORPUS.sha256
-
-
-class TestInduction:
-    def pattern(self, period: int, pos: int, offset: int) -> Tensor:
-        """(pos, pos): all weight of every query from `period` on at the key `offset` before it."""
-        pattern = torch.eye(pos)
-        for query in range(period, pos):
-            pattern[query] = F.one_hot(torch.tensor(query - offset), pos)
-        return pattern
-
-    @pytest.mark.parametrize(("period", "pos"), [(6, 12), (6, 11), (6, 20), (2, 3), (32, 63)])
-    def test_the_score_is_one_for_a_perfect_head_and_nothing_for_any_other(self, period, pos):
-        offsets = [period - 1, period, max(period - 2, 0), 0]
-        heads = torch.stack([self.pattern(period, pos, offset) for offset in offsets])
-        expected = [float(offset == period - 1) for offset in offsets]
-        assert induction_score(heads.expand(3, -1, -1, -1), period).tolist() == expected
-
-    def test_it_is_the_mean_over_texts_and_queries_of_the_second_stretch_on(self):
-        pattern = torch.zeros(2, 1, 6, 6)  # a period of 3: the queries 3, 4 and 5 look at the keys 1, 2 and 3
-        pattern[0, 0, 3, 1], pattern[0, 0, 4, 2], pattern[1, 0, 5, 3] = 0.5, 0.7, 0.9
-        pattern[:, :, :3] = 1.0  # the first stretch doesn't count
-        assert induction_score(pattern, 3).tolist() == pytest.approx([2.1 / 6])
-
-    def test_an_untrained_model_knows_nothing_the_second_time_either(self):
-        model = build_model(
-            ModelConfig(
-                n_layers=2, n_heads=2, d_model=32, positions="rotary", **TaskObjective(INDUCTION, 1, 0).shape
-            ),
-            seed=0,
-        )
-        found = measure_induction(model, INDUCTION, sequences=40)
-        assert (found.sequences, found.period) == (40, 32)
-        assert found.first_loss == pytest.approx(math.log(72), abs=0.3)
-        assert found.second_loss == pytest.approx(math.log(72), abs=0.3)
-        assert 0 < found.best_score < 0.1
-
-    def test_a_perfect_model_is_found_with_its_head(self):
-        outer = self
-
-        class Perfect(nn.Module):
-            """Goes on, from the end of the first stretch, as the text went before; head 1 of block 2 looks there."""
-
-            def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
-                logits = torch.zeros(*tokens.shape, 72)
-                logits[:, 31:] = 100.0 * F.one_hot(tokens[:, :32], 72)
-                patterns = torch.stack([outer.pattern(32, 63, 0)] * 3).expand(len(tokens), -1, -1, -1)
-                cache = {f"blocks.{layer}.attn.hook_pattern": patterns.clone() for layer in range(3)}
-                cache["blocks.2.attn.hook_pattern"][:, 1] = outer.pattern(32, 63, 31)
-                assert all(names_filter(name) for name in cache)
-                assert not names_filter("blocks.0.attn.hook_z")
-                return logits, ActivationCache(cache)
-
-        found = measure_induction(Perfect(), INDUCTION, sequences=5)
-        assert (found.layer, found.head, found.best_score) == (2, 1, 1.0)
-        assert found.first_loss == pytest.approx(math.log(72))
-        assert found.second_loss == pytest.approx(0.0, abs=1e-6)
+        assert (objective.shape, objective.batch, objective.end_token_id) == ({"vocab_size": 8}, 4, None)
+        card = objective.card()
+        assert card["task"] == "next character"
+        assert card["corpus"] == {
+            "name": "small", "title": "A small text", "licence": "public domain", "train_fraction": 0.75,
+            "sha256": self.CORPUS.sha256,
+        }  # fmt: skip

@@ -7,7 +7,7 @@ from torch import nn
 from tests.helpers import random_weights
 from transformer import ModelConfig, padding_mask
 from transformer.model.attention import SelfAttention
-from transformer.model.blocks import Block
+from transformer.model.blocks import make_block
 from transformer.model.layers import MLP, LayerNorm
 
 SIZES = [(12, 3), (512, 8)]
@@ -79,7 +79,7 @@ def test_self_attention_is_nn_multihead_attention(d_model, n_heads, bias, padded
 @pytest.mark.parametrize(("d_model", "n_heads"), SIZES)
 def test_a_block_is_nn_transformer_encoder_layer(d_model, n_heads, activation, norm, causal, explicit):
     shape = config(d_model, n_heads, activation=activation, norm=norm, layer_norm_eps=1e-3)
-    ours = random_weights(Block(shape, causal=causal))
+    ours = random_weights(make_block(shape, causal=causal))
     theirs = nn.TransformerEncoderLayer(
         d_model, n_heads, dim_feedforward=4 * d_model, dropout=0.0, activation=activation, layer_norm_eps=1e-3,
         batch_first=True, norm_first=norm == "pre",

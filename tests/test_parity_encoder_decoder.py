@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers import random_weights
 from transformer import EncoderDecoder, ModelConfig, build_model, padding_mask
 from transformer.model.attention import CrossAttention, SoftmaxAttention
-from transformer.model.blocks import Block, DecoderBlock
+from transformer.model.blocks import Block, DecoderBlock, make_block, make_decoder_block
 from transformer.model.layers import LayerNorm
 
 SIZES = [(12, 3), (512, 8)]
@@ -114,7 +114,7 @@ def test_cross_attention_is_nn_multihead_attention(d_model, n_heads, bias, padde
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize(("d_model", "n_heads"), SIZES)
 def test_an_encoder_block_with_padding_is_nn_transformer_encoder_layer(d_model, n_heads, norm, explicit):
-    ours = random_weights(Block(config(d_model, n_heads, norm=norm), causal=False))
+    ours = random_weights(make_block(config(d_model, n_heads, norm=norm), causal=False))
     theirs = nn.TransformerEncoderLayer(
         d_model, n_heads, 4 * d_model, dropout=0.0, batch_first=True, norm_first=norm == "pre"
     ).eval()
@@ -133,7 +133,7 @@ def test_an_encoder_block_with_padding_is_nn_transformer_encoder_layer(d_model, 
 def test_a_decoder_block_is_nn_transformer_decoder_layer(
     d_model, n_heads, norm, activation, padded, explicit
 ):
-    ours = random_weights(DecoderBlock(config(d_model, n_heads, norm=norm, activation=activation)))
+    ours = random_weights(make_decoder_block(config(d_model, n_heads, norm=norm, activation=activation)))
     theirs = nn.TransformerDecoderLayer(
         d_model,
         n_heads,

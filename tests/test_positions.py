@@ -1,6 +1,5 @@
 """Sinusoidal and rotary positions, against the papers' formulas."""
 
-import doctest
 import math
 
 import numpy as np
@@ -12,12 +11,6 @@ from hypothesis import strategies as st
 from tests.helpers import tiny_model, unpadded
 from transformer import sinusoidal_encoding
 from transformer.model import positions
-
-
-def test_the_examples_in_the_documentation_hold():
-    results = doctest.testmod(positions)
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 def by_hand(length: int, d_model: int, base: float = 10000.0) -> np.ndarray:

@@ -16,9 +16,10 @@ from transformer import (
     save_checkpoint,
 )
 from transformer.training.evaluation import exact_matches
-from transformer.training.experiments import train_preset
 from transformer.training.objectives import TaskObjective
+from transformer.training.plan import plan_of
 from transformer.training.presets import PRESETS, Group, Preset
+from transformer.training.runner import Runner
 
 VOWEL = TASKS["next-vowel"]
 
@@ -102,7 +103,9 @@ class TestTeaching:
         def report(step: StepReport, validation_loss: float | None) -> None:
             losses.append((step.loss, validation_loss))
 
-        checkpoint = train_preset(self.PRESET, objective, tmp_path / "work", report=report)
+        runner = Runner(plan_of(self.PRESET, objective), state=tmp_path / "state")
+        runner.go(on_step=report)
+        checkpoint = runner.checkpoint()
         assert len(losses) == 80
         assert losses[0][0] > 2.5
         validated = [validation for _, validation in losses if validation is not None]

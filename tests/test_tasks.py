@@ -130,6 +130,31 @@ class TestParts:
         assert first == second != other
 
 
+    @pytest.mark.parametrize(
+        ("task", "seed", "first", "last"),
+        [
+            (VOWEL, 0, "kqv", "gku"), (VOWEL, 1, "fmt", "hjq"),
+            (SORT, 0, "spni=", "xksyr="), (SORT, 1, "iludhdlzd=", "fz="),
+            (NUMBERS, 0, "seven hundred and thirteen thousand four hundred and thirty-eight",
+             "four hundred and seventy-eight thousand six hundred and thirty-six"),
+            (NUMBERS, 1, "four hundred and thirty-three thousand four hundred and ninety",
+             "six hundred and eighteen thousand six hundred and ninety-eight"),
+        ],
+    )  # fmt: skip
+    def test_they_are_those_that_the_shipped_cards_were_measured_on(self, task, seed, first, last):
+        """What a card says can be compared only as long as a seed stands for the same examples in the same order."""
+        examples = task.sample(200, seed)
+        assert (examples[0].source, examples[-1].source) == (first, last)
+
+    @pytest.mark.parametrize(("seed", "stretch"), [(0, "J5D9cwnA'jlC6a41AcGW4kUM5X06"), (1, "0XPx.?VyIMfgHMosj.")])
+    def test_so_are_stretches_that_repeat(self, seed, stretch):
+        example = INDUCTION.sample(200, seed)[0]
+        assert (example.source + example.target).startswith(stretch * 2)
+
+    @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+    def test_a_smaller_sample_is_the_beginning_of_a_larger_one(self, task):
+        assert task.sample(300, seed=1)[:40] == task.sample(40, seed=1)
+
 class TestSamples:
     @every_task
     def test_they_are_distinct_held_out_and_the_same_for_the_same_seed(self, task):

@@ -3,15 +3,16 @@
 import re
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 
 from pages.ui.models import own_models
 from pages.ui.models import own_training as training
-from tests import test_app
-from tests.test_app import PAGES, checked, link_of, named, press, said, start, use
-from tests.tiny_models import save_pair
+from pages.ui.views import train_progress
+from pages.ui.views.train_choice import in_words
+from tests.app_driver import PAGES, checked, go, link_of, named, press, said, start
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES
@@ -22,16 +23,8 @@ SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1,
 MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "ladder-1-bigram"}
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def page_train(tiny, monkeypatch):
-    use(monkeypatch, tiny)
+def page_train(folder, monkeypatch):
     monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
     yield
     training.queue().close()
@@ -57,15 +50,17 @@ def test_the_default_is_one_click_away_and_needs_no_network():
     assert named(at.selectbox, "Task").value == "induction"
     assert int(metrics(at)["Parameters"].replace(",", "")) > 10_000
     assert metrics(at)["Memory"].endswith(" MB")
-    assert "second" in metrics(at)["Time, about"] or "minute" in metrics(at)["Time, about"]
+    assert re.fullmatch(r"\d+ (seconds|minutes?)", metrics(at)["Time, estimated"])
+    (estimate,) = [metric for metric in at.metric if metric.label == "Time, estimated"]
+    assert "While the machine is busy, training takes longer" in estimate.help
     assert not named(at.button, "Train").disabled
 
 
 def test_a_model_is_trained_and_belongs_to_the_visitor():
     at = train_to_the_end(start("Train", **SMALL))
-    (name,) = at.session_state["own_models"]
+    (name,) = at.session_state["belongings"].models
     assert name.startswith("own-")
-    checkpoint = at.session_state["own_models"][name]
+    checkpoint = at.session_state["belongings"].models[name]
     assert checkpoint.card.training["steps"] == 50
     assert "is among your models now" in " ".join(element.value for element in at.markdown)
     groups = named(at.sidebar.pills, "Models").options
@@ -92,14 +87,14 @@ def test_its_losses_and_its_attention_are_there_as_tables():
 
 def test_it_is_kept_as_one_file_and_comes_back():
     at = train_to_the_end(start("Train", **SMALL))
-    (checkpoint,) = at.session_state["own_models"].values()
+    (checkpoint,) = at.session_state["belongings"].models.values()
     packed = pack_checkpoint(checkpoint)
     other = start("Train")
     uploader = next(box for box in other.get("file_uploader") if "Upload a model" in box.label)
     checked(uploader.upload("model.headsup.zip", packed, "application/zip").run())
-    (name,) = other.session_state["own_models"]
+    (name,) = other.session_state["belongings"].models
     assert link_of(other)["model"] == name
-    again = other.session_state["own_models"][name]
+    again = other.session_state["belongings"].models[name]
     assert again.card.title == checkpoint.card.title
     ours, theirs = checkpoint.model.state_dict(), unpack_checkpoint(packed).model.state_dict()
     assert all(ours[key].equal(theirs[key]) for key in ours)
@@ -114,12 +109,12 @@ def test_a_model_that_was_dropped_as_the_oldest_can_be_uploaded_again(tiny, monk
     def upload(i):
         uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
         checked(uploader.upload(f"{i}.zip", files[i], "application/zip").run())
-        assert at.session_state["own_models"][link_of(at)["model"]].card.title == f"Model {i}"
+        assert at.session_state["belongings"].models[link_of(at)["model"]].card.title == f"Model {i}"
 
     for i in (0, 1, 2, 0, 0, 2):
         upload(i)
         checked(at.run())
-        assert len(at.session_state["own_models"]) <= 2
+        assert len(at.session_state["belongings"].models) <= 2
 
 
 def test_a_file_that_is_no_model_is_refused_with_a_sentence():
@@ -127,7 +122,7 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence():
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     checked(uploader.upload("holiday.zip", b"PK\x03\x04 nothing", "application/zip").run())
     assert "holiday.zip can't be opened" in said(at)
-    assert not at.session_state["own_models"] if "own_models" in at.session_state else True
+    assert not at.session_state["belongings"].models
 
 
 def test_what_the_card_of_a_file_says_is_text(tiny):
@@ -142,7 +137,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     foreign = pack_checkpoint(replace(ours, card=card))
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
     for page in PAGES:
-        at = test_app.go(at, page)
+        at = go(at, page)
         shown = [*at.markdown, *at.caption, *at.subheader, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)
         for element in shown:
@@ -166,9 +161,9 @@ def test_pause_resume_and_stop():
     press(at, "Pause")
     assert any(button.label == "Resume" for button in at.button)
     press(at, "Resume")
-    at = test_app.go(at, "Positions")
+    at = go(at, "Positions")
     assert "Your training goes on" in " ".join(caption.value for caption in at.sidebar.caption)
-    at = test_app.go(at, "Train")
+    at = go(at, "Train")
     press(at, "Stop")
     deadline = time.monotonic() + 60
     while not any(button.label == "Train another" for button in at.button):
@@ -231,6 +226,85 @@ def test_a_download_that_fails_is_a_sentence(monkeypatch, tmp_path):
     assert not named(at.button, "Train").disabled
 
 
+class TestTheTextThatIsSuggested:
+    """One that is on this machine and reads well; whatever a visitor or a link chose stays."""
+
+    @pytest.fixture
+    def at_hand(self, monkeypatch, tmp_path):
+        """Says which texts are on this machine, besides the manual."""
+        import pooch
+
+        def only(*names):
+            for name in names:
+                (tmp_path / SOURCES[name].file_name).write_text(f"{name} " * 4000, encoding="utf-8")
+            monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache")
+            monkeypatch.setenv("HEADSUP_CORPORA", str(tmp_path))
+            monkeypatch.setattr("transformer.data.corpora._read_checked", lambda path, source: path.read_text())
+
+        return only
+
+    @pytest.mark.parametrize(
+        ("there", "suggested"),
+        [
+            ((), "python-manual"),
+            (("martin-fierro",), "martin-fierro"),
+            (("tiny-shakespeare", "martin-fierro"), "tiny-shakespeare"),
+        ],
+    )
+    def test_is_one_that_is_here(self, at_hand, there, suggested):
+        at_hand(*there)
+        at = start("Train", learn="text")
+        assert named(at.selectbox, "Text").value == suggested
+        assert "will be downloaded" not in " ".join(caption.value for caption in at.caption)
+        assert not named(at.button, "Train").disabled
+        assert link_of(at)["corpus"] == suggested  # so that the link opens the same text elsewhere
+
+    def test_a_link_or_a_choice_stays(self, at_hand):
+        at_hand("tiny-shakespeare")
+        at = start("Train", learn="text", corpus="martin-fierro")
+        assert named(at.selectbox, "Text").value == "martin-fierro"
+        checked(named(at.selectbox, "Text").select("python-manual").run())
+        at = go(go(at, "Positions"), "Train")
+        assert named(at.selectbox, "Text").value == "python-manual"
+
+    def test_who_learns_a_task_has_no_text_in_the_link(self):
+        assert "corpus" not in link_of(start("Train"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "5 seconds"), (12, "10 seconds"), (57, "55 seconds"), (58, "1 minute"), (89, "1 minute"), (95, "2 minutes")],
+)
+def test_a_time_that_is_estimated_is_rounded(seconds, words):
+    assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("state", "step", "seconds", "left", "words"),
+    [
+        ("waiting", 0, 0.0, None, ""), ("running", 3, 4.2, None, " · 4 s so far"),
+        ("running", 3, 14.2, 31.0, " · about 30 seconds left, 14 s so far"),
+        ("running", 9, 75.0, 100.0, " · about 2 minutes left, 1 min 15 s so far"),
+        ("paused", 9, 75.0, 100.0, " · 1 min 15 s so far"), ("finished", 10, 80.0, 0.0, " · 1 min 20 s"),
+    ],
+)  # fmt: skip
+def test_the_times_of_a_training(state, step, seconds, left, words):
+    job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
+    assert train_progress._times(job) == words
+
+
+def test_while_it_runs_the_time_left_is_told_by_its_speed():
+    at = start("Train", **SMALL | {"steps": 3000})
+    press(at, "Train")
+    deadline, text = time.monotonic() + 60, ""
+    while not re.search(r"about \d+ (seconds|minutes?) left, .*\d s so far", text):
+        assert time.monotonic() < deadline, text
+        time.sleep(0.3)
+        checked(at.run())
+        (text,) = [bar.proto.text for bar in at.get("progress")]
+    at.session_state["belongings"].training.job.close()
+
+
 def test_a_link_brings_the_choice():
     at = start("Train", **SMALL)
     assert (named(at.slider, "Layers").value, named(at.slider, "Steps").value) == (1, 50)
@@ -248,17 +322,18 @@ class TestLeaving:
         monkeypatch.setattr(training, "ABSENCE", 1.0)
         at = start("Train", **SMALL | {"steps": 3000})
         press(at, "Train")
-        job = at.session_state["training_slot"].job
+        job = at.session_state["belongings"].training.job
         yield job
         job.close()
         assert job.join(20)
 
     def test_a_closed_tab_ends_it_within_seconds(self, job):
         began = time.monotonic()
-        training.close_when_left(job, is_here=lambda: False)
+        training.stop_when_left(job, is_here=lambda: False)
         assert job.state == "stopped"
-        assert 1.0 <= time.monotonic() - began < 6
+        assert 1.0 <= time.monotonic() - began < 8
         assert job.join(20)
+        assert job.result is not None or not job.step  # for a visitor who comes back in time
 
     def test_a_connection_that_comes_back_ends_nothing(self, job):
         connected = iter([True, False] * 8)  # away for a moment, again and again
@@ -270,10 +345,10 @@ class TestLeaving:
                 job.close()
             return bool(here)
 
-        training.close_when_left(job, is_here)
+        training.stop_when_left(job, is_here)
         assert job.state == "stopped"
 
     def test_nobody_watches_a_training_that_has_ended(self, job):
         job.stop()
-        training.close_when_left(job, is_here=lambda: True)
+        training.stop_when_left(job, is_here=lambda: True)
         assert job.state in ENDED

@@ -1,120 +1,26 @@
-"""Trainings in the background: they learn, obey, take turns, keep what is good, and never disturb each other."""
+"""Trainings in the background: they learn, obey, and keep what is good."""
 
 import dataclasses
 import gc
 import subprocess
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from transformer import TASKS, Batch, ModelConfig, TrainingConfig, build_model, train
+from tests.plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
+from transformer import TrainingConfig, build_model, train
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import text_corpus
 from transformer.training import loop as training
-from transformer.training import runner as training_work
-from transformer.training.objectives import TaskObjective, TextObjective
-from transformer.training.worker import ENDED, Job, Plan, Queue
-
-CORPUS = text_corpus("abcdefgh hgfedcba " * 100, "Up and down")
-
-
-class Gated(TextObjective):
-    """A objective that hands out a batch for each that a test allows."""
-
-    def __init__(self) -> None:
-        super().__init__(CORPUS, 8, 4, 0)
-        self.gate = threading.Semaphore(0)
-        self.asked = -1
-        self.fails_at: int | None = None
-
-    def batches(self, step: int) -> Batch:
-        self.asked = step
-        assert self.gate.acquire(timeout=60), "no test allowed this batch"
-        if step == self.fails_at:
-            raise RuntimeError("no such batch")
-        return super().batches(step)
-
-    def allow(self, batches: int = 10**6) -> None:
-        self.gate.release(batches)
-
-
-def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None = None, **fields) -> Plan:
-    objective = objective or TextObjective(CORPUS, 8, 8, seed)
-    config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **objective.shape)
-    how = TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed)
-    encode = objective.tokenizer.encode
-    return Plan(
-        **{
-            "objective": objective, "config": config, "training": how, "title": "Mine", "summary": "Goes up and down.",
-            "examples": ["abc", "hgf"], "probe_tokens": tuple(encode("abcdefgh")),
-            "sample_prompt": tuple(encode("abc")), "sample_tokens": 12, "snapshots": 8, "evaluate_every": 10, **fields,
-        }
-    )  # fmt: skip
-
-
-def task_plan(name: str, **shape) -> Plan:
-    objective = TaskObjective(TASKS[name], 8, 0)
-    encode, special = objective.tokenizer.encode, objective.tokenizer.special_id
-    is_pair = objective.shape["architecture"] == "encoder-decoder"
-    read, written = {"next-vowel": ("abc", "e"), "sort-letters": ("cab=", "abc"), "induction": ("abab", "ab")}[name]
-    config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **objective.shape})
-    return Plan(
-        objective=objective,
-        config=config,
-        training=TrainingConfig(steps=6),
-        title=name,
-        probe_tokens=(special("[start]"), *encode(written)) if is_pair else tuple(encode(read + written)),
-        probe_source=tuple(encode(read)) if is_pair else (),
-        sample_prompt=(special("[start]"),) if is_pair else tuple(encode(read)),
-        snapshots=4,
-    )
-
-
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
-    """Wait for something that takes a moment, and longer on a busy machine."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.002)
-
-
-def ended(job: Job) -> Job:
-    until(lambda: job.state in ENDED)
-    assert job.join(10)
-    return job
-
-
-def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
-    states = first.state_dict(), second.state_dict()
-    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][n], states[1][n]) for n in states[0])
-
-
-def trained_alone(plan: Plan, steps: int | None = None) -> torch.nn.Module:
-    """What comes of the plan without a queue, a thread or a look."""
-    model = build_model(plan.config, seed=plan.training.seed)
-    return train(model, plan.objective.batches, plan.training, lambda report: report.step != steps).best_model
-
-
-@pytest.fixture
-def queues() -> Iterator[Callable[..., Queue]]:
-    """Makes queues, and leaves no thread behind."""
-    made: list[Queue] = []
-
-    def make(limit: int = 1, **fields) -> Queue:
-        made.append(Queue(limit, **fields))
-        return made[-1]
-
-    yield make
-    for queue in made:
-        queue.close(20)
-    assert not [thread for thread in threading.enumerate() if thread.name == "training"]
+from transformer.training import runner as training_runner
+from transformer.training.objectives import TextObjective
+from transformer.training.queue import Queue
+from transformer.training.worker import Job
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +77,8 @@ class TestOneTraining:
         assert np.abs(last.patterns["self"] - first.patterns["self"]).max() > 0.1
 
     def test_the_curves_are_bounded_and_lose_no_batch(self, queues, monkeypatch):
-        monkeypatch.setattr(training_work, "MOST_POINTS", 20)
-        monkeypatch.setattr(training_work, "MOST_VALIDATIONS", 10)
+        monkeypatch.setattr(training_runner, "MOST_POINTS", 20)
+        monkeypatch.setattr(training_runner, "MOST_VALIDATIONS", 10)
         plan = text_plan(50, evaluate_every=1, snapshots=2)
         losses = []
         model = build_model(plan.config, seed=0)
@@ -268,7 +174,7 @@ class TestObeying:
             models.append(weakref.ref(model))
             return model
 
-        monkeypatch.setattr(training_work, "build_model", build)
+        monkeypatch.setattr(training_runner, "build_model", build)
         queue = queues()
         job = queue.submit(text_plan(10**6))
         other = queue.submit(text_plan(5))
@@ -283,8 +189,8 @@ class TestObeying:
         assert ended(other).state == "finished"
 
     def test_closing_while_the_model_is_measured(self, queues, monkeypatch):
-        monkeypatch.setattr(training_work, "MEASURING_SECONDS", 1e9)
-        monkeypatch.setattr("transformer.training.measures.GLANCE_TOKENS", 8)
+        monkeypatch.setattr(training_runner, "MEASURING_SECONDS", 1e9)
+        monkeypatch.setattr("transformer.training.evaluation.GLANCE_TOKENS", 8)
         corpus = text_corpus("abcdefgh hgfedcba " * 50_000, "Long")
         job = queues().submit(text_plan(3, objective=TextObjective(corpus, 8, 8, 0)))
         until(lambda: job.finishing)
@@ -300,133 +206,6 @@ class TestObeying:
         assert (job.state, job.result) == ("finished", result)
         job.close()
         assert (job.state, job.result) == ("finished", None)
-
-
-class TestQueue:
-    def test_one_at_a_time_in_the_order_they_came(self, queues):
-        queue, objective = queues(1), Gated()
-        jobs = [queue.submit(text_plan(3, objective=objective))] + [queue.submit(text_plan(3)) for _ in range(3)]
-        assert [job.state for job in jobs] == ["running", "waiting", "waiting", "waiting"]
-        assert [queue.place(job) for job in jobs] == [None, 1, 2, 3]
-        order = []
-        watcher = threading.Thread(target=lambda: [order.append(jobs.index(ended(job))) for job in jobs])
-        watcher.start()
-        objective.allow()
-        watcher.join(60)
-        assert order == [0, 1, 2, 3]
-        assert all(queue.place(job) is None for job in jobs)
-
-    def test_two_at_a_time(self, queues):
-        queue, objectives = queues(2), [Gated() for _ in range(4)]
-        jobs = [queue.submit(text_plan(3, objective=objective)) for objective in objectives]
-        assert [job.state for job in jobs] == ["running", "running", "waiting", "waiting"]
-        objectives[1].allow()
-        ended(jobs[1])
-        until(lambda: jobs[2].state == "running")
-        assert [queue.place(job) for job in jobs] == [None, None, None, 1]
-        objectives[0].allow()
-        objectives[2].allow()
-        objectives[3].allow()
-        assert [ended(job).state for job in jobs] == ["finished"] * 4
-
-    @pytest.mark.parametrize("order", ["stop", "close"])
-    def test_whoever_gives_up_waiting_is_gone_at_once(self, queues, order):
-        queue, objective = queues(1), Gated()
-        first = queue.submit(text_plan(3, objective=objective))
-        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
-        getattr(second, order)()
-        assert (second.state, second.result, queue.place(third)) == ("stopped", None, 1)
-        assert second.join(5)
-        objective.allow()
-        assert ended(first).state == ended(third).state == "finished"
-        assert second.step == 0
-
-    def test_a_pause_in_the_queue_gives_up_the_place_there(self, queues):
-        queue, objective = queues(1), Gated()
-        queue.submit(text_plan(3, objective=objective))
-        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
-        second.pause()
-        assert (second.state, queue.place(second), queue.place(third)) == ("paused", None, 1)
-        second.resume()
-        assert (second.state, queue.place(third), queue.place(second)) == ("waiting", 1, 2)
-        objective.allow()
-        assert ended(second).state == ended(third).state == "finished"
-
-    def test_a_short_pause_keeps_its_place(self, queues):
-        queue = queues(1, patience=1000)
-        first = queue.submit(text_plan(30))
-        until(lambda: first.step >= 1)
-        first.pause()
-        second = queue.submit(text_plan(3))
-        time.sleep(0.1)
-        assert (first.state, second.state) == ("paused", "waiting")
-        first.resume()
-        assert first.state == "running"
-        assert ended(first).state == ended(second).state == "finished"
-
-    @pytest.mark.parametrize("somebody_waits_before", [True, False])
-    def test_a_long_pause_gives_its_place_to_whoever_waits(self, queues, somebody_waits_before):
-        queue, objective = queues(1, patience=0.3), Gated()
-        plan = text_plan(30)
-        first = queue.submit(plan)
-        until(lambda: first.step >= 1)
-        if somebody_waits_before:
-            second = queue.submit(text_plan(3, objective=objective))
-            first.pause()
-            assert second.state == "waiting"
-        else:
-            first.pause()
-            time.sleep(0.5)
-            second = queue.submit(text_plan(3, objective=objective))
-        until(lambda: second.state == "running")
-        assert first.state == "paused"
-        third = queue.submit(text_plan(3))
-        first.resume()
-        assert (first.state, queue.place(third), queue.place(first)) == ("waiting", 1, 2)
-        objective.allow()
-        assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
-        assert same_weights(first.result.model, trained_alone(plan))
-
-    def test_trainings_side_by_side_do_not_disturb_each_other(self, queues):
-        plans = [text_plan(25, seed=seed) for seed in (1, 2)]
-        queue = queues(2)
-        jobs = [queue.submit(plan) for plan in plans]
-        assert [job.state for job in jobs] == ["running", "running"]
-        for job, plan in zip(jobs, plans, strict=True):
-            assert same_weights(ended(job).result.model, trained_alone(plan))
-        assert not same_weights(*(job.result.model for job in jobs))
-
-    def test_many_visitors_who_change_their_minds(self, queues):
-        """Whatever they press and when, all come to an end, and there are never more than two at a time."""
-        queue, random = queues(2, patience=0.01), np.random.default_rng(0)
-        jobs = [queue.submit(text_plan(30, seed=seed, snapshots=2)) for seed in range(8)]
-        for _ in range(60):
-            job = jobs[random.integers(8)]
-            getattr(job, ["pause", "resume", "resume", "stop", "close"][random.integers(5)])()
-            with queue.changed:
-                assert sum(job.state == "running" for job in jobs) <= 2
-            time.sleep(0.01)
-        for job in jobs:
-            job.resume()
-        assert {ended(job).state for job in jobs} <= {"finished", "stopped"}
-
-    @pytest.mark.parametrize(("given", "limit"), [("3", 3), (" 1 ", 1), ("64", 64)])
-    def test_the_environment_says_how_many(self, monkeypatch, given, limit):
-        monkeypatch.setenv("HEADSUP_TRAININGS", given)
-        assert Queue().limit == limit
-
-    @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "65", "²", "9" * 5000])
-    def test_nonsense_there_is_refused(self, monkeypatch, given):
-        monkeypatch.setenv("HEADSUP_TRAININGS", given)
-        with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
-            Queue()
-
-    def test_without_it_one_core_is_left_to_answer_visitors(self, monkeypatch):
-        monkeypatch.delenv("HEADSUP_TRAININGS", raising=False)
-        monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)), raising=False)
-        assert Queue().limit == 3
-        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
-        assert Queue().limit == 1
 
 
 class TestFailing:
@@ -478,7 +257,7 @@ class TestFailing:
         assert ended(after).state == "finished"
 
     def test_a_model_that_can_not_be_measured(self, queues, caplog, monkeypatch):
-        monkeypatch.setattr(training_work, "card_of", lambda *args, **kwargs: 1 / 0)
+        monkeypatch.setattr(training_runner, "card_of", lambda *args, **kwargs: 1 / 0)
         job = ended(queues().submit(text_plan(3)))
         assert (job.state, job.result) == ("failed", None)
         assert job.problem == "The training ended. Its model could not be kept."
@@ -486,8 +265,8 @@ class TestFailing:
 
     def test_the_interpreter_can_end_while_a_training_runs(self):
         script = (
-            "import time, tests.test_training_jobs as t\n"
-            "job = t.Queue(1).submit(t.text_plan(10**6))\n"
+            "import time, tests.plans as t\nfrom transformer.training.queue import Queue\n"
+            "job = Queue(1).submit(t.text_plan(10**6))\n"
             "t.until(lambda: job.step > 3)"
         )
         done = subprocess.run(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.test_app import (
+from tests.app_driver import (
     checked,
     choose,
     dial,
@@ -18,7 +18,7 @@ from tests.test_app import (
     type_prompt,
     use,
 )
-from tests.tiny_models import save_pair, save_tiny
+from tests.tiny_models import save_tiny
 
 ROOT = Path(__file__).parents[1]
 TYPED = {"selectbox", "multiselect", "slider", "select_slider", "segmented_control", "pills", "radio", "toggle",
@@ -28,16 +28,7 @@ TYPED = {"selectbox", "multiselect", "slider", "select_slider", "segmented_contr
 """Streamlit's widgets whose value counts; buttons and uploads have none that could be wrong."""
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(tiny, monkeypatch):
-    use(monkeypatch, tiny)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 # One mechanism for all

@@ -1,5 +1,6 @@
 """A visitor's text: written in turns, stopped between two tokens, safe where two script runs overlap."""
 
+import shutil
 import threading
 import time
 
@@ -10,7 +11,7 @@ import streamlit as st
 from pages.ui.models import activations, library
 from pages.ui.models.writer import Writer
 from tests.tiny_models import CONTEXT, save_pair, save_tiny
-from transformer import Sampling, generate
+from transformer import CheckpointError, Sampling, generate
 
 SAMPLING = Sampling(temperature=0.9, seed=7)
 FOREVER = 10**6
@@ -210,6 +211,48 @@ def test_restoring_nothing_is_nothing():
     writer = begin()
     writer.restore(())
     assert writer.tokens == writer.prompt
+
+
+# A model that is replaced
+
+
+def test_a_replaced_model_does_not_change_a_text_half_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    old = save_tiny(tmp_path, "model", seed=1)
+    writer = written(begin(model="model"), 5)
+    save_tiny(tmp_path, "model", seed=2, n_layers=3, alphabet="ROME:\n")  # another shape, and other tokens
+    written(writer, 5)
+    writer.stop()
+    written(writer, CONTEXT, Sampling(temperature=0.5, seed=3))
+    steps = generate(old.model, writer.prompt, max_new_tokens=10, sampling=SAMPLING, names_filter=())
+    assert ids(writer)[:10] == [step.token_id for step in steps]
+    after = writer.prompt + tuple(ids(writer)[:10])
+    steps = generate(old.model, after, max_new_tokens=CONTEXT, sampling=Sampling(temperature=0.5, seed=3))
+    assert ids(writer)[10:] == [step.token_id for step in steps]
+    picked = 40  # only the old one knows it
+    writer.pick(len(writer.prompt), picked)
+    assert ids(writer) == [picked]
+    assert writer.begin("model", (1, 2))
+    assert len(library.model("model").model.blocks) == len(writer.opened.checkpoint.model.blocks) == 3
+
+
+def test_a_model_that_has_gone_writes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    save_tiny(tmp_path, "model", seed=1)
+    writer = written(begin(model="model"), 5)
+    shutil.rmtree(tmp_path / "model")
+    assert len(ids(written(writer, 5))) == 10 and not writer.finished
+    with pytest.raises(CheckpointError, match="no checkpoint folder 'model'"):
+        writer.begin("model", (1,))
+
+
+def test_past_the_context_it_keeps_nothing_of_the_last_pass():
+    """Nothing is cached there, so that the recorded window would be all it holds on to."""
+    writer = written(begin(), CONTEXT + 5)
+    assert writer._steps is None
+    logits, rows = writer.newest
+    assert logits.base is None and rows["self"].base is None
+    assert ids(written(writer, 5)) == expected(writer.prompt, CONTEXT + 10)
 
 
 # Two script runs at once

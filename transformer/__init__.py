@@ -18,13 +18,14 @@ from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.generation import GenerationStep, generate
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .model.attention import attention
 from .model.caches import KeyValueCache
 from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
-from .model.registry import HookInfo, hook_points
+from .model.registry import HookInfo, attention_modules, hook_points
 from .training.evaluation import evaluate_loss
-from .training.loop import NotFiniteError, Probe, StepReport, TrainingConfig, TrainingRun, train
+from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
 __all__ = [
     "TASKS",
@@ -44,7 +45,6 @@ __all__ = [
     "KeyValueCache",
     "ModelConfig",
     "NotFiniteError",
-    "Probe",
     "Sampling",
     "ScoreArithmetic",
     "StepReport",
@@ -54,6 +54,8 @@ __all__ = [
     "TrainingRun",
     "UnknownPiece",
     "UnknownTokenError",
+    "attention",
+    "attention_modules",
     "build_model",
     "causal_mask",
     "choose_token",

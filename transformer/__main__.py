@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
+from .checkpoints.card import Card
 from .checkpoints.folder import (
     Checkpoint,
     CheckpointError,
@@ -20,10 +23,11 @@ from .data.tasks import TASKS, Induction, Task
 from .inference.generation import generate
 from .inference.sampling import Sampling
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction
-from .training.experiments import train_preset
 from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
+from .training.plan import plan_of
 from .training.presets import PRESETS, Group, Preset
+from .training.runner import Runner
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 
@@ -60,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--corpus-dir", type=Path)
     command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
     command.add_argument("--threads", type=int)
-    command.set_defaults(run=_ladder)
+    command.set_defaults(run=_ladder, device="cpu", resume=False)
 
     command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never met")
     command.add_argument("name")
@@ -87,15 +91,28 @@ def _train(options: argparse.Namespace) -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
     _set_threads(options.threads)
-    work_folder = options.work_dir or Path("runs") / preset.name
-    objective = _objective(preset, options.corpus_dir, options.device)
-    checkpoint = train_preset(
-        preset, objective, work_folder, resume=options.resume, device=options.device, report=_report
-    )
-    card = checkpoint.card
-    save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
+    card = _trained(preset, options, options.work_dir or Path("runs") / preset.name, on_step=_report)
     exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
     print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
+
+
+def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> Card:
+    """Train a preset and save it among the checkpoints; returns its card.
+
+    folder: takes the state of the run. watch: what `Runner.go` calls.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    state = folder / "state.safetensors"
+    runner = Runner(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
+    if options.resume and state.is_file():
+        runner.resume()
+    runner.go(**watch)
+    checkpoint, path = runner.checkpoint(), options.checkpoints / preset.name
+    try:
+        save_checkpoint(path, checkpoint, dtype=torch.float16)
+    except SafetensorError as error:  # what the library makes of a full disk
+        raise OSError(f"The model can't be written to {path}: {error}") from None
+    return checkpoint.card
 
 
 def _set_threads(threads: int | None) -> None:
@@ -105,12 +122,11 @@ def _set_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def _objective(preset: Preset, corpus_folder: Path | None, device: str = "cpu") -> Objective:
+def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
     seed = preset.training.seed
     if preset.task:
-        return TaskObjective(TASKS[preset.task], preset.batch, seed, device)
-    corpus = load_corpus(preset.corpus, corpus_folder)
-    return TextObjective(corpus, preset.shape["context_length"], preset.batch, seed, device)
+        return TaskObjective(TASKS[preset.task], preset.batch, seed)
+    return TextObjective(load_corpus(preset.corpus, corpus_folder), preset.shape["context_length"], preset.batch, seed)
 
 
 def _report(step: StepReport, validation_loss: float | None) -> None:
@@ -123,12 +139,9 @@ def _ladder(options: argparse.Namespace) -> None:
     _set_threads(options.threads)
     print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
     for preset in (preset for preset in PRESETS.values() if preset.group == Group.LADDER):
-        work_folder = (options.work_dir or Path("runs")) / preset.name
-        checkpoint = train_preset(preset, _objective(preset, options.corpus_dir), work_folder)
-        save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
-        card = checkpoint.card
+        card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
         print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
-              f"{card.validation_loss:10.4f} {card.training['seconds']:8}", flush=True)  # fmt: skip
+              f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}", flush=True)  # fmt: skip
 
 
 def _evaluate(options: argparse.Namespace) -> None:

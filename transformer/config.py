@@ -16,24 +16,6 @@ AttentionKind = Literal["softmax", "uniform"]
 Norm = Literal["pre", "post", "none"]
 Activation = Literal["relu", "gelu", "gelu_tanh"]
 
-_CHOICES = {
-    "architecture": get_args(Architecture),
-    "positions": get_args(Positions),
-    "attention": get_args(AttentionKind),
-    "norm": get_args(Norm),
-    "activation": get_args(Activation),
-}
-_SMALLEST = {
-    "vocab_size": 1,
-    "context_length": 1,
-    "n_layers": 0,
-    "n_encoder_layers": 0,
-    "n_heads": 1,
-    "d_model": 1,
-    "d_ff": 0,
-}
-_SWITCHES = ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
@@ -138,6 +120,25 @@ class ModelConfig:
         if missing := [name for name in required if name not in fields]:
             raise ValueError(f"The model configuration lacks {', '.join(missing)}.")
         return cls(**fields)
+
+
+_CHOICES = {
+    "architecture": get_args(Architecture),
+    "positions": get_args(Positions),
+    "attention": get_args(AttentionKind),
+    "norm": get_args(Norm),
+    "activation": get_args(Activation),
+}
+_SMALLEST = {
+    "vocab_size": 1,
+    "context_length": 1,
+    "n_layers": 0,
+    "n_encoder_layers": 0,
+    "n_heads": 1,
+    "d_model": 1,
+    "d_ff": 0,
+}
+_SWITCHES = ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings")
 
 
 def _is_int(value: object) -> bool:

@@ -1,7 +1,7 @@
-"""Hook points: identity modules at every place worth looking at, and what is done at them.
+"""Hook points: identity modules at every place worth looking at, where tensors are recorded or replaced.
 
-One model instance may serve many threads at once. What a call records or changes therefore belongs to the
-call: it travels in a `ContextVar`, which every thread has for itself, and nothing is kept on a module.
+One model instance may serve many threads at once. So what a call records or changes belongs to the call: it travels
+in a `ContextVar`, of which every thread has its own, and nothing is kept on a module.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
 
 
 class HookPoint(nn.Module):
-    """Hands its input on unchanged, to be recorded or replaced on the way.
+    """Passes its input on unchanged; on the way it can be recorded or replaced.
 
-    The model that owns it gives it its `name`. PyTorch's own `register_forward_hook` works on it too.
+    The model that owns it gives it its `name`. PyTorch's own `register_forward_hook`, `register_full_backward_hook`
+    and their kin work on it too.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class HookPoint(nn.Module):
         call = _current_call.get()
         if call is not None:
             tensor = call.edit(self, tensor)
-        if self._forward_hooks or self._forward_pre_hooks:  # else nn.Module's machinery costs more than the point
+        if self._has_hooks:  # else nn.Module's machinery costs more than the point
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
         if call is not None:
@@ -50,6 +51,11 @@ class HookPoint(nn.Module):
         return tensor
 
     @property
+    def _has_hooks(self) -> bool:
+        """True if PyTorch's own hooks are registered here, of whatever kind."""
+        return bool(self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks)
+
+    @property
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
         call = _current_call.get()
@@ -58,7 +64,7 @@ class HookPoint(nn.Module):
     @property
     def is_edited(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, may replace this point's tensor."""
-        if self._forward_hooks or self._forward_pre_hooks:
+        if self._has_hooks:
             return True
         call = _current_call.get()
         return call is not None and any(self.name in names for names, _ in call.edits)
@@ -81,7 +87,7 @@ class ActivationCache(Mapping[str, Tensor]):
                 return self._tensors[key]
             if f"hook_{key}" in self._tensors:
                 return self._tensors[f"hook_{key}"]
-            raise KeyError(f"{key!r} was not recorded.{_suggest(key, self._tensors)}")
+            raise KeyError(_missing(key) or f"{key!r} was not recorded.{_suggest(key, self._tensors)}")
         return self._tensors[self._resolve(*key)]
 
     def _resolve(self, short: str, layer: int, module: str = "") -> str:
@@ -89,7 +95,7 @@ class ActivationCache(Mapping[str, Tensor]):
         names = [name for name in self._tensors if pattern.fullmatch(name) and _has_parts(name, module)]
         wanted = (short, layer, module) if module else (short, layer)
         if not names:
-            raise KeyError(f"{wanted!r} matches nothing that was recorded.")
+            raise KeyError(_missing(short) or f"{wanted!r} matches nothing that was recorded.")
         if len(names) > 1:
             raise KeyError(f"{wanted!r} may mean {', '.join(names)}; say which as a third part.")
         return names[0]
@@ -205,6 +211,13 @@ def _chosen(names: str | Sequence[str] | NamePredicate, known: frozenset[str]) -
 def _suggest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, sorted(known), n=3)
     return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def _missing(name: str) -> str:
+    """Why a point that is recorded only on request was not; empty for any other."""
+    if not f"attn.hook_{name.rpartition('.')[2].removeprefix('hook_')}".endswith(ON_REQUEST):
+        return ""
+    return f"{name!r} is recorded only on request, because it is large: give its full name in names_filter."
 
 
 def _has_parts(name: str, module: str) -> bool:

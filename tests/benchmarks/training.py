@@ -34,6 +34,7 @@ from transformer import (
     TrainingConfig,
     TrainingRun,
     build_model,
+    evaluate_loss,
     load_corpus,
     train,
 )
@@ -225,7 +226,7 @@ def train_until(loss: float, preset: Preset, corpus: Corpus) -> Reached:
     def after_step(report: StepReport) -> bool:
         nonlocal shown
         if report.step % preset.evaluate_every == 0 or report.step == training.steps:
-            shown = objective.validation_loss(trained.best_model)
+            shown = evaluate_loss(trained.best_model, objective.validation)
         return shown > loss
 
     train(trained.model, objective.batches, training, after_step, run=trained)

@@ -1,4 +1,4 @@
-"""Fixtures for the browser tests: one Chromium a run, Streamlit servers on free ports, one context a test.
+"""Fixtures for the browser tests: one Chromium a process, Streamlit servers on free ports, one tab a visitor.
 
     def test_title(page, app_url, wait_ready):
         page.goto(app_url)
@@ -29,7 +29,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page, WebError, WebSocket
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, WebSocket
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -42,6 +42,8 @@ CHROMIUM_ARGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Chromium renders the suggestions of its invisible address bar as two web pages for each tab.
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,PaintHolding,MediaRouter,OptimizationHints",
     # The app works without a network, and so do its tests: no other host has an address.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
@@ -56,14 +58,15 @@ EXCEPTION = "[data-testid='stException']"
 _unanswered: "WeakSet[Page]" = WeakSet()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder, and run them last: the fast ones have failed by then, and Playwright's
-    event loop, which stays in the main thread until the session ends, is in nobody's way."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder. One process runs them last: the fast ones have failed by then. Several run
+    them first: their files take longest, and the others fill what time is left."""
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
         item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
-    items[:] = [item for item in items if HERE not in item.path.parents] + browser
+    others = [item for item in items if HERE not in item.path.parents]
+    items[:] = browser + others if hasattr(config, "workerinput") else others + browser
 
 
 def _unavailable(reason: str) -> None:
@@ -72,7 +75,7 @@ def _unavailable(reason: str) -> None:
     pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER=1 makes this a failure)")
 
 
-def _find_chromium() -> str | None:
+def find_chromium() -> str | None:
     named = os.environ.get("HEADSUP_CHROMIUM")
     if named:
         if not shutil.which(named):
@@ -84,10 +87,11 @@ def _find_chromium() -> str | None:
     return None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator["Browser"]:
-    """The one headless browser of the session."""
-    executable = _find_chromium()
+    """The one headless browser of this process; it ends with the last browser test, as does Playwright's event
+    loop, which until then is in the way of whatever wants one of its own."""
+    executable = find_chromium()
     if executable is None:
         _unavailable("no Chromium was found: install the package chromium or set HEADSUP_CHROMIUM")
     try:
@@ -98,6 +102,13 @@ def chromium() -> Iterator["Browser"]:
         browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def window(chromium: "Browser") -> Iterator["BrowserContext"]:
+    """The window that visitors' tabs are opened in: scripts that one of them has loaded are there for the next."""
+    with chromium.new_context() as context:
+        yield context
 
 
 class Server:
@@ -123,7 +134,8 @@ class Server:
         self.stopped = False
         command = [sys.executable, "-m", "streamlit", "run", str(script)]
         command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
-        command += ["--server.headless", "true", "--browser.gatherUsageStats", "false", *options]
+        command += ["--server.headless", "true", "--browser.gatherUsageStats", "false"]
+        command += ["--logger.enableRich", "false", *options]  # which would dress tracebacks so that none is found
         with log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 command,
@@ -181,16 +193,16 @@ class Server:
         self.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def servers() -> Iterator[list[Server]]:
-    """Every server that `serve` has started; all are stopped at the end of the session."""
+    """Every server that `serve` has started; all are stopped after the last browser test."""
     started: list[Server] = []
     yield started
     for server in started:
         server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def serve(
     servers: list[Server], chromium: "Browser", tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Server]:
@@ -198,8 +210,7 @@ def serve(
 
     `cwd` is the project's root unless given, so that its `.streamlit/config.toml` counts and its packages can
     be imported; `env` is added to the environment, `options` to the command line; the port is a free one unless
-    given. `Server.stop()` frees the memory earlier than the end of the session, as does `with serve(script) as
-    server:`.
+    given. `Server.stop()` frees the memory earlier than that, as does `with serve(script) as server:`.
     """
     logs = tmp_path_factory.mktemp("streamlit-logs")
 
@@ -225,13 +236,13 @@ def serve(
     return start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def app_server(serve: Callable[..., Server]) -> Server:
     """The server of the project's own app, where one training runs at a time."""
     return serve(ROOT / "app.py", env={"HEADSUP_TRAININGS": "1"})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def app_url(app_server: Server) -> str:
     """The address of the project's own app, without a slash at the end."""
     return app_server.url
@@ -260,10 +271,13 @@ def browser_errors(no_tracebacks: None) -> Iterator[list[str]]:
 
 @pytest.fixture
 def new_page(
-    chromium: "Browser", servers: list[Server], browser_errors: list[str]
+    chromium: "Browser", window: "BrowserContext", servers: list[Server], browser_errors: list[str]
 ) -> Iterator[Callable[..., "Page"]]:
-    """`new_page(width=1280, height=900, dark=False, **context_options) -> Page`, each its own visitor."""
-    contexts = []
+    """`new_page(width=1280, height=900, dark=False, apart=False) -> Page`, each its own visitor.
+
+    apart: in another browser, as it were, which shares neither cookies nor storage with any other page.
+    """
+    opened: list[BrowserContext] = []
 
     def note(page: "Page | None", error: str) -> None:
         if page is None or not any(server.stopped and page.url.startswith(server.url) for server in servers):
@@ -276,21 +290,40 @@ def new_page(
     def note_exception(error: "WebError") -> None:
         note(error.page, f"uncaught: {error.error}")
 
-    def create(width: int = 1280, height: int = 900, dark: bool = False, **context_options: object) -> "Page":
-        context = chromium.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            **context_options,
-        )
-        contexts.append(context)
-        context.on("console", note_console)
-        context.on("weberror", note_exception)
-        context.on("page", _follow_reruns)  # also a tab that the page itself opens
-        return context.new_page()
+    # follow_reruns also follows a tab that the page itself opens
+    listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
+
+    def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
+        context = chromium.new_context() if apart else window
+        if context not in opened:
+            opened.append(context)
+            for event, listener in listeners.items():
+                context.on(event, listener)
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        return page
 
     yield create
-    for context in contexts:
-        context.close()
+    for context in opened:
+        if context is window:
+            _leave_nothing(context, servers)
+            for event, listener in listeners.items():
+                context.remove_listener(event, listener)
+        else:
+            context.close()
+
+
+def _leave_nothing(context: "BrowserContext", servers: list[Server]) -> None:
+    """Close every page, and forget what pages have stored; what the browser has loaded stays."""
+    blank = context.new_page()
+    for page in context.pages:
+        if page is not blank:
+            page.close()
+    storage = context.new_cdp_session(blank)
+    for server in servers:
+        storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
+    blank.close()
 
 
 @pytest.fixture
@@ -299,7 +332,7 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
     return new_page()
 
 
-def _follow_reruns(page: "Page") -> None:
+def follow_reruns(page: "Page") -> None:
     """Keep `_unanswered` up to date: after a click the app looks at rest until the server starts a rerun."""
 
     def sent(frame: bytes | str) -> None:

@@ -71,7 +71,7 @@ def test_every_node_lives_from_the_first_token_to_the_last_and_nothing_on_the_pa
     page.wait_for_timeout(200)
     page.get_by_test_id("live-text").evaluate(TAG)
     tokens = page.get_by_test_id("live-text-token")
-    before = tokens.count()
+    before = tokens.evaluate_all(TOKENS_TAGGED)  # a count of all would include what has been written since
 
     def where():
         parts = (
@@ -93,7 +93,8 @@ def test_every_node_lives_from_the_first_token_to_the_last_and_nothing_on_the_pa
     status(page, "40 tokens written")
     assert page.evaluate(LOST) == 0
     assert tokens.count() == PROMPT_LENGTH + 40
-    assert tokens.evaluate_all(TOKENS_TAGGED) == before < PROMPT_LENGTH + 40
+    assert tokens.evaluate_all(TOKENS_TAGGED) == before
+    assert PROMPT_LENGTH < before < PROMPT_LENGTH + 40
     assert len(places) == 1, places
 
 
@@ -179,6 +180,55 @@ def test_candidates_cannot_be_clicked_while_writing(open_demo):
     press(page, "Stop")
     status(page, "tokens written")
     assert candidates.first.is_enabled()
+
+
+def test_a_candidate_is_named_by_what_can_be_seen_on_it(open_demo):
+    page = open_demo("total=3")
+    write(page, 3)
+    candidates = page.get_by_test_id("live-text-candidates").get_by_role("button")
+    for row in (0, 1, 9):
+        label, value = (candidates.nth(row).locator(part).inner_text() for part in (".label", ".value"))
+        name = candidates.nth(row).aria_snapshot().removeprefix('- button "')
+        assert name.startswith(f"{label} {value} from the model, ")
+    assert "cut off by the sampling" in candidates.nth(9).aria_snapshot()
+    assert ", written" in candidates.nth(0).aria_snapshot()
+
+
+def test_the_timeline_and_the_candidates_keep_the_focus_they_are_used_with(open_demo):
+    page = open_demo("total=4")
+    write(page, 4)
+    for name, end in (("Previous token", PROMPT_LENGTH), ("Next token", PROMPT_LENGTH + 3)):
+        button = page.get_by_role("button", name=name)
+        button.focus()
+        for _ in range(4):
+            page.keyboard.press("Enter")
+        event(page, f"select {end}")
+        assert button.get_attribute("aria-disabled") == "true"
+        assert button.evaluate("(button) => button.matches(':focus')")
+    candidate = page.get_by_test_id("live-text-candidates").get_by_role("button").nth(2)
+    candidate.focus()
+    page.keyboard.press("Enter")
+    event(page, rf"pick {PROMPT_LENGTH + 3} \d+")
+    assert candidate.evaluate("(button) => button.matches(':focus')")
+
+
+def test_nothing_moves_by_itself_for_those_who_ask_for_that(open_demo):
+    page = open_demo("total=500", reduced_motion="reduce")
+    press(page, "Write")
+    status(page, "writing… ")
+    strip = page.get_by_test_id("live-text-strip")
+    assert strip.evaluate("(strip) => getComputedStyle(strip, '::after').content") == '"▍"'
+    assert strip.evaluate("(strip) => getComputedStyle(strip, '::after').animationName") == "none"
+    press(page, "Stop")
+
+
+def test_tokens_and_heads_answer_to_a_finger(open_demo, wait_ready):
+    page = open_demo("total=12", width=420, has_touch=True)
+    write(page, 12)
+    page.get_by_test_id("live-text-token").nth(PROMPT_LENGTH + 2).tap()
+    event(page, f"select {PROMPT_LENGTH + 2}")
+    page.get_by_role("button", name="Next token").tap()
+    event(page, f"select {PROMPT_LENGTH + 3}")
 
 
 def test_the_box_follows_the_end_unless_somebody_scrolled_up(open_demo):

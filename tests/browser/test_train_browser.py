@@ -26,7 +26,7 @@ def visit(app_url, new_page, wait_ready, browser_errors):
     """`visit(path)`: a visitor of their own on a page of the shipped app that has come to rest."""
 
     def open_page(path, **options):
-        page = new_page(accept_downloads=True, **options)
+        page = new_page(**options)
         page.goto(f"{app_url}/{path}")
         page.get_by_test_id("stMain").get_by_role("heading").first.wait_for(timeout=90_000)
         wait_ready(page, timeout=90)
@@ -91,7 +91,7 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     wait_ready(page, timeout=60)
     expect(heads(page).first).to_be_visible()
 
-    other = visit("Train")
+    other = visit("Train", apart=True)
     other.get_by_text("Your models as files").click()
     other.locator("input[type=file]").set_input_files(file)
     expect(other.get_by_text("is among your models now").first).to_be_visible()
@@ -99,12 +99,12 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
 
 
 def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visit):
-    first, second = visit(f"Train{SMALL}"), visit(f"Train{SMALL}")
+    first, second = visit(f"Train{SMALL}"), visit(f"Train{SMALL}", apart=True)
     button(first, "Train").click()
     expect(first.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     button(second, "Train").click()
     expect(second.get_by_text("Waiting for a place on the server, place 1 in the queue")).to_be_visible()
-    first.context.close()
+    first.close()
     expect(second.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     button(second, "Stop").click()
     button(second, "Train another").click()

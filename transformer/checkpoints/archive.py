@@ -1,14 +1,15 @@
 """A checkpoint as one file, to be taken along: a zip of exactly the four files of a checkpoint folder.
 
-Whoever sends an archive may be anybody. Its directory is checked before anything is unpacked, sizes are held to
-while unpacking, a model may not be so deep or read so much that looking at it exhausts a machine, and a tokenizer
-must be of a kind that this project writes: others can hold patterns that take hours to match. The rest is checked
-where every checkpoint is. No pickle is ever read.
+Archives are untrusted. The zip's directory is checked before anything is unpacked, and no member may unpack to more
+than it claims. A model must fit into a fixed amount of memory whatever is asked of it, and a tokenizer must be of a
+kind that this project writes, because others can hold patterns that take hours to match. The remaining checks are
+those of every checkpoint. No pickle is ever read.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import tempfile
 import zipfile
@@ -16,6 +17,8 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
@@ -27,18 +30,28 @@ from .folder import (
     Checkpoint,
     CheckpointError,
     load_checkpoint,
+    reason,
     save_checkpoint,
+    weight_shapes,
 )
+from .footprint import largest_use
 
-LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 4_000_000, CARD: 256_000}
+LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 1_000_000, CARD: 256_000}
 """The members, and how many bytes each may have, unpacked."""
 LARGEST_ARCHIVE = 64_000_000
 """Bytes of all members together, unpacked, and of the archive itself."""
 LARGEST_HEADER = 1_000_000
 """Bytes of the header of the weights."""
-MOST_LAYERS, LONGEST_CONTEXT = 64, 4096
-MOST_ATTENTION = 32_000_000
-"""Attention weights of all layers and heads at full context: 128 MB of float32."""
+MOST_LAYERS, MOST_HEADS, LONGEST_CONTEXT = 64, 64, 1024
+"""More layers or heads would be more pictures than a page can draw."""
+LARGEST_IN_USE = 256_000_000
+"""Bytes that a model may take at its full context, whatever is asked of it, as `largest_use` counts them.
+
+Small servers have some 700 MB, of which the app takes 315 before anybody has come. A model of 10 million weights
+(6 layers × 6 heads, 384 wide, context 256) takes 200.
+"""
+TRIED = 64
+"""Tokens of the text that a model is tried on."""
 
 _END = struct.Struct("<4s4H2LH")
 """An archive's last record: signature, disk, the directory's disk, entries here, entries, size, offset, comment."""
@@ -77,8 +90,7 @@ def unpack_checkpoint(content: bytes) -> Checkpoint:
             checkpoint = load_checkpoint(model)
         except CheckpointError as error:
             raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
-    if not all(weight.isfinite().all() for weight in checkpoint.model.parameters()):
-        raise CheckpointError(f"In the archive, {WEIGHTS} holds numbers too large for float32.")
+    _check_that_it_computes(checkpoint)
     return checkpoint
 
 
@@ -105,7 +117,7 @@ def _unpack(content: bytes, folder: Path) -> None:
     except CheckpointError:
         raise
     except Exception as error:  # the library raises a dozen kinds, from struct.error to zlib.error
-        raise CheckpointError(f"The archive is damaged: {str(error) or type(error).__name__}.") from None
+        raise CheckpointError(f"The archive is damaged: {reason(error)}.") from None
 
 
 def _check_directory(members: list[zipfile.ZipInfo]) -> None:
@@ -143,37 +155,52 @@ def _check_tokenizer(folder: Path) -> None:
 
 
 def _check_shape(folder: Path) -> None:
-    """Refuse what would take more time or memory to build, or to look at, than its bytes make believe."""
+    """Refuse a model that would take too much time or memory to build or to look into, however small its file."""
     try:
         config = ModelConfig.from_dict(_parsed(folder, CONFIG))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"In the archive, {CONFIG} can't be used: {error}") from None
-    layers = max(config.n_layers, config.n_encoder_layers)
-    if layers > MOST_LAYERS or config.context_length > LONGEST_CONTEXT:
-        raise CheckpointError(
-            f"In the archive, {CONFIG} claims more layers or a longer context than can be opened here: "
-            f"{MOST_LAYERS} and {LONGEST_CONTEXT:,} tokens."
-        )
-    if layers * config.n_heads * config.context_length**2 > MOST_ATTENTION:
-        raise CheckpointError(
-            f"In the archive, {CONFIG} describes more attention than can be shown here: "
-            f"layers · heads · context² may be {MOST_ATTENTION:,} at most."
-        )
+        raise CheckpointError(f"In the archive, {CONFIG} can't be used: {reason(error)}") from None
+    for what, value, most in (
+        ("layers", max(config.n_layers, config.n_encoder_layers), MOST_LAYERS),
+        ("heads", config.n_heads, MOST_HEADS),
+        ("tokens of context", config.context_length, LONGEST_CONTEXT),
+    ):
+        if value > most:
+            raise CheckpointError(f"In the archive, {CONFIG} claims more than {most:,} {what}.")
     with (folder / WEIGHTS).open("rb") as file:
         header = int.from_bytes(file.read(8), "little")
     if header > LARGEST_HEADER:
         raise CheckpointError(f"In the archive, {WEIGHTS} is damaged: its header claims {header:,} bytes.")
+    try:
+        parameters = sum(map(math.prod, weight_shapes(folder).values()))
+    except CheckpointError as error:
+        raise CheckpointError(f"In the archive, {error}") from None
+    if largest_use(config, parameters) > LARGEST_IN_USE:
+        raise CheckpointError(
+            f"In the archive, {CONFIG} describes a model that is too large to look into here: it would take more than "
+            f"{LARGEST_IN_USE // 10**6} MB."
+        )
+
+
+@torch.no_grad()
+def _check_that_it_computes(checkpoint: Checkpoint) -> None:
+    """Read one short text: weights can be finite, and yet so large that nothing made of them is."""
+    config = checkpoint.model.config
+    tokens = torch.arange(min(config.context_length, TRIED))[None] % config.vocab_size
+    inputs = (tokens,) if config.architecture == "decoder-only" else (tokens, tokens)
+    if not checkpoint.model(*inputs).isfinite().all():
+        raise CheckpointError(f"In the archive, {WEIGHTS} holds weights so large that the model computes no numbers.")
 
 
 def _parsed(folder: Path, name: str) -> Any:
     try:
         return json.loads((folder / name).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"In the archive, {name} can't be used: {error}") from None
+        raise CheckpointError(f"In the archive, {name} can't be used: {reason(error)}") from None
 
 
 def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:
-    """All of a tokenizer file but its vocabulary."""
+    """Everything in a tokenizer file except the vocabulary."""
     return {name: part for name, part in tokenizer.items() if name not in ("model", "added_tokens")}
 
 

@@ -8,29 +8,32 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
 from ..model.models import DecoderOnly, EncoderDecoder, build_model, make_model
 from .card import Card
+from .replacing import NoFolderError, current, folder_names, replacing, steadily
 
-WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "card.json"
+WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "tokenizer.json", "card.json"
 STORED_AS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 LARGEST_JSON = 8_000_000
 """Bytes; a tokenizer of a large vocabulary stays below it."""
+LONGEST_REASON = 400
+"""Characters of what is wrong; a hostile file could fill pages with the names it makes up."""
+T = TypeVar("T")
 
 
 class CheckpointError(Exception):
-    """A checkpoint can't be read; the message says which file, and what is wrong with it."""
+    """A checkpoint can't be read or written; the message says which file, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +57,18 @@ class CheckpointEntry:
 
 
 def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> None:
-    """Write a checkpoint folder, whole or not at all: into a temporary sibling, then renamed.
+    """Write a checkpoint folder, whole or not at all; saves into one folder wait for each other.
 
     dtype: to store the weights in half the bytes, say; None keeps them as they are.
+    Raises: CheckpointError, if the disk is full or the card is one that couldn't be read again. What was there before
+        is still there then.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:
-        _write(partial, checkpoint, dtype)
-        previous = _previous(path)
-        if path.exists():
-            shutil.rmtree(previous, ignore_errors=True)
-            path.rename(previous)  # a crash from here on leaves it there, where `_recover` finds it
-        partial.rename(path)
-        shutil.rmtree(previous, ignore_errors=True)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        with replacing(path) as folder:
+            _write(folder, checkpoint, dtype)
+    except Exception as error:  # the libraries that write have errors of their own
+        raise CheckpointError(f"{path.name} can't be saved: {reason(error)}.") from error
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -78,67 +76,129 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
     Raises: CheckpointError for a folder that is missing, incomplete, damaged, or claims more than it holds.
     """
-    path = Path(path)
-    entry = inspect_checkpoint(path)
-    if entry.problem:
-        raise CheckpointError(entry.problem)
-    _check_size(path, TOKENIZER)
-    try:
-        tokenizer = Tokenizer.from_file(path / TOKENIZER)
-    except ValueError as error:
-        raise CheckpointError(f"{path.name}: {error}") from None
-    if tokenizer.vocab_size > entry.config.vocab_size:
-        raise CheckpointError(
-            f"{path.name}: {TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {entry.config.vocab_size}."
-        )
-    model = build_model(entry.config, seed=0)
-    try:
-        weights = load_file(path / WEIGHTS)
-    except Exception as error:
-        raise CheckpointError(f"{path.name}: {WEIGHTS} can't be read ({error}).") from None
-    if odd := sorted({str(tensor.dtype) for tensor in weights.values()} - {str(dtype) for dtype in STORED_AS}):
-        raise CheckpointError(f"{path.name}: {WEIGHTS} holds {odd[0]}, which no weights are stored as.")
-    if not all(tensor.isfinite().all() for tensor in weights.values()):
-        raise CheckpointError(f"{path.name}: {WEIGHTS} holds numbers that are infinite or not numbers at all.")
-    if entry.config.tie_embeddings:
-        weights["unembed.weight"] = weights["embed.weight"]
-    model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
-    return Checkpoint(model.eval(), tokenizer, entry.card)
+    return _read(Path(path), _load)
 
 
 def list_checkpoints(folder: str | Path) -> list[CheckpointEntry]:
     """Every checkpoint folder inside `folder`, by name; a damaged one is listed with what is wrong.
 
-    Reads cards and headers only, no weights. A folder that doesn't exist holds none.
+    Reads cards and headers only, no weights, and changes nothing. A folder that doesn't exist holds none.
     """
     folder = Path(folder)
     if not folder.is_dir():
         return []
-    for previous in folder.glob(".*.previous"):
-        _recover(folder / previous.name[1:].removesuffix(".previous"))
-    names = sorted(child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
-    return [inspect_checkpoint(folder / name) for name in names]
+    entries = []
+    for name in folder_names(folder):
+        try:
+            entries.append(_entry(folder / name))
+        except NoFolderError:  # it is being saved for the first time, or was removed
+            continue
+    return entries
 
 
 def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
     """A checkpoint's card and configuration, checked against the header of its weights, without reading them."""
     path = Path(path)
     try:
-        _recover(path)
-        if not path.is_dir():
-            raise CheckpointError(f"There is no checkpoint folder {path.name!r}.")
-        if missing := [name for name in (WEIGHTS, CONFIG, TOKENIZER, CARD) if not (path / name).is_file()]:
-            raise CheckpointError(f"{path.name}: {' and '.join(missing)} is missing.")
-        card = _parse(path, CARD, Card.from_dict)
-        config = _parse(path, CONFIG, ModelConfig.from_dict)
-        _check_special_tokens(path, card, config)
-        _check_header(path, config)
+        return _entry(path)
+    except NoFolderError:
+        return CheckpointEntry(path.name, path, problem=_no_folder(path))
+
+
+def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
+    """Numbers that change whenever one of a checkpoint's files does; none if there is no such folder."""
+    try:
+        found = [(current(Path(path)) / name).stat() for name in FILES]
+    except OSError:
+        return ()
+    return tuple(number for file in found for number in (file.st_ino, file.st_mtime_ns, file.st_size))
+
+
+def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight that a checkpoint folder holds, from the header of the file.
+
+    Raises: CheckpointError for a file that is damaged.
+    """
+    try:
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise CheckpointError(f"{WEIGHTS} is damaged ({reason(error)}).") from None
+
+
+def _entry(path: Path) -> CheckpointEntry:
+    try:
+        card, config = _read(path, _inspect)
     except CheckpointError as error:
+        if isinstance(error.__cause__, NoFolderError):
+            raise error.__cause__ from None
         return CheckpointEntry(path.name, path, problem=str(error))
     return CheckpointEntry(path.name, path, card, config)
 
 
+def _read(path: Path, read: Callable[[Path], T]) -> T:
+    """What `read` makes of the folder; whatever goes wrong becomes a CheckpointError that names it."""
+    try:
+        return steadily(path, read)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path.name}: {error}") from None
+    except NoFolderError as error:
+        raise CheckpointError(_no_folder(path)) from error
+    except Exception as error:  # a file that vanished, can't be read, or changed in place
+        raise CheckpointError(f"{path.name}: it can't be read ({reason(error)}).") from None
+
+
+def _no_folder(path: Path) -> str:
+    return f"There is no checkpoint folder {path.name!r}."
+
+
+def _inspect(folder: Path) -> tuple[Card, ModelConfig]:
+    if missing := [name for name in FILES if not (folder / name).is_file()]:
+        raise CheckpointError(f"{' and '.join(missing)} is missing.")
+    card = _parse(folder, CARD, Card.from_dict)
+    config = _parse(folder, CONFIG, ModelConfig.from_dict)
+    _check_special_tokens(card, config)
+    _check_shapes(weight_shapes(folder), config)
+    return card, config
+
+
+def _load(folder: Path) -> Checkpoint:
+    card, config = _inspect(folder)
+    _check_size(folder, TOKENIZER)
+    try:
+        tokenizer = Tokenizer.from_file(folder / TOKENIZER)
+    except ValueError as error:
+        raise CheckpointError(reason(error)) from None
+    if tokenizer.vocab_size > config.vocab_size:
+        raise CheckpointError(
+            f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}."
+        )
+    model = build_model(config, seed=0)
+    _load_weights(folder, model)
+    return Checkpoint(model.eval(), tokenizer, card)
+
+
+@torch.no_grad()
+def _load_weights(folder: Path, model: DecoderOnly | EncoderDecoder) -> None:
+    """Copy the weights into a model one after another, so that they are in memory only once."""
+    try:
+        file = safe_open(folder / WEIGHTS, framework="pt")
+    except Exception as error:
+        raise CheckpointError(f"{WEIGHTS} can't be read ({reason(error)}).") from None
+    with file:
+        for name, weight in model.state_dict().items():
+            if name == "unembed.weight" and model.config.tie_embeddings:
+                continue  # the same tensor as embed.weight
+            stored = file.get_tensor(name)
+            if stored.dtype not in STORED_AS:
+                raise CheckpointError(f"{WEIGHTS} holds {stored.dtype}, which no weights are stored as.")
+            if not weight.copy_(stored).isfinite().all():
+                raise CheckpointError(f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as float32.")
+
+
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
+    card = dataclasses.asdict(checkpoint.card)
+    Card.from_dict(json.loads(json.dumps(card)))  # what is written can be read again
     weights = checkpoint.model.state_dict()
     if checkpoint.model.config.tie_embeddings:
         del weights["unembed.weight"]  # the same tensor as embed.weight
@@ -146,7 +206,7 @@ def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> N
     save_file(weights, folder / WEIGHTS)
     checkpoint.tokenizer.save(folder / TOKENIZER)
     _dump(folder / CONFIG, checkpoint.model.config.to_dict())
-    _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
+    _dump(folder / CARD, card)
     for file in folder.iterdir():
         file.chmod(0o644)  # a temporary folder and the weights in it start out private
         _flush_to_disk(file)
@@ -162,55 +222,40 @@ def _flush_to_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _previous(path: Path) -> Path:
-    return path.with_name(f".{path.name}.previous")
-
-
-def _recover(path: Path) -> None:
-    """Put back the old checkpoint if a crash struck between the two renames of a save."""
-    if not path.exists() and _previous(path).is_dir():
-        _previous(path).rename(path)
-
-
-def _parse(path: Path, name: str, build: Any) -> Any:
-    _check_size(path, name)
+def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
+    _check_size(folder, name)
     try:
-        return build(json.loads((path / name).read_text(encoding="utf-8")))
+        return build(json.loads((folder / name).read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path.name}: {name} can't be used: {error}") from None
+        raise CheckpointError(f"{name} can't be used: {reason(error)}") from None
 
 
-def _check_special_tokens(path: Path, card: Card, config: ModelConfig) -> None:
+def _check_special_tokens(card: Card, config: ModelConfig) -> None:
     for name in ("start_token_id", "end_token_id"):
         token = getattr(card, name)
         if token is not None and not 0 <= token < config.vocab_size:
-            raise CheckpointError(f"{path.name}: {CARD} has {name} {token}; there are {config.vocab_size} tokens.")
+            raise CheckpointError(f"{CARD} has {name} {token}; there are {config.vocab_size} tokens.")
     if config.architecture == "encoder-decoder" and card.start_token_id is None:
-        raise CheckpointError(f"{path.name}: {CARD} lacks start_token_id, which an encoder–decoder begins with.")
+        raise CheckpointError(f"{CARD} lacks start_token_id, which an encoder–decoder begins with.")
 
 
-def _check_size(path: Path, name: str) -> None:
-    if (path / name).stat().st_size > LARGEST_JSON:
-        raise CheckpointError(f"{path.name}: {name} is larger than any such file should be.")
+def _check_size(folder: Path, name: str) -> None:
+    if (folder / name).stat().st_size > LARGEST_JSON:
+        raise CheckpointError(f"{name} is larger than any such file should be.")
 
 
-def _check_header(path: Path, config: ModelConfig) -> None:
-    """Compare the header of the weights with what the configuration needs, before any of it is allocated."""
-    try:
-        with safe_open(path / WEIGHTS, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except Exception as error:
-        raise CheckpointError(f"{path.name}: {WEIGHTS} is damaged ({error}).") from None
-    needed = _needed_shapes(path, config, at_most=len(found))
+def _check_shapes(found: dict[str, tuple[int, ...]], config: ModelConfig) -> None:
+    """Compare the weights with what the configuration needs, before any of it is allocated."""
+    needed = _needed_shapes(config, at_most=len(found))
     for name in sorted(needed.keys() | found.keys()):
         if found.get(name) != needed.get(name):
             raise CheckpointError(
-                f"{path.name}: {WEIGHTS} and {CONFIG} don't fit: {name} is {_shape(found.get(name))} in one, "
+                f"{WEIGHTS} and {CONFIG} don't fit: {name[:100]} is {_shape(found.get(name))} in one, "
                 f"{_shape(needed.get(name))} in the other."
             )
 
 
-def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, tuple[int, ...]]:
+def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ...]]:
     """The shape of every weight that a model of this configuration has, from one block that stands for all.
 
     Raises: CheckpointError for sizes beyond counting, or if the blocks alone have more than `at_most` weights.
@@ -225,7 +270,7 @@ def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, t
         with torch.device("meta"):  # shapes alone, no memory
             weights = make_model(shallow).state_dict()
     except (RuntimeError, TypeError):  # PyTorch can't count that far
-        raise CheckpointError(f"{path.name}: {CONFIG} claims sizes that no model can have.") from None
+        raise CheckpointError(f"{CONFIG} claims sizes that no model can have.") from None
     if config.tie_embeddings:
         del weights["unembed.weight"]
     shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
@@ -233,7 +278,7 @@ def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, t
         first = f"{blocks}.0."
         of_block = {name.removeprefix(first): shapes.pop(name) for name in list(shapes) if name.startswith(first)}
         if depth * len(of_block) > at_most:
-            raise CheckpointError(f"{path.name}: {CONFIG} claims {depth} layers; {WEIGHTS} has fewer.")
+            raise CheckpointError(f"{CONFIG} claims {depth} layers; {WEIGHTS} has fewer.")
         for layer in range(depth):
             shapes |= {f"{blocks}.{layer}.{name}": shape for name, shape in of_block.items()}
     return shapes
@@ -241,3 +286,10 @@ def _needed_shapes(path: Path, config: ModelConfig, at_most: int) -> dict[str, t
 
 def _shape(shape: tuple[int, ...] | None) -> str:
     return "absent" if shape is None else " × ".join(map(str, shape))
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in one line that isn't too long."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    words = " ".join(said.split())
+    return words if len(words) <= LONGEST_REASON else f"{words[: LONGEST_REASON - 1]}…"

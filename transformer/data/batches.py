@@ -20,10 +20,15 @@ IGNORED = -100
 
 
 class Batch(NamedTuple):
-    """What goes into a model, and the token ids, (batch, pos), that its logits should foretell."""
+    """What goes into a model, and the token ids, (batch, pos), that its logits should predict."""
 
     inputs: tuple[Tensor, ...]
     targets: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on another device."""
+        return Batch(tuple(part.to(device) for part in self.inputs), self.targets.to(device))
+
 
 Batches = Callable[[int], Batch]
 """The batch of a step. A function of the step's number, so that resuming needs no place in a stream."""
@@ -35,10 +40,8 @@ class TextBatches:
     With context 4, the text `hello` gives the input `hell` and the target `ello`: four predictions at once.
     """
 
-    def __init__(
-        self, tokens: Sequence[int] | Tensor, context: int, batch: int, seed: int = 0, device: str = "cpu"
-    ) -> None:
-        self.tokens = torch.as_tensor(tokens, device=device)
+    def __init__(self, tokens: Sequence[int] | Tensor, context: int, batch: int, seed: int = 0) -> None:
+        self.tokens = torch.as_tensor(tokens)
         self.context, self.batch, self.seed = context, batch, seed
         if len(self.tokens) <= context:
             raise ValueError(
@@ -49,8 +52,7 @@ class TextBatches:
     def __call__(self, step: int) -> Batch:
         last = len(self.tokens) - self.context
         starts = np.random.default_rng((self.seed, step)).integers(last, size=(self.batch, 1))
-        places = torch.from_numpy(starts + np.arange(self.context + 1)).to(self.tokens.device)
-        windows = self.tokens[places]  # (batch, context + 1)
+        windows = self.tokens[torch.from_numpy(starts + np.arange(self.context + 1))]  # (batch, context + 1)
         return Batch((windows[:, :-1],), windows[:, 1:])
 
 
@@ -68,10 +70,10 @@ def character_ids(tokenizer: Tokenizer, text: str) -> Tensor:
     return torch.from_numpy(ids[codes])
 
 
-def task_batch(task: Task, examples: Sequence[Example], device: str = "cpu") -> Batch:
-    """Examples as a model takes them, with the token to foretell at each position of what it should write.
+def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
+    """Examples as a model takes them, with the token to predict at each position of what it should write.
 
-    For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to foretell.
+    For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
     A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on.
     """
     encode, special = task.tokenizer.encode, task.tokenizer.special_id
@@ -85,7 +87,7 @@ def task_batch(task: Task, examples: Sequence[Example], device: str = "cpu") -> 
         inputs = ([source + ids[:-1] for source, ids in zip(read, written, strict=True)],)
         targets = [[IGNORED] * (len(source) - 1) + ids for source, ids in zip(read, written, strict=True)]
     pad = special(PAD)
-    return Batch(tuple(padded(rows, pad).to(device) for rows in inputs), padded(targets, IGNORED).to(device))
+    return Batch(tuple(padded(rows, pad) for rows in inputs), padded(targets, IGNORED))
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

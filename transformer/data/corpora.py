@@ -1,6 +1,6 @@
-"""Texts to train on: found in a folder, in the user's cache, or downloaded once and checked; or a text of one's own.
+"""Texts to train on: found in a folder or the user's cache, downloaded once and checked, or given by the user.
 
-Offline there is always one: the manual that ships with Python.
+One is always there, even offline: the manual that ships with Python.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 FOLDER_VARIABLE = "HEADSUP_CORPORA"
 SHORTEST_TEXT, LONGEST_TEXT = 1_000, 5_000_000
-"""Bytes of a text of one's own, as UTF-8."""
+"""Bytes of a user's own text, as UTF-8."""
 MOST_CHARACTERS = 400
-"""Different characters in it: each takes a row of the model's tables, and has to be met often to be learnt."""
+"""Different characters in it: each takes a row of the model's tables, and is learnt only if it occurs often."""
 
 
 class CorpusError(Exception):
-    """A corpus can't be had; the message says why, and what would help."""
+    """A corpus is not available; the message says why, and what would help."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def load_corpus(
 
 
 def text_corpus(content: bytes | str, title: str) -> Corpus:
-    """A text of one's own as a corpus, nine tenths of it to train on.
+    """A user's own text as a corpus, nine tenths of it to train on.
 
     content: a file's bytes, which must be UTF-8, or a string. A byte order mark is dropped, and every line end
         becomes a line feed, so that the same text from another system gives the same model.
@@ -186,7 +186,7 @@ def _download(source: CorpusSource, progress: Callable[[int, int], None] | None)
             path=pooch.os_cache("headsup"),
             downloader=pooch.HTTPDownloader(progressbar=_Progress(progress) if progress else False, timeout=20),
         )
-    except Exception as error:  # pooch hands on whatever the network raised
+    except Exception as error:  # pooch passes on whatever the network raised
         raise CorpusError(
             f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
             f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."

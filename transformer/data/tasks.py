@@ -1,7 +1,7 @@
 """Tasks with right answers, whose examples are generated: what a model reads, and what it should write.
 
 Each task is split into a part to train on and a part held out. Which part an example belongs to is decided by its
-content alone, so that nothing held out can be met in training, however long training lasts.
+content alone, so that training never sees what is held out, however long it lasts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Example:
 class Task(ABC):
     """A source of examples, without end or enumerable, and what its model can read.
 
-    An encoder–decoder reads `source` and writes `target`; a decoder-only model goes on from `source` with `target`.
+    An encoder–decoder reads `source` and writes `target`; a decoder-only model continues `source` with `target`.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Task(ABC):
 class NextVowel(Task):
     """Three characters in ascending order from `-a…z#`; the answer is the vowel that comes next in the alphabet.
 
-    After `u` there is none, which `#` says. All 3,276 cases are listed, 70 % of them to train on.
+    After `u` there is none, and the answer is `#`. All 3,276 cases are listed, 70 % of them to train on.
     """
 
     name = "next-vowel"
@@ -166,12 +166,12 @@ class NumberWords(Task):
 class SortLetters(Task):
     """Up to ten letters and `=`, to be followed by the same letters in alphabetical order.
 
-    Held out are whole bags of letters, a tenth of them: whatever order the letters come in, training never met them.
+    Held out are whole bags of letters, a tenth of them: training sees none of their orders.
     """
 
     name = "sort-letters"
     title = "Sort letters"
-    summary = "Puts letters into alphabetical order: hello= goes on with ehllo."
+    summary = "Puts letters into alphabetical order: hello= is followed by ehllo."
     architecture = "decoder-only"
     most = 10
     longest = 2 * most + 2
@@ -203,7 +203,7 @@ class Induction(Task):
 
     name = "induction"
     title = "Induction"
-    summary = "Random characters, then the same ones again: what repeats goes on as it went on before."
+    summary = "Random characters, then the same ones again: what repeats continues as it did before."
     architecture = "decoder-only"
     ends = False
     longest = 64

@@ -1,8 +1,8 @@
 """Text to token ids and back, over `tokenizer.json` files of the library `tokenizers`.
 
-Whether a token is a character, a word or a piece of one is the file's affair. What is ours: a text with
-anything the model has never seen is refused, piece by piece, rather than shortened in silence; and labels in
-which spaces and line ends can be seen.
+The file decides whether a token is a character, a word or a part of one. This module adds two things: a text with
+anything the model has never seen is refused, and each such piece is named, instead of being dropped silently; and
+labels in which spaces and line ends can be seen.
 """
 
 from __future__ import annotations

@@ -45,11 +45,11 @@ def generate(
     max_new_tokens: int,
     sampling: Sampling = Sampling(),
     stop_tokens: Sequence[int] = (),
-    names_filter: NamesFilter = None,
+    names_filter: NamesFilter = (),
     fwd_hooks: Sequence[ForwardHook] = (),
     source: Sequence[int] | Tensor | None = None,
 ) -> Iterator[GenerationStep]:
-    """Go on from a prompt, token by token.
+    """Continue a prompt, token by token.
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
     every step recomputes it, since each token's place in the window has changed. With interventions nothing is
@@ -57,7 +57,7 @@ def generate(
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
-    names_filter, fwd_hooks: as in `run_with_cache`; () records nothing, which is fastest. They are active only
+    names_filter, fwd_hooks: as in `run_with_cache`, but nothing is recorded unless asked for. They are active only
         while a step is computed, never while the caller holds the iterator.
     source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
         encoder runs once, unless nothing is cached, so that only the first step records its points.
@@ -67,7 +67,7 @@ def generate(
     """
     sequence = _as_list(tokens)
     if not sequence:
-        raise ValueError("The prompt is empty; a decoder goes on from at least one token.")
+        raise ValueError("The prompt is empty; a decoder continues at least one token.")
     read = _source(model.config, source)
     if bad := [token for token in (*sequence, *read) if not 0 <= token < model.config.vocab_size]:
         raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")

@@ -1,4 +1,4 @@
-"""Multi-head scaled dot-product attention, by PyTorch's fused kernel or by the paper's four steps.
+"""Attention: the paper's equation, then the modules around it: self-attention, cross-attention, the plain average.
 
 Shapes: batch, pos (or query, key), head, d_head, d_model = head · d_head.
 """
@@ -14,14 +14,48 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
+from .dropout import Dropout
 from .masks import causal_mask
 from .positions import rotate
 
 
-class Attention(nn.Module):
-    """What all attention shares, once there are queries, keys and values: weigh, average, project.
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Scaled dot-product attention: softmax(Q Kᵀ / √d_head) V.
 
-    Source: Vaswani et al. 2017, §3.2.
+    Each query's average of the values, weighted by how well the query fits their keys. The modules below compute the
+    same, in PyTorch's fused kernel or step by step with a hook point after each step.
+
+    q: (…, query, d_head); k: (…, key, d_head); v: (…, key, d_head).
+    mask: boolean, broadcastable to (…, query, key), True where a key may be seen; None if every query sees every key.
+    Returns: (…, query, d_head); zeros for a query that sees no key at all.
+    Source: Vaswani et al. 2017, eq. 1; the mask, §3.2.3.
+
+    >>> q, k, v = torch.tensor([[1.0]]), torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [3.0]])
+    >>> attention(q, k, v, mask=torch.tensor([[True, False]]))
+    tensor([[1.]])
+    """
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (…, query, key)
+    if mask is not None:
+        scores = torch.where(mask, scores, -math.inf)
+    return safe_softmax(scores) @ v
+
+
+def safe_softmax(scores: Tensor) -> Tensor:
+    """Softmax over keys, where a query that sees no key at all gets zeros instead of 0 / 0.
+
+    scores: (…, query, key), −∞ where a key is hidden.
+    """
+    pattern = scores.softmax(-1)
+    if not pattern[..., :1].isnan().any():  # 0 / 0 would show in every column
+        return pattern
+    sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
+    return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
+
+
+class Attention(nn.Module):
+    """What all multi-head attention shares: heads side by side, a mask, and the projection of what they found.
+
+    MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O (Vaswani et al. 2017, §3.2.2).
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
@@ -29,6 +63,7 @@ class Attention(nn.Module):
         self.n_heads = config.n_heads
         self.causal = causal
         self.out = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+        self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
 
@@ -47,15 +82,15 @@ class Attention(nn.Module):
     def project(self, z: Tensor) -> Tensor:
         """Concat(head_1, …, head_h) W_O: (batch, pos, head, d_head) → (batch, pos, d_model)."""
         if not self.hook_result.is_watched:
-            return self.out(z.flatten(-2))
+            return self.dropout(self.out(z.flatten(-2)))  # dropout before the residual sum (§5.4)
         per_head = self.out.weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
         result = self.hook_result(torch.einsum("bphd,ohd->bpho", z, per_head))
         summed = result.sum(2)
-        return summed if self.out.bias is None else summed + self.out.bias
+        return self.dropout(summed if self.out.bias is None else summed + self.out.bias)
 
 
 class SoftmaxAttention(Attention):
-    """softmax(Q Kᵀ / √d_head) V (eq. 1), in one fused call while nobody looks at the scores."""
+    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at."""
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -169,18 +204,6 @@ class UniformAttention(Attention):
         return self.project(self.hook_z((pattern @ v.transpose(1, 2)).transpose(1, 2)))
 
 
-def safe_softmax(scores: Tensor) -> Tensor:
-    """Softmax over keys, where a query that sees no key at all gets zeros instead of 0 / 0.
-
-    scores: (…, query, key), −∞ where a key is hidden.
-    """
-    pattern = scores.softmax(-1)
-    if not pattern[..., :1].isnan().any():  # 0 / 0 would show in every column
-        return pattern
-    sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
-    return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
-
-
-def self_attention(config: ModelConfig, *, causal: bool) -> SelfAttention | UniformAttention:
+def make_self_attention(config: ModelConfig, *, causal: bool) -> SelfAttention | UniformAttention:
     """The kind of attention that the configuration names."""
     return (SelfAttention if config.attention == "softmax" else UniformAttention)(config, causal=causal)

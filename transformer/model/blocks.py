@@ -1,95 +1,225 @@
-"""BLOCKS"""
+"""The blocks: attention and the feed-forward layer around the residual stream, each kind with its equations.
+
+A block's `forward` is those equations, with a hook point wherever there is something to see. Which kind a
+configuration has is said by `make_block` and `make_decoder_block`, at the end.
+
+Shapes: batch, pos (or source), d_model.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..hooks import HookPoint
-from .attention import CrossAttention, self_attention
+from .attention import CrossAttention, make_self_attention
 from .caches import KeyValues
-from .layers import MLP, norm_layer
+from .layers import MLP, make_norm
 
 
 class Block(nn.Module):
-    """Attention, then the feed-forward layer, each added to the residual stream (Vaswani et al. 2017, §3.1)."""
+    """Pre-norm: attention and feed-forward layer each read a normalised copy of the stream, and add to the stream.
+
+        x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))
+            └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘             x = x + mlp(ln2(x))
+
+    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out.
+    Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3).
+    """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__()
-        self.post_norm = config.norm == "post"
-        self.residual = config.residual
         self.has_mlp = config.d_ff > 0
-        self.dropout = nn.Dropout(config.dropout)
-        stream_point = HookPoint if config.residual else nn.Identity
-        self.hook_resid_pre = stream_point()
-        self.ln1 = norm_layer(config)
-        self.attn = self_attention(config, causal=causal)
+        self.hook_resid_pre = make_stream_point(config)
+        self.ln1 = make_norm(config)
+        self.attn = make_self_attention(config, causal=causal)
         self.hook_attn_out = HookPoint()
         if self.has_mlp:
-            self.hook_resid_mid = stream_point()
-            self.ln2 = norm_layer(config)
+            self.hook_resid_mid = make_stream_point(config)
+            self.ln2 = make_norm(config)
             self.mlp = MLP(config)
             self.hook_mlp_out = HookPoint()
-        self.hook_resid_post = stream_point()
+        self.hook_resid_post = make_stream_point(config)
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`; returns the same shape."""
-        attend = partial(self.attn, padding=padding, past=past, start=start)
-        after_attention = self.hook_resid_mid if self.has_mlp else self.hook_resid_post
-
         x = self.hook_resid_pre(x)
-        x = self.sublayer(x, attend, self.ln1, self.hook_attn_out, after_attention)
+        x = x + self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
         if self.has_mlp:
-            x = self.sublayer(x, self.mlp, self.ln2, self.hook_mlp_out, self.hook_resid_post)
-        return x
+            x = self.hook_resid_mid(x)
+            x = x + self.hook_mlp_out(self.mlp(self.ln2(x)))
+        return self.hook_resid_post(x)
 
-    def sublayer(self, x: Tensor, f: Callable, norm: nn.Module, hook_out: nn.Module, hook_sum: nn.Module) -> Tensor:
-        """norm(x + f(x)) under post-norm, as in the paper; x + f(norm(x)) under pre-norm.
 
-        Dropout falls on the sublayer's output, before the sum (§5.4). Without residuals the x + is left out.
-        """
-        out = hook_out(self.dropout(f(x if self.post_norm else norm(x))))
-        total = hook_sum(x + out) if self.residual else out
-        return norm(total) if self.post_norm else total
+class PostNormBlock(Block):
+    """The block of the paper: what is normalised is the sum, so that the norms stand on the stream itself.
+
+        x ──┬────────► + ─► ln1 ──┬───────► + ─► ln2 ──►       x = ln1(x + attn(x))
+            └─ attn ───┘          └─ mlp ───┘                  x = ln2(x + mlp(x))
+
+    Source: Vaswani et al. 2017, §3.1: LayerNorm(x + Sublayer(x)).
+    """
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """As in `Block`."""
+        x = self.hook_resid_pre(x)
+        x = x + self.hook_attn_out(self.attn(x, padding, past, start))
+        if not self.has_mlp:
+            return self.ln1(self.hook_resid_post(x))
+        x = self.ln1(self.hook_resid_mid(x))
+        x = x + self.hook_mlp_out(self.mlp(x))
+        return self.ln2(self.hook_resid_post(x))
+
+
+class UnconnectedBlock(Block):
+    """A block without residual connections: each sublayer replaces what it reads, and there is no stream to look at.
+
+        x ─► ln1 ─► attn ─► ln2 ─► mlp ──►       x = attn(ln1(x))       under post-norm each norm comes
+                                                 x = mlp(ln2(x))        after its sublayer instead
+    """
+
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__(config, causal=causal)
+        self.post_norm = config.norm == "post"
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """As in `Block`."""
+        if self.post_norm:
+            x = self.ln1(self.hook_attn_out(self.attn(x, padding, past, start)))
+            return self.ln2(self.hook_mlp_out(self.mlp(x))) if self.has_mlp else x
+        x = self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        return self.hook_mlp_out(self.mlp(self.ln2(x))) if self.has_mlp else x
 
 
 class DecoderBlock(Block):
-    """A block that, between attention to its own past and the feed-forward layer, attends to the encoder's memory."""
+    """A block of an encoder–decoder's decoder: in its middle it also attends to what the encoder made of the source.
+
+                                    memory ─────┐
+        x ──┬──────────────► + ──┬──────────────▼──────────► + ──┬──────────────► + ──►
+            └─ ln1 ─► attn ──┘   └─ ln_cross ─► cross_attn ──┘   └─ ln2 ─► mlp ──┘
+
+        x = x + attn(ln1(x))
+        x = x + cross_attn(ln_cross(x), memory)
+        x = x + mlp(ln2(x))
+
+    Source: Vaswani et al. 2017, §3.1 and figure 1, on the right; pre-norm as in `Block`.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, causal=True)
-        stream_point = HookPoint if config.residual else nn.Identity
-        self.hook_resid_mid = stream_point()
-        self.ln_cross = norm_layer(config)
+        self.hook_resid_mid = make_stream_point(config)
+        self.ln_cross = make_norm(config)
         self.cross_attn = CrossAttention(config)
         self.hook_cross_attn_out = HookPoint()
         if self.has_mlp:
-            self.hook_resid_cross = stream_point()
+            self.hook_resid_cross = make_stream_point(config)
 
     def forward(
         self,
         x: Tensor,
         memory: Tensor,
-        *,
         padding: Tensor | None = None,
         memory_padding: Tensor | None = None,
         past: KeyValues | None = None,
         past_memory: KeyValues | None = None,
         start: int = 0,
     ) -> Tensor:
-        """x: (batch, pos, d_model), its first row at position `start`; memory: (batch, key, d_model)."""
-        attend = partial(self.attn, padding=padding, past=past, start=start)
-        attend_memory = partial(self.cross_attn, memory=memory, padding=memory_padding, past=past_memory)
-        after_cross = self.hook_resid_cross if self.has_mlp else self.hook_resid_post
-
+        """x: (batch, pos, d_model), its first row at position `start`; memory: (batch, source, d_model)."""
         x = self.hook_resid_pre(x)
-        x = self.sublayer(x, attend, self.ln1, self.hook_attn_out, self.hook_resid_mid)
-        x = self.sublayer(x, attend_memory, self.ln_cross, self.hook_cross_attn_out, after_cross)
+        x = x + self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        x = self.hook_resid_mid(x)
+        x = x + self.hook_cross_attn_out(self.cross_attn(self.ln_cross(x), memory, memory_padding, past_memory))
         if self.has_mlp:
-            x = self.sublayer(x, self.mlp, self.ln2, self.hook_mlp_out, self.hook_resid_post)
-        return x
+            x = self.hook_resid_cross(x)
+            x = x + self.hook_mlp_out(self.mlp(self.ln2(x)))
+        return self.hook_resid_post(x)
+
+
+class PostNormDecoderBlock(DecoderBlock):
+    """The decoder's block of the paper, its norms on the stream.
+
+                               memory ─────┐
+        x ──┬────────► + ─► ln1 ──┬────────▼─────► + ─► ln_cross ──┬───────► + ─► ln2 ──►
+            └─ attn ───┘          └─ cross_attn ───┘               └─ mlp ───┘
+
+        x = ln1(x + attn(x))
+        x = ln_cross(x + cross_attn(x, memory))
+        x = ln2(x + mlp(x))
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        padding: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+        past: KeyValues | None = None,
+        past_memory: KeyValues | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """As in `DecoderBlock`."""
+        x = self.hook_resid_pre(x)
+        x = x + self.hook_attn_out(self.attn(x, padding, past, start))
+        x = self.ln1(self.hook_resid_mid(x))
+        x = x + self.hook_cross_attn_out(self.cross_attn(x, memory, memory_padding, past_memory))
+        if not self.has_mlp:
+            return self.ln_cross(self.hook_resid_post(x))
+        x = self.ln_cross(self.hook_resid_cross(x))
+        x = x + self.hook_mlp_out(self.mlp(x))
+        return self.ln2(self.hook_resid_post(x))
+
+
+class UnconnectedDecoderBlock(DecoderBlock):
+    """A decoder's block without residual connections.
+
+        x ─► ln1 ─► attn ─► ln_cross ─► cross_attn ─► ln2 ─► mlp ──►      x = attn(ln1(x))
+                                            ▲                             x = cross_attn(ln_cross(x), memory)
+                               memory ──────┘                             x = mlp(ln2(x))
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.post_norm = config.norm == "post"
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        padding: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+        past: KeyValues | None = None,
+        past_memory: KeyValues | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """As in `DecoderBlock`."""
+        if self.post_norm:
+            x = self.ln1(self.hook_attn_out(self.attn(x, padding, past, start)))
+            x = self.ln_cross(self.hook_cross_attn_out(self.cross_attn(x, memory, memory_padding, past_memory)))
+            return self.ln2(self.hook_mlp_out(self.mlp(x))) if self.has_mlp else x
+        x = self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        x = self.hook_cross_attn_out(self.cross_attn(self.ln_cross(x), memory, memory_padding, past_memory))
+        return self.hook_mlp_out(self.mlp(self.ln2(x))) if self.has_mlp else x
+
+
+def make_block(config: ModelConfig, *, causal: bool) -> Block:
+    """The kind of block that the configuration describes, for an encoder or, causal, for a decoder-only model."""
+    kind = UnconnectedBlock if not config.residual else PostNormBlock if config.norm == "post" else Block
+    return kind(config, causal=causal)
+
+
+def make_decoder_block(config: ModelConfig) -> DecoderBlock:
+    """The same for the decoder of an encoder–decoder."""
+    if not config.residual:
+        return UnconnectedDecoderBlock(config)
+    return PostNormDecoderBlock(config) if config.norm == "post" else DecoderBlock(config)
+
+
+def make_stream_point(config: ModelConfig) -> nn.Module:
+    """A hook point on the residual stream; nothing to look at where there is no stream."""
+    return HookPoint() if config.residual else nn.Identity()

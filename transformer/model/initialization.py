@@ -11,6 +11,12 @@ from ..config import ModelConfig
 
 
 def initialise(model: nn.Module, generator: torch.Generator) -> None:
+    """Draw every weight of a model that has a `config`; biases start at zero, gains of norms stay at one.
+
+    Weights have the spread of "small init", √(2 / 5 d_model), which suits narrow models as well as wide ones (Nguyen &
+    Salazar 2019, §2.2). What writes to the residual stream starts quieter, by one over the root of the number of such
+    writers, so that the stream doesn't grow with depth (GPT-2, §2.3).
+    """
     config = model.config
     spread = math.sqrt(2 / (5 * config.d_model))
     embedding_spread = config.d_model**-0.5 if config.scale_embeddings else spread
@@ -21,14 +27,14 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
         elif name.endswith("embed.weight"):
             nn.init.normal_(parameter, std=embedding_spread, generator=generator)
         elif name.endswith(("attn.out.weight", "mlp.down.weight")):  # cross_attn.out.weight among them
-            quieter = 1 / math.sqrt(_writers(config, name))
+            quieter = 1 / math.sqrt(writers(config, name))
             nn.init.normal_(parameter, std=spread * quieter, generator=generator)
         elif parameter.dim() == 2:
             nn.init.normal_(parameter, std=spread, generator=generator)
 
 
-def _writers(config: ModelConfig, name: str) -> int:
-    """How many sublayers write to the residual stream that this parameter's sublayer writes to."""
-    if name.startswith("encoder."):
-        return 2 * config.n_encoder_layers
-    return (3 if name.startswith("decoder.") else 2) * config.n_layers
+def writers(config: ModelConfig, name: str) -> int:
+    """How many sublayers write to the residual stream that the sublayer of this parameter writes to."""
+    in_encoder, in_decoder = name.startswith("encoder."), name.startswith("decoder.")
+    sublayers = 1 + in_decoder + (config.d_ff > 0)  # attention, cross-attention, feed-forward
+    return sublayers * (config.n_encoder_layers if in_encoder else config.n_layers)

@@ -1,10 +1,4 @@
-"""Layer norm, the feed-forward layer, and the block that joins them to attention around the residual stream.
-
-    x ──┬──────────────► + ──┬──────────────► + ──►        pre-norm: every sublayer reads a normalised copy
-        └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘
-
-    x ──┬────────► + ─► ln1 ──┬───────► + ─► ln2 ──►       post-norm, as in the paper: the sum is normalised
-        └─ attn ───┘          └─ mlp ───┘
+"""What happens to each token alone: the layer norm and the feed-forward layer.
 
 Shapes: batch, pos, d_model, d_ff.
 """
@@ -19,6 +13,7 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..hooks import HookPoint
+from .dropout import Dropout
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
@@ -34,15 +29,17 @@ class LayerNorm(nn.Module):
         self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.hook_scale.is_watched:
-            return self.hook_normalized(F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps))
-        out, mean, inverse_scale = torch.native_layer_norm(
-            x, self.weight.shape, self.weight, self.bias, self.eps
-        )
-        scale = self.hook_scale(1 / inverse_scale)
+        """x: (batch, pos, d_model); returns the same shape."""
         if self.hook_scale.is_edited:
-            out = (x - mean) / scale * self.weight + self.bias
-        return self.hook_normalized(out)
+            centred = x - x.mean(-1, keepdim=True)
+            scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
+            return self.hook_normalized(centred / scale * self.weight + self.bias)
+        # The same in one kernel, which can also say what it divided by.
+        if self.hook_scale.is_watched:
+            out, _, inverse = torch.native_layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+            self.hook_scale(1 / inverse)
+            return self.hook_normalized(out)
+        return self.hook_normalized(F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps))
 
 
 class MLP(nn.Module):
@@ -53,14 +50,15 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
+        self.dropout = Dropout(config.dropout)
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.hook_post(self.activation(self.hook_pre(self.up(x)))))
+        """x: (batch, pos, d_model); returns the same shape."""
+        hidden = self.hook_post(self.activation(self.hook_pre(self.up(x))))  # (batch, pos, d_ff)
+        return self.dropout(self.down(hidden))  # dropout before the residual sum (§5.4)
 
 
-def norm_layer(config: ModelConfig) -> nn.Module:
+def make_norm(config: ModelConfig) -> nn.Module:
     """A layer norm, or an identity where the configuration has none."""
     return nn.Identity() if config.norm == "none" else LayerNorm(config)
-
-

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..hooks import HookedModule
-from .blocks import Block
+from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import initialise
 from .registry import HookInfo, hook_points
@@ -20,12 +20,12 @@ from .stacks import Decoder, Encoder, Stack
 
 
 class Transformer(HookedModule):
-    """What all architectures share: a configuration, hook points, and the register that describes them."""
+    """What all architectures share: a configuration, hook points, and the registry that describes them."""
 
     config: ModelConfig
 
     def hook_points(self) -> dict[str, HookInfo]:
-        """This model's part of the register of hook points, in the order of the forward pass."""
+        """This model's part of the registry of hook points, in the order of the forward pass."""
         return hook_points(self.config)
 
     def hook_names(self) -> list[str]:
@@ -41,8 +41,8 @@ class DecoderOnly(Transformer, Stack):
     """A stack of causal blocks that predicts each next token: GPT's shape (Radford et al. 2018)."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, config.n_layers, partial(Block, config, causal=True))
-        self.unembed = _unembedding(config, self.embed)
+        super().__init__(config, config.n_layers, partial(make_block, causal=True))
+        self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
     def forward(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor:
@@ -73,9 +73,9 @@ class EncoderDecoder(Transformer):
         super().__init__()
         self.config = config
         self.embed = nn.Embedding(config.vocab_size, config.d_model) if config.tie_embeddings else None
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
-        self.unembed = _unembedding(config, self.embed)
+        self.encoder = Encoder(config, self.embed)
+        self.decoder = Decoder(config, self.embed)
+        self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
     def forward(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
@@ -97,7 +97,7 @@ class EncoderDecoder(Transformer):
 
     def encode(self, source: Tensor) -> Tensor:
         """The source as the decoder will see it: (batch, source) → memory, (batch, source, d_model)."""
-        return self.encoder(source, self.embed)
+        return self.encoder(source)
 
     def decode(
         self,
@@ -110,10 +110,10 @@ class EncoderDecoder(Transformer):
 
         memory_padding: (batch, 1, 1, source), True where the source is no padding; None if nothing is padded.
         """
-        return self.unembed(self.decoder(target, memory, memory_padding, past, self.embed))
+        return self.unembed(self.decoder(target, memory, memory_padding, past))
 
 
-def _unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Linear:
+def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Linear:
     """The way back to the vocabulary; with tied embeddings its weight is the token table itself."""
     unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
     if config.tie_embeddings:
@@ -127,16 +127,9 @@ def make_model(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
 
 
 def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly | EncoderDecoder:
-    """A freshly initialised model; with a seed always the same one.
-
-    Weights are drawn as "small init" draws them (Nguyen & Salazar 2019, §2.2), whose spread suits narrow models as
-    well as wide ones, and what writes to the residual stream starts quieter, by one over the root of the number of
-    such writers (GPT-2, §2.3).
-    """
+    """A freshly initialised model; with a seed always the same one. How its weights are drawn: `initialise`."""
     model = make_model(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)
     initialise(model, generator)
     return model
-
-

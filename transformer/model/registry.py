@@ -1,7 +1,7 @@
-"""The register of hook points: what each one holds, its formula and its shape, in the order of the pass.
+"""The registry of hook points: what each one holds, its formula and its shape, in the order of the pass.
 
 `hook_points(config)` walks the forward pass of that configuration and lists what it meets, so that pages,
-documentation and tests all read the same register, and a point a configuration lacks is not in it.
+documentation and tests all read the same registry, and a point a configuration lacks is not in it.
 
 Symbols: x is the residual stream, W a weight matrix, b a bias, i a query's and j a key's position.
 """
@@ -32,6 +32,26 @@ def hook_points(config: ModelConfig) -> dict[str, HookInfo]:
     """Every hook point of a model with this configuration, by name, in the order of the forward pass."""
     points = _stack(config, config.n_layers) if config.architecture == "decoder-only" else _encoder_decoder(config)
     return {point.name: point for point in points}
+
+
+def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
+    """Where a model's attentions are: by kind, the dotted name of each layer's, from the first layer on.
+
+    Kinds: "self" in a decoder-only model; "encoder", "decoder" and "cross" in an encoder–decoder. A kind without a
+    layer is left out.
+
+    >>> shape = ModelConfig(vocab_size=2, context_length=2, n_layers=2, n_heads=1, d_model=2)
+    >>> attention_modules(shape)
+    {'self': ['blocks.0.attn', 'blocks.1.attn']}
+    """
+    places = {"self": ("blocks.{}.attn", config.n_layers)}
+    if config.architecture == "encoder-decoder":
+        places = {
+            "encoder": ("encoder.blocks.{}.attn", config.n_encoder_layers),
+            "decoder": ("decoder.blocks.{}.attn", config.n_layers),
+            "cross": ("decoder.blocks.{}.cross_attn", config.n_layers),
+        }
+    return {kind: [name.format(layer) for layer in range(depth)] for kind, (name, depth) in places.items() if depth}
 
 
 def _encoder_decoder(config: ModelConfig) -> Iterator[HookInfo]:
@@ -116,7 +136,7 @@ def _self_attention(config: ModelConfig, causal: bool) -> Iterator[HookInfo]:
     if softmax:
         yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
         yield HookInfo("hook_k", "Keys: what each position offers to be found by.", "x · W_K + b_K", HEADS)
-    yield HookInfo("hook_v", "Values: what each position hands over when it is looked at.", "x · W_V + b_V", HEADS)
+    yield HookInfo("hook_v", "Values: what each position passes on when it is looked at.", "x · W_V + b_V", HEADS)
     if softmax and config.positions == "rotary":
         turned = "turned, pair by pair, by their position's angle"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
@@ -129,7 +149,7 @@ def _cross_attention() -> Iterator[HookInfo]:
     yield HookInfo("hook_q", "Queries: what each position of the target looks for.", "x · W_Q + b_Q", HEADS)
     yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
                    "memory · W_K + b_K", of_memory)  # fmt: skip
-    yield HookInfo("hook_v", "Values: what each position of the source hands over.", "memory · W_V + b_V", of_memory)
+    yield HookInfo("hook_v", "Values: what each position of the source passes on.", "memory · W_V + b_V", of_memory)
     yield from _weighing(softmax=True, visible="every j that is no padding")
 
 

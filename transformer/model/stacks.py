@@ -1,4 +1,4 @@
-"""A stack of blocks on top of embeddings and positions: all of a transformer but the way back to the vocabulary.
+"""Stacks: embeddings, positions, and blocks one after another: everything except the unembedding.
 
 Shapes: batch, pos (source or target), d_model.
 """
@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..hooks import HookPoint
-from .blocks import Block, DecoderBlock
+from .blocks import make_block, make_decoder_block
 from .caches import KeyValueCache
-from .layers import norm_layer
+from .dropout import Dropout
+from .layers import make_norm
 from .masks import padding_mask
 from .positions import sinusoidal_rows
 
@@ -24,47 +25,57 @@ from .positions import sinusoidal_rows
 class Stack(nn.Module):
     """Embeddings plus positions, blocks one after another, and under pre-norm a last layer norm.
 
-    shares_embedding: the token table is somebody else's, who hands it to `embed_tokens`.
+        tokens ─► embed ─► + ─► block 0 ─► block 1 ─► … ─► ln_final ─►
+                           ▲
+               positions ──┘
+
+    embed: the token table, where the model passes in one that its stacks share; None for one of the stack's own.
     """
 
     def __init__(
-        self, config: ModelConfig, n_layers: int, make_block: Callable[[], nn.Module], *, shares_embedding: bool = False
+        self,
+        config: ModelConfig,
+        n_layers: int,
+        make_one: Callable[[ModelConfig], nn.Module],
+        embed: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
         self.config = config
-        if not shares_embedding:
+        if embed is None:
             self.embed = nn.Embedding(config.vocab_size, config.d_model)
+        else:
+            vars(self)["embed"] = embed  # not as a part of this module: its weight is listed once, where it belongs
         self.hook_embed = HookPoint()
         if config.positions == "learned":
             self.pos_embed = nn.Embedding(config.context_length, config.d_model)
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
-        self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(make_block() for _ in range(n_layers))
-        self.ln_final = norm_layer(config) if config.norm == "pre" else nn.Identity()
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(make_one(config) for _ in range(n_layers))
+        self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
 
-    def embed_tokens(self, tokens: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
+    def embed_tokens(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Embeddings plus positions (§3.4, §3.5): (batch, pos) → (batch, pos, d_model).
 
-        start: the position of the first token. table: the token table, for a stack that has none of its own.
+        start: the position of the first token.
         """
         self.check_tokens(tokens, start)
-        x = (table or self.embed)(tokens)
+        x = self.embed(tokens)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         x = self.hook_embed(x)
         if self.config.positions in ("learned", "sinusoidal"):
             rows = self.position_rows(start, tokens.shape[1], x.device).expand_as(x)
             if self.hook_pos_embed.is_watched:
-                rows = rows.clone()  # the table itself is shared, or changes as the model learns
+                rows = rows.clone()  # so that a hook can write to each row of the batch by itself
             x = x + self.hook_pos_embed(rows)
         return self.dropout(x)
 
     def position_rows(self, start: int, pos: int, device: torch.device | str = "cpu") -> Tensor:
-        """The rows added at positions start … start+pos−1, (pos, d_model), of a learned or sinusoidal table."""
+        """The rows added at positions start … start+pos−1, (pos, d_model), of a learned or sinusoidal table: a copy."""
         if self.config.positions == "learned":
-            return self.pos_embed.weight[start : start + pos]
-        return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device))
+            return self.pos_embed.weight[start : start + pos].clone()
+        return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device)).clone()
 
     def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
         """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
@@ -94,14 +105,13 @@ class Stack(nn.Module):
 class Encoder(Stack):
     """A stack of blocks in which every token sees every other (Vaswani et al. 2017, §3.1)."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        make_block = partial(Block, config, causal=False)
-        super().__init__(config, config.n_encoder_layers, make_block, shares_embedding=config.tie_embeddings)
+    def __init__(self, config: ModelConfig, embed: nn.Embedding | None = None) -> None:
+        super().__init__(config, config.n_encoder_layers, partial(make_block, causal=False), embed)
 
-    def forward(self, tokens: Tensor, table: nn.Embedding | None = None) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         """tokens: (batch, source) → memory: (batch, source, d_model)."""
         padding = self.padding(tokens)
-        x = self.embed_tokens(tokens, table=table)
+        x = self.embed_tokens(tokens)
         for block in self.blocks:
             x = block(x, padding)
         return self.ln_final(x)
@@ -110,9 +120,8 @@ class Encoder(Stack):
 class Decoder(Stack):
     """A stack of causal blocks that also attend to the encoder's memory (Vaswani et al. 2017, §3.1)."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        make_block = partial(DecoderBlock, config)
-        super().__init__(config, config.n_layers, make_block, shares_embedding=config.tie_embeddings)
+    def __init__(self, config: ModelConfig, embed: nn.Embedding | None = None) -> None:
+        super().__init__(config, config.n_layers, make_decoder_block, embed)
 
     def forward(
         self,
@@ -120,22 +129,14 @@ class Decoder(Stack):
         memory: Tensor,
         memory_padding: Tensor | None = None,
         past: KeyValueCache | None = None,
-        table: nn.Embedding | None = None,
     ) -> Tensor:
         """tokens: (batch, target), memory: (batch, source, d_model) → (batch, target, d_model)."""
         start = past.length if past else 0
-        x = self.embed_tokens(tokens, start, table)
+        x = self.embed_tokens(tokens, start)
         padding = self.padding(tokens, past)
         for layer, block in enumerate(self.blocks):
-            x = block(
-                x,
-                memory,
-                padding=padding,
-                memory_padding=memory_padding,
-                past=past.blocks[layer] if past else None,
-                past_memory=past.cross[layer] if past else None,
-                start=start,
-            )
+            own, cross = (past.blocks[layer], past.cross[layer]) if past else (None, None)
+            x = block(x, memory, padding, memory_padding, own, cross, start)
         if past:
             past.tokens = past.with_tokens(tokens)
         return self.ln_final(x)

@@ -1,11 +1,16 @@
 """How good a model is: losses, the share of right answers, and how well it goes on with what repeats.
 
-Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
+A model in training is looked at in two ways: at a glance on the way, always on the same part of what is held out; and
+as fully as time allows at the end. Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,13 +19,36 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..data.batches import IGNORED, task_batch
+from ..data.batches import IGNORED, Batch, task_batch
 from ..data.tasks import END, START, Example, Induction, Task
 from ..inference.analysis import induction_score
 from ..inference.generation import write_greedily
+from .objectives import Objective, TaskObjective, TextObjective
 
 EVALUATED_AT_ONCE = 4096
 """Tokens: fewer, and small models mostly wait for Python; more, and what they compute no longer fits into caches."""
+GLANCE_TOKENS = 4096
+"""Tokens of a text that a loss on the way is measured on, always the same ones."""
+GLANCE_EXAMPLES, EXAMPLES = 128, 512
+"""Held-out examples of a task that its loss is measured on, on the way and at the end."""
+HELD_OUT = 2000
+"""Held-out examples that the share of right answers is of, or all there are if they are fewer."""
+ANSWERED_AT_ONCE = 200
+"""Of these; between two such lots, measuring can end."""
+SIDE_SHARE = 0.2
+"""Of the time for the validation loss, what another measure may take."""
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Inside, dropout rests and no gradient is kept; afterwards the model is in the mode it was in, come what may."""
+    was_training = model.training
+    try:
+        model.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
 
 
 def token_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
@@ -28,38 +56,22 @@ def token_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tens
     return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
 
 
-@torch.no_grad()
 def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
     """Mean cross-entropy, in nats per token, over a whole text in consecutive windows of the model's context.
 
     Every token but the first is predicted once, from what precedes it in its window.
     batch: how many windows at once; None for as many as hold EVALUATED_AT_ONCE tokens.
     """
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    tokens = torch.as_tensor(tokens, device=device)
+    tokens = torch.as_tensor(tokens, device=_device(model))
     if len(tokens) < 2:
         raise ValueError("A loss needs a text of at least two tokens.")
     context = model.config.context_length
     batch = batch or max(EVALUATED_AT_ONCE // context, 1)
     total = 0.0
-    for windows, targets in _windows(tokens, context, batch):
-        total += token_loss(model(windows), targets, reduction="sum").item()
-    model.train(was_training)
+    with evaluating(model):
+        for windows, targets in _windows(tokens, context, batch):
+            total += token_loss(model(windows), targets, reduction="sum").item()
     return total / (len(tokens) - 1)
-
-
-def _windows(tokens: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    whole = (len(tokens) - 1) // context
-    inputs = tokens[: whole * context].view(whole, context)
-    targets = tokens[1 : whole * context + 1].view(whole, context)
-    yield from zip(inputs.split(batch), targets.split(batch), strict=True)
-    if (len(tokens) - 1) % context:
-        yield tokens[None, whole * context : -1], tokens[None, whole * context + 1 :]
-
-HELD_OUT = 2000
-"""Examples of a task that a model is measured by, or all there are if they are fewer."""
 
 
 def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> float:
@@ -72,11 +84,8 @@ def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> 
 def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> list[str | None]:
     """What the model writes for each example, greedily; None where it comes to no end."""
     examples = list(examples)
-    was_training = model.training
-    model.eval()
-    tokenizer = task.tokenizer
+    tokenizer, device = task.tokenizer, _device(model)
     start, end = tokenizer.special_id(START), tokenizer.special_id(END)
-    device = next(model.parameters()).device
     lengths = [len(tokenizer.encode(example.source)) for example in examples]
     order = sorted(range(len(examples)), key=lengths.__getitem__)
     found: list[str | None] = [None] * len(examples)
@@ -87,10 +96,11 @@ def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> l
             begun, source, room = torch.full((len(places), 1), start, device=device), read, task.longest
         else:
             begun, source, room = read, None, task.longest - length
-        for place, ids in zip(places, write_greedily(model, begun, room, source=source).tolist(), strict=True):
+        with evaluating(model):
+            written = write_greedily(model, begun, room, source=source).tolist()
+        for place, ids in zip(places, written, strict=True):
             if end in ids:
                 found[place] = tokenizer.decode(ids[: ids.index(end)])
-    model.train(was_training)
     return found
 
 
@@ -107,15 +117,166 @@ class InductionMeasure:
     head: int
 
 
-@torch.no_grad()
 def measure_induction(model: nn.Module, task: Induction, sequences: int = 500) -> InductionMeasure:
     """Random stretches of half the longest sequence, each given twice: the loss in each half, and the best head."""
     random = np.random.default_rng(0)
     period = task.longest // 2
-    batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)])
-    logits, cache = model.eval().run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
+    batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)]).to(_device(model))
+    with evaluating(model):
+        logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
     losses = F.cross_entropy(logits.mT, batch.targets, reduction="none")  # (batch, pos)
     scores = torch.stack([induction_score(pattern, period) for pattern in cache.values()])  # (layer, head)
     layer, head = divmod(int(scores.argmax()), scores.shape[1])
     first, second = losses[:, : period - 1].mean(), losses[:, period - 1 :].mean()
     return InductionMeasure(sequences, period, first.item(), second.item(), scores.max().item(), layer, head)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How good a model is, and what that was measured on, in words."""
+
+    train_loss: float
+    validation_loss: float
+    accuracy: float | None
+    """The share of held-out examples written exactly; None where there are no right answers."""
+    measured_on: str
+
+
+class Evaluator(ABC):
+    """Measures models on one objective."""
+
+    @abstractmethod
+    def glance(self, model: nn.Module) -> float:
+        """The loss on a fixed part of what is held out."""
+
+    @abstractmethod
+    def validation_loss(self, model: nn.Module) -> float:
+        """The loss on what is held out: all of a text, or `EXAMPLES` of a task."""
+
+    @abstractmethod
+    def measure(
+        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
+    ) -> Measures:
+        """Every measure of a model, on all that there is for it, or as much as so many seconds allow.
+
+        check: called every now and then; what it raises ends the measurement.
+        """
+
+
+def evaluator_of(objective: Objective, context: int) -> Evaluator:
+    """The way to measure models of this context on an objective."""
+    return TaskEvaluator(objective) if isinstance(objective, TaskObjective) else TextEvaluator(objective, context)
+
+
+class TextEvaluator(Evaluator):
+    """On windows of a text, as long as the context."""
+
+    def __init__(self, objective: TextObjective, context: int) -> None:
+        self._objective, self._context = objective, context
+        self._batch = max(GLANCE_TOKENS // context, 1)
+        validation = objective.validation
+        whole = (len(validation) - 1) // context
+        self._windows = None
+        if whole:
+            chosen = np.unique(np.linspace(0, whole - 1, min(self._batch, whole)).round().astype(int))
+            self._windows = validation[torch.from_numpy(chosen[:, None] * context + np.arange(context + 1))]
+
+    def glance(self, model: nn.Module) -> float:
+        if self._windows is None:
+            return self.validation_loss(model)
+        return _loss(model, Batch((self._windows[:, :-1],), self._windows[:, 1:]))
+
+    def validation_loss(self, model: nn.Module) -> float:
+        return evaluate_loss(model, self._objective.validation)
+
+    def measure(
+        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
+    ) -> Measures:
+        validation_loss, measured = self._measure(model, self._objective.validation, seconds, check)
+        train_loss, of_train = self._measure(model, self._objective.train, SIDE_SHARE * seconds, check)
+        parts = (
+            _in_words(measured, len(self._objective.validation) - 1, "the part held out"),
+            _in_words(of_train, len(self._objective.train) - 1, "the part trained on"),
+        )
+        return Measures(train_loss, validation_loss, None, ", and on ".join(parts))
+
+    def _measure(
+        self, model: nn.Module, text: Tensor, seconds: float, check: Callable[[], None]
+    ) -> tuple[float, int]:
+        """The loss, and on how many predictions. Pieces come in an order that is evenly spread wherever it ends."""
+        size = self._batch * self._context
+        starts = range(0, len(text) - 1, size)
+        golden = (math.sqrt(5) - 1) / 2
+        total, measured, deadline = 0.0, 0, time.monotonic() + seconds
+        for place in sorted(range(len(starts)), key=lambda place: place * golden % 1):
+            piece = text[starts[place] : starts[place] + size + 1]
+            total += evaluate_loss(model, piece, self._batch) * (len(piece) - 1)
+            measured += len(piece) - 1
+            check()
+            if time.monotonic() > deadline:
+                break
+        return total / measured, measured
+
+
+class TaskEvaluator(Evaluator):
+    """On examples that training never meets."""
+
+    def __init__(self, objective: TaskObjective) -> None:
+        self._task, self._seed = objective.task, objective.seed
+        self._held_out = self._task.sample(EXAMPLES, seed=1)
+        self._whole = task_batch(self._task, self._held_out)
+        self._glance = task_batch(self._task, self._held_out[:GLANCE_EXAMPLES])
+
+    def glance(self, model: nn.Module) -> float:
+        return _loss(model, self._glance)
+
+    def validation_loss(self, model: nn.Module) -> float:
+        return _loss(model, self._whole)
+
+    def measure(
+        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
+    ) -> Measures:
+        random = np.random.default_rng(self._seed)
+        validation_loss = self.validation_loss(model)
+        check()
+        train_loss = _loss(model, task_batch(self._task, [self._task.draw(random) for _ in range(EXAMPLES)]))
+        check()
+        words, accuracy = f"{len(self._held_out)} examples held out", None
+        if self._task.ends:
+            accuracy, answered = self._answer(model, SIDE_SHARE * seconds, check)
+            words += f", and {answered:,} written out"
+        return Measures(train_loss, validation_loss, accuracy, words)
+
+    def _answer(self, model: nn.Module, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
+        """The share of right answers, and of how many."""
+        examples = self._task.sample(HELD_OUT)
+        right, answered, deadline = 0.0, 0, time.monotonic() + seconds
+        while answered < len(examples) and (not answered or time.monotonic() < deadline):
+            lot = examples[answered : answered + ANSWERED_AT_ONCE]
+            right += exact_matches(model, self._task, lot) * len(lot)
+            answered += len(lot)
+            check()
+        return right / answered, answered
+
+
+def _loss(model: nn.Module, batch: Batch) -> float:
+    batch = batch.to(_device(model))
+    with evaluating(model):
+        return token_loss(model(*batch.inputs), batch.targets).item()
+
+
+def _windows(tokens: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    whole = (len(tokens) - 1) // context
+    inputs = tokens[: whole * context].view(whole, context)
+    targets = tokens[1 : whole * context + 1].view(whole, context)
+    yield from zip(inputs.split(batch), targets.split(batch), strict=True)
+    if (len(tokens) - 1) % context:
+        yield tokens[None, whole * context : -1], tokens[None, whole * context + 1 :]
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _in_words(measured: int, whole: int, part: str) -> str:
+    return f"all of {part}" if measured == whole else f"{measured:,} of {whole:,} tokens of {part}, evenly spread"

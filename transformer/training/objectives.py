@@ -1,4 +1,4 @@
-"""What a model is trained on: batches to learn from, and what is held out to measure it by.
+"""What a model is trained on: batches to learn from, the fields of a shape that this decides, and its description.
 
 Shapes: batch, pos.
 """
@@ -6,34 +6,24 @@ Shapes: batch, pos.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from ..data.batches import Batch, TextBatches, character_ids, task_batch
 from ..data.corpora import Corpus
-from ..data.tasks import END, PAD, START, Example, Task
+from ..data.tasks import END, PAD, START, Task
 from ..data.tokenizers import Tokenizer
-from .evaluation import HELD_OUT, evaluate_loss, exact_matches, token_loss
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How good a model is. Losses in nats per token; accuracy: the share of held-out examples written exactly."""
-
-    train_loss: float
-    validation_loss: float
-    accuracy: float | None = None
 
 
 class Objective(ABC):
-    """A source of batches, and of what measures the model they train."""
+    """A source of batches."""
 
     tokenizer: Tokenizer
+    batch: int
+    """Windows, or examples, in a batch."""
+    end_token_id: int | None = None
+    """What a model writes once it has finished; None for a text, which goes on."""
 
     @property
     @abstractmethod
@@ -45,14 +35,6 @@ class Objective(ABC):
         """The batch of a step."""
 
     @abstractmethod
-    def validation_loss(self, model: nn.Module) -> float:
-        """Mean cross-entropy on what is held out, in nats per token."""
-
-    @abstractmethod
-    def scores(self, model: nn.Module) -> Scores:
-        """Every measure of a finished model."""
-
-    @abstractmethod
     def card(self) -> dict[str, Any]:
         """The fields of a card that say what the model was trained on."""
 
@@ -60,13 +42,13 @@ class Objective(ABC):
 class TextObjective(Objective):
     """Random windows of a text, character by character."""
 
-    def __init__(self, corpus: Corpus, context: int, batch: int, seed: int, device: str = "cpu") -> None:
-        self.corpus = corpus
+    def __init__(self, corpus: Corpus, context: int, batch: int, seed: int) -> None:
+        self.corpus, self.batch = corpus, batch
         self.tokenizer = Tokenizer.of_characters(corpus.text)
         ids = character_ids(self.tokenizer, corpus.text)
         at = len(corpus.split()[0])
         self.train, self.validation = ids[:at], ids[at:]
-        self._windows = TextBatches(self.train, context, batch, seed, device)
+        self._windows = TextBatches(self.train, context, batch, seed)
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -74,13 +56,6 @@ class TextObjective(Objective):
 
     def batches(self, step: int) -> Batch:
         return self._windows(step)
-
-    def validation_loss(self, model: nn.Module) -> float:
-        return evaluate_loss(model, self.validation)
-
-    def scores(self, model: nn.Module) -> Scores:
-        """The training loss is that of the text's first part, as long as what is held out."""
-        return Scores(evaluate_loss(model, self.train[: len(self.validation)]), self.validation_loss(model))
 
     def card(self) -> dict[str, Any]:
         source = self.corpus.source
@@ -100,9 +75,10 @@ class TextObjective(Objective):
 class TaskObjective(Objective):
     """Examples of a task, drawn anew for each batch and filled up with `[pad]` to the longest among them."""
 
-    def __init__(self, task: Task, batch: int, seed: int, device: str = "cpu") -> None:
-        self.task, self.batch, self.seed, self.device = task, batch, seed, device
+    def __init__(self, task: Task, batch: int, seed: int) -> None:
+        self.task, self.batch, self.seed = task, batch, seed
         self.tokenizer = task.tokenizer
+        self.end_token_id = self.tokenizer.special_id(END) if task.ends else None
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -115,16 +91,7 @@ class TaskObjective(Objective):
 
     def batches(self, step: int) -> Batch:
         random = np.random.default_rng((self.seed, step))
-        return task_batch(self.task, [self.task.draw(random) for _ in range(self.batch)], self.device)
-
-    def validation_loss(self, model: nn.Module) -> float:
-        return self._loss(model, self.task.sample(512, seed=1))
-
-    def scores(self, model: nn.Module) -> Scores:
-        random = np.random.default_rng(self.seed)
-        train = [self.task.draw(random) for _ in range(512)]
-        accuracy = exact_matches(model, self.task, self.task.sample(HELD_OUT)) if self.task.ends else None
-        return Scores(self._loss(model, train), self.validation_loss(model), accuracy)
+        return task_batch(self.task, [self.task.draw(random) for _ in range(self.batch)])
 
     def card(self) -> dict[str, Any]:
         return {
@@ -132,16 +99,5 @@ class TaskObjective(Objective):
             "task": self.task.name,
             "corpus": {"name": self.task.name, "title": self.task.title, "licence": "generated"},
             "start_token_id": self.tokenizer.special_id(START),
-            "end_token_id": self.tokenizer.special_id(END) if self.task.ends else None,
+            "end_token_id": self.end_token_id,
         }
-
-    @torch.no_grad()
-    def _loss(self, model: nn.Module, examples: Sequence[Example]) -> float:
-        was_training = model.training
-        model.eval()
-        batch = task_batch(self.task, examples, self.device)
-        loss = token_loss(model(*batch.inputs), batch.targets).item()
-        model.train(was_training)
-        return loss
-
-

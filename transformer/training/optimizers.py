@@ -12,16 +12,22 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+ITERATIONS = 5
+"""Of Newton and Schulz; more would bring singular values no nearer to one, for Jordan's coefficients are for speed."""
+PARTS = {"attn.qkv.weight": 3, "cross_attn.kv.weight": 2}
+"""Weights that hold several matrices, one below the other, by the end of their name."""
+
 
 class Muon(torch.optim.Optimizer):
     """Momentum, made orthogonal: every direction of a matrix is updated by the same amount.
 
-    The update is scaled to the size AdamW's typically has, so that both share one learning rate.
+    The queries', keys' and values' matrices of one weight are made orthogonal each for itself, as `PARTS` says by
+    name. The update is scaled to the size AdamW's typically has, so that both share one learning rate.
     Sources: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is scalable for LLM training", §2.2.
     """
 
     def __init__(
-        self, parameters: Iterable[Tensor], *, lr: float, momentum: float = 0.95, weight_decay: float = 0.0
+        self, parameters: Iterable[tuple[str, Tensor]], *, lr: float, momentum: float, weight_decay: float
     ) -> None:
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
@@ -29,26 +35,30 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
-            weights = [weight for weight in group["params"] if weight.grad is not None]
-            if weights:
-                self._update(weights, group)
+            named = zip(group["param_names"], group["params"], strict=True)
+            named = [(name, weight) for name, weight in named if weight.grad is not None]
+            if named:
+                self._update(named, group)
 
-    def _update(self, weights: list[Tensor], group: dict) -> None:
+    def _update(self, named: list[tuple[str, Tensor]], group: dict) -> None:
+        weights = [weight for _, weight in named]
         gradients = [weight.grad for weight in weights]
         momenta = [self._momentum(weight) for weight in weights]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         directions = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
         torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
 
-        alike = defaultdict(list)  # what has one shape is made orthogonal in one go
-        for weight, direction in zip(weights, directions, strict=True):
-            matrices = _parts(direction)
+        alike = defaultdict(list)  # what has one shape, upright or lying, is made orthogonal in one go
+        for (name, weight), direction in zip(named, directions, strict=True):
+            matrices = _lying(direction.view(_parts(name), -1, direction.shape[1]))
             alike[matrices.shape[1:]].append((weight, matrices))
-        for shape, pairs in alike.items():
+        for (rows, columns), pairs in alike.items():
             updates = orthogonalise(torch.cat([matrices for _, matrices in pairs]))
             updates = updates.split([len(matrices) for _, matrices in pairs])
-            size = 0.2 * max(shape) ** 0.5
+            size = 0.2 * max(rows, columns) ** 0.5
             for (weight, _), update in zip(pairs, updates, strict=True):
+                upright = weight.shape[0] // len(update) > weight.shape[1]
+                update = update.mT if upright else update
                 weight.add_(update.reshape(weight.shape), alpha=-group["lr"] * size)
 
     def _momentum(self, weight: Tensor) -> Tensor:
@@ -58,28 +68,29 @@ class Muon(torch.optim.Optimizer):
         return state["momentum"]
 
 
-def orthogonalise(matrices: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalise(matrices: Tensor) -> Tensor:
     """The nearest matrix whose singular values are all about one, by Newton–Schulz iteration.
 
-    matrices: (…, rows, columns). The quintic's coefficients are Jordan's, for speed rather than precision:
+    matrices: (matrix, rows, columns). The quintic's coefficients are Jordan's, for speed rather than precision:
     singular values end between about 0.7 and 1.2.
     """
-    tall = matrices.shape[-2] > matrices.shape[-1]
-    wide = matrices.mT if tall else matrices
-    x = wide.reshape(-1, *wide.shape[-2:])  # (matrix, rows, columns)
+    x = _lying(matrices)
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         gram = x @ x.mT
         factor = torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)  # −4.7750 gram + 2.0315 gram²
         x = torch.baddbmm(x, factor, x, beta=3.4445)  # 3.4445 x + factor · x
-    x = x.view(wide.shape)
-    return x.mT if tall else x
+    return x if x.shape == matrices.shape else x.mT
 
 
-def _parts(weight: Tensor) -> Tensor:
-    """The matrices that one weight holds, (matrix, rows, columns): the q, k and v of one layer are three."""
-    rows, columns = weight.shape
-    return weight.view(rows // columns if rows % columns == 0 else 1, -1, columns)
+def _lying(matrices: Tensor) -> Tensor:
+    """Matrices, (matrix, rows, columns), at least as wide as high: transposed if they aren't."""
+    return matrices.mT if matrices.shape[-2] > matrices.shape[-1] else matrices
+
+
+def _parts(name: str) -> int:
+    """How many matrices a weight of this name holds."""
+    return next((parts for ending, parts in PARTS.items() if name.endswith(ending)), 1)
 
 
 def make_optimizers(
@@ -88,8 +99,8 @@ def make_optimizers(
     muon: bool,
     learning_rate: float,
     betas: tuple[float, float],
+    momentum: float,
     weight_decay: float,
-    momentum: float = 0.95,
 ) -> list[torch.optim.Optimizer]:
     """AdamW for all parameters, or, with `muon`, for all but the matrices inside blocks.
 
@@ -103,4 +114,4 @@ def make_optimizers(
     adamw = torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, betas=betas, fused=True)
     if not by_muon:
         return [adamw]
-    return [Muon(by_muon.values(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay), adamw]
+    return [Muon(by_muon.items(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay), adamw]

@@ -1,4 +1,4 @@
-"""The work of a training: its steps, what is looked at between them, and the checkpoint that comes out.
+"""The one driver of trainings, for the command line and for the page: from the first step to a checkpoint.
 
 Losses are mean cross-entropy in nats per token.
 """
@@ -11,17 +11,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor
 
 from ..checkpoints.folder import Checkpoint
 from ..data.batches import Batch
 from ..model.models import build_model
+from .cards import card_of
+from .evaluation import evaluator_of
 from .loop import StepReport, TrainingRun, train
-from .measures import card_of, measure_of
-from .plan import Plan, Snapshot, attention_patterns, sample_text, snapshot_steps
+from .plan import Plan
+from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
 
-REST, REST_EVERY = 0.0005, 0.01
-"""Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
-for PyTorch lets go of the interpreter's lock inside each of its operations."""
 MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.3
 """What the last measurement may take, of a training that came to its end and of one that didn't."""
 LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
@@ -31,6 +33,8 @@ WRITING_SHARE = 0.1
 LAST_WRITING_SECONDS = 1.0
 """For the sample after the last step."""
 MOST_VALIDATIONS, MOST_POINTS = 300, 400
+LAST, MOST_RECENT = 100, 50
+"""Steps whose mean loss a card reports, and a snapshot."""
 
 
 @dataclass
@@ -39,116 +43,136 @@ class Progress:
 
     steps: int
     step: int = 0
-    tokens_per_second: float = 0.0
-    """Over the last second or so."""
+    seconds: float = 0.0
+    """So far, pauses aside."""
     seconds_left: float | None = None
     """At the speed of the last ten seconds or so, pauses aside; None until that can be told."""
+    tokens_per_second: float = 0.0
+    """Over the last second or so."""
     train_losses: list[tuple[int, float]] = field(default_factory=list)
     """Step, and mean loss of the batches since the point before; at most `MOST_POINTS` of them."""
     validation_losses: list[tuple[int, float]] = field(default_factory=list)
-    """Step and loss, on a fixed part of what is held out."""
+    """Step and loss: on all that is held out if the plan is thorough, else on a fixed part of it."""
     snapshots: list[Snapshot] = field(default_factory=list)
 
 
-class Work:
-    """One training, from its first step to a checkpoint. Used by one thread."""
+class Runner:
+    """One training, from its first step to a checkpoint. Used by one thread.
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        self.plan, self.progress = plan, progress
-        self.run = TrainingRun(build_model(plan.config, seed=plan.training.seed), plan.training)
-        self._measure = measure_of(plan)
-        self._clock = _Clock()
+    state: a file that takes the state of a thorough training at each validation, for `resume` to go on from.
+    """
+
+    def __init__(
+        self, plan: Plan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
+    ) -> None:
+        self.plan, self.progress = plan, progress or Progress(plan.training.steps)
+        self.run = TrainingRun(build_model(plan.config, seed=plan.training.seed).to(device), plan.training)
+        self._state = state
+        self._evaluator = evaluator_of(plan.objective, plan.config.context_length)
+        self._clock = Clock()
+        self._best: dict[str, Tensor] = {}
+        self._best_loss, self._best_step = math.inf, 0
         self._bin: list[float] = []
-        self._bin_width = math.ceil(progress.steps / MOST_POINTS)
-        self._recent: deque[float] = deque(maxlen=50)
-        self._batch_size = self._tokens = 0
-        self._looked_at = self._looking = self._rested_at = 0.0
+        self._bin_width = math.ceil(plan.training.steps / MOST_POINTS)
+        self._recent: deque[float] = deque(maxlen=LAST)
+        self._tokens = 0
+        self._looked_at = self._looking = 0.0
 
-    def go(self, is_wanted: Callable[[], bool], may_go_on: Callable[[], bool]) -> None:
+    def resume(self) -> None:
+        """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
+        self._best, notes = self.run.resume(self._state)
+        self._best_loss, self._best_step = notes.get("best_loss", math.inf), notes.get("best_step", 0)
+        self._recent.extend(notes.get("recent", ()))
+        self._clock = Clock(notes.get("seconds", 0.0))
+        self.progress.step = self.run.step
+
+    def go(
+        self,
+        is_wanted: Callable[[], bool] = lambda: True,
+        may_go_on: Callable[[], bool] = lambda: True,
+        on_step: Callable[[StepReport, float | None], None] = lambda report, validation_loss: None,
+    ) -> None:
         """Train until the last step, or until told to stop.
 
         is_wanted: says whether anybody still wants to see how the model is doing.
         may_go_on: called after each step but the last; takes its time while the training is paused; False stops it.
-        Raises: NotFiniteError, with the weights as they were before that step.
+        on_step: called after each step with its report, and the validation loss if there is a new one.
+        Raises: NotFiniteError, with the weights as they were before that step; OSError if no state can be written.
         """
-        due = frozenset(snapshot_steps(self.plan))
-        every = max(self.plan.evaluate_every, math.ceil(self.progress.steps / MOST_VALIDATIONS))
+        due, steps = frozenset(snapshot_steps(self.plan)), self.progress.steps
+        every = max(self.plan.evaluate_every, math.ceil(steps / MOST_VALIDATIONS))
 
         def after_step(report: StepReport) -> bool:
             self._note(report)
-            if report.step in due and is_wanted() and self._can_afford_a_look():
-                self.look()
-            elif report.step % every == 0 and is_wanted():
-                self._validate()
-            self._rest()
+            is_last, loss = report.step == steps, None
+            if report.step in due and is_wanted() and (is_last or self._can_afford_a_look()):
+                loss = self.look()
+            elif (report.step % every == 0 or is_last) and is_wanted():
+                loss = self._validate()
+            on_step(report, loss)
             self._clock.step_done(report.step, self._tokens)
-            self.progress.tokens_per_second = self._clock.tokens_per_second
-            self.progress.seconds_left = self._clock.seconds_left(self.progress.steps)
+            self._tell_time()
             with self._clock.stopped():
-                return report.step == self.progress.steps or may_go_on()
+                return is_last or may_go_on()
 
-        self._clock.start()
-        self.look()
-        train(self.run.model, self._batch, self.plan.training, after_step, run=self.run)
-        self._end_bin()
-        if is_wanted() and self.progress.snapshots[-1].step != self.run.step:
-            self.look()
+        with self._clock.running():
+            if due and self.run.step == 0:
+                self.look()
+            self._clock.count_from(self.run.step)
+            train(self.run.model, self._batch, self.plan.training, after_step, run=self.run)
+            self._end_bin()
+            if due and is_wanted() and self.progress.snapshots[-1].step != self.run.step:
+                self.look()
 
-    def look(self) -> None:
-        """Take a snapshot."""
+    def look(self) -> float:
+        """Take a snapshot; returns its validation loss."""
         began = self._clock.seconds
         is_last = self.run.step == self.progress.steps
         budget = LAST_WRITING_SECONDS if is_last else WRITING_SHARE * (began - self._looked_at)
         self._looked_at = began
-        recent = list(self._recent)[-(1 + self.run.step // 10) :]  # few, as long as the loss falls fast
+        recent = list(self._recent)[-min(1 + self.run.step // 10, MOST_RECENT) :]  # few, as long as it falls fast
         model = self.run.best_model
-        self.progress.snapshots.append(
-            Snapshot(
-                step=self.run.step,
-                train_loss=sum(recent) / len(recent) if recent else None,
-                validation_loss=self._validate(),
-                sample=sample_text(model, self.plan, budget),
-                patterns=attention_patterns(model, self.plan),
-            )
+        snapshot = Snapshot(
+            step=self.run.step,
+            train_loss=sum(recent) / len(recent) if recent else None,
+            validation_loss=self._validate(),
+            sample=sample_text(model, self.plan, budget),
+            patterns=attention_patterns(model, self.plan),
         )
+        self.progress.snapshots.append(snapshot)
         self._looking += self._clock.seconds - began
+        return snapshot.validation_loss
 
-    def _rest(self) -> None:
-        if self._clock.seconds - self._rested_at > REST_EVERY:
-            time.sleep(REST)
-            self._rested_at = self._clock.seconds
-
-    def _can_afford_a_look(self) -> bool:
-        few = len(self.progress.snapshots) < SURE_SNAPSHOTS
-        return few or self._looking < LOOKING_SHARE * self._clock.seconds
-
-    def checkpoint(self, ending: str, check: Callable[[], None]) -> Checkpoint:
-        """The model as it is now, measured.
+    def checkpoint(self, ending: str = "", check: Callable[[], None] = lambda: None) -> Checkpoint:
+        """The model that is kept, measured, with its card.
 
         ending: how training ended, in a sentence, if not with its last step.
         check: called every now and then; what it raises ends the measuring.
         Raises: ValueError if the weights are no numbers, so that there is nothing to keep.
         """
         model = build_model(self.plan.config, seed=0).eval()
-        model.load_state_dict(self.run.best_model.state_dict())
+        model.load_state_dict(self._best or self.run.best_model.state_dict())
         if not all(weight.isfinite().all() for weight in model.parameters()):
             raise ValueError("The weights are no numbers any more.")
         seconds = MEASURING_SECONDS_EARLY if ending else MEASURING_SECONDS
-        measures = self._measure.measure(model, seconds, check)
+        if self.plan.is_thorough:
+            seconds = math.inf
+        measures = self._evaluator.measure(model.to(self.run.device), seconds, check)
         card = card_of(
             self.plan,
             measures,
             parameters=model.parameter_count(),
-            batch=self._batch_size,
-            step=self.run.step,
+            best_step=self._best_step if self._best else self.run.step,
+            last_losses=list(self._recent),
             seconds=self._clock.seconds,
+            device=self.run.device,
             ending=ending,
         )
-        return Checkpoint(model, self.plan.objective.tokenizer, card)
+        return Checkpoint(model.cpu(), self.plan.objective.tokenizer, card)
 
     def _batch(self, step: int) -> Batch:
         batch = self.plan.objective.batches(step)
-        self._batch_size, self._tokens = len(batch.targets), batch.targets.numel()
+        self._tokens = batch.targets.numel()
         return batch
 
     def _note(self, report: StepReport) -> None:
@@ -163,20 +187,42 @@ class Work:
             self.progress.train_losses.append((self.run.step, sum(self._bin) / len(self._bin)))
             self._bin = []
 
+    def _tell_time(self) -> None:
+        self.progress.seconds = self._clock.seconds
+        self.progress.seconds_left = self._clock.seconds_left(self.progress.steps)
+        self.progress.tokens_per_second = self._clock.tokens_per_second
+
+    def _can_afford_a_look(self) -> bool:
+        few = len(self.progress.snapshots) < SURE_SNAPSHOTS
+        return few or self._looking < LOOKING_SHARE * self._clock.seconds
+
     def _validate(self) -> float:
-        loss = self._measure.glance(self.run.best_model)
+        model = self.run.best_model
+        loss = self._evaluator.validation_loss(model) if self.plan.is_thorough else self._evaluator.glance(model)
         self.progress.validation_losses.append((self.run.step, loss))
+        if self.plan.is_thorough:
+            self._keep(loss)
         return loss
 
+    def _keep(self, loss: float) -> None:
+        """Keep the weights if none were better, and write the state down."""
+        if not self._best or loss < self._best_loss:
+            self._best_loss, self._best_step = loss if math.isfinite(loss) else math.inf, self.run.step
+            self._best = {name: tensor.cpu().clone() for name, tensor in self.run.best_model.state_dict().items()}
+        if self._state:
+            notes = {"best_loss": self._best_loss, "best_step": self._best_step, "recent": list(self._recent),
+                     "seconds": self._clock.seconds}  # fmt: skip
+            self.run.save(self._state, kept=self._best, notes=notes)
 
-class _Clock:
-    """How long a training has run, pauses aside, and how fast."""
 
-    def __init__(self) -> None:
-        self._before = 0.0
+class Clock:
+    """How long a training has run, pauses aside, and how fast. before: seconds that it ran earlier."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._before = before
         self._started: float | None = None
         self._step = self._tokens = 0
-        self._marks: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)], maxlen=50)
+        self._marks: deque[tuple[float, int, int]] = deque(maxlen=50)
         """Seconds, steps and tokens so far, every fifth of a second or more."""
 
     @property
@@ -184,18 +230,28 @@ class _Clock:
         """So far."""
         return self._before + (0.0 if self._started is None else time.perf_counter() - self._started)
 
-    def start(self) -> None:
-        """Begin to count."""
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What happens inside counts."""
         self._started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._before, self._started = self.seconds, None
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """What happens inside doesn't count."""
+        """While it runs: what happens inside doesn't count."""
         self._before, self._started = self.seconds, None
         try:
             yield
         finally:
-            self.start()
+            self._started = time.perf_counter()
+
+    def count_from(self, step: int) -> None:
+        """Begin to count steps, for the speed."""
+        self._step = step
+        self._marks.append((self.seconds, step, self._tokens))
 
     def step_done(self, step: int, tokens: int) -> None:
         """Count a step."""
@@ -210,7 +266,7 @@ class _Clock:
         return (tokens - before) / (now - then) if now > then else 0.0
 
     def seconds_left(self, steps: int) -> float | None:
-        """Until the last of so many steps, at the speed of the last ten seconds or so."""
+        """Until the last of so many steps, at the speed of the last ten seconds or so; None until that can be told."""
         (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
         if self._step == steps:
             return 0.0

@@ -1,4 +1,4 @@
-"""Trainings in the background: each in a thread of its own, so many at once, the others in a queue.
+"""A training in the background: a thread that drives it, and all that a page shows of it.
 
     waiting ──► running ⇄ paused        and from each of these, or by itself, to finished, stopped or failed
 
@@ -8,30 +8,27 @@ between any two steps.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
-import re
 import threading
 import time
-import weakref
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from ..checkpoints.folder import Checkpoint
-from .loop import NotFiniteError
-from .plan import Plan, Snapshot
-from .runner import Progress, Work
+from .loop import NotFiniteError, StepReport
+from .plan import Plan
+from .runner import Progress, Runner
+from .snapshots import Snapshot
 
-__all__ = ["ENDED", "Job", "Plan", "Queue", "Snapshot"]
+if TYPE_CHECKING:
+    from .queue import Queue
 
 State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
 ENDED = ("finished", "stopped", "failed")
-LIMIT_VARIABLE, HIGHEST_LIMIT = "HEADSUP_TRAININGS", 64
-"""The environment variable that says how many trainings run at once, and the most it may say."""
-PATIENCE = 120.0
-"""Seconds after which a paused training's place is given to one that waits."""
+REST, REST_EVERY = 0.0005, 0.01
+"""Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
+for PyTorch lets go of the interpreter's lock inside each of its operations."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +51,7 @@ class Job:
         self._progress = Progress(plan.training.steps)
         self._wish: Literal["go on", "stop", "close"] = "go on"
         self._begun = False
+        self._rested_at = 0.0
         self._queue = queue
         self._thread = threading.Thread(target=self._work, args=(plan, self._progress), name="training", daemon=True)
 
@@ -66,6 +64,11 @@ class Job:
     def step(self) -> int:
         """How many have been taken."""
         return self._progress.step
+
+    @property
+    def seconds(self) -> float:
+        """So far, pauses aside."""
+        return self._progress.seconds
 
     @property
     def tokens_per_second(self) -> float:
@@ -145,11 +148,11 @@ class Job:
 
     def _work(self, plan: Plan, progress: Progress) -> None:
         torch.set_num_threads(1)  # tiny tensors gain nothing from several, and jobs would wait for each other's
-        work, state, problem, result = None, "stopped", None, None
+        runner, state, problem, result = None, "stopped", None, None
         try:
             if self._may_begin():
-                work = Work(plan, progress)
-                work.go(lambda: self._wish != "close", self._may_go_on)
+                runner = Runner(plan, progress)
+                runner.go(lambda: self._wish != "close", self._may_go_on, self._rest)
                 state = "finished" if progress.step == progress.steps else "stopped"
         except NotFiniteError as error:
             state, problem = "failed", str(error)
@@ -159,7 +162,7 @@ class Job:
         if progress.step and self._wish != "close":
             self.finishing = True
             try:
-                result = work.checkpoint(_ending(state, progress), self._check)
+                result = runner.checkpoint(_ending(state, progress), self._check)
             except Cancelled:
                 pass
             except Exception:
@@ -184,109 +187,16 @@ class Job:
             self._queue.wait_for_turn(self)
         return not self.is_ending
 
+    def _rest(self, _report: StepReport, _validation_loss: float | None) -> None:
+        if time.perf_counter() - self._rested_at > REST_EVERY:
+            time.sleep(REST)
+            self._rested_at = time.perf_counter()
+
     def _check(self) -> None:
         if self._wish == "close":
             raise Cancelled
 
 
-class Queue:
-    """All trainings of a server: the first `limit` of them run, the others wait for their turn.
-
-    A paused one keeps its place for `patience` seconds; after that it gives it up as soon as somebody waits.
-    """
-
-    def __init__(self, limit: int | None = None, patience: float = PATIENCE) -> None:
-        self.limit = _limit() if limit is None else limit
-        self.changed = threading.Condition()
-        """The lock of all state, and how threads learn that it changed."""
-        self._patience = patience
-        self._placed: list[Job] = []
-        self._waiting: list[Job] = []
-        self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
-        atexit.register(_close, weakref.ref(self))
-
-    def submit(self, plan: Plan) -> Job:
-        """A new training, at the end of the queue; it starts by itself."""
-        job = Job(plan, self)
-        self._jobs.add(job)
-        self.enter(job)
-        job.start()
-        return job
-
-    def place(self, job: Job) -> int | None:
-        """Its place among those that wait, from 1; None if it doesn't."""
-        waiting = list(self._waiting)
-        return waiting.index(job) + 1 if job in waiting else None
-
-    def close(self, seconds: float = 2.0) -> None:
-        """End all trainings, and wait so long for their threads."""
-        deadline = time.monotonic() + seconds
-        jobs = list(self._jobs)
-        for job in jobs:
-            job.close()
-        for job in jobs:
-            job.join(max(deadline - time.monotonic(), 0))
-
-    def enter(self, job: Job) -> None:
-        """Let a job run: at once if it still has a place, else in its turn. For jobs."""
-        with self.changed:
-            if job in self._placed:
-                job.state = "running"
-            else:
-                job.state = "waiting"
-                self._waiting.append(job)
-                self._hand_out()
-            self.changed.notify_all()
-
-    def leave(self, job: Job) -> None:
-        """Take a job out of the queue, and give its place to the next. For jobs."""
-        with self.changed:
-            for jobs in (self._placed, self._waiting):
-                if job in jobs:
-                    jobs.remove(job)
-            self._hand_out()
-            self.changed.notify_all()
-
-    def wait_for_turn(self, job: Job) -> None:
-        """Return once a job runs, or is to end. For a job's own thread."""
-        with self.changed:
-            while job.state in ("waiting", "paused") and not job.is_ending:
-                keeps = self._patience - (time.monotonic() - job.paused_at)
-                self.changed.wait(keeps if job in self._placed and keeps > 0 else None)
-                if self._hand_out():
-                    self.changed.notify_all()
-
-    def _hand_out(self) -> bool:
-        """Give free places, and those of jobs that have paused too long, to whoever waits; True if any was given."""
-        if self._waiting:
-            now = time.monotonic()
-            self._placed = [job for job in self._placed
-                            if not (job.state == "paused" and now - job.paused_at >= self._patience)]  # fmt: skip
-        given = self._waiting[: max(self.limit - len(self._placed), 0)]
-        for job in given:
-            self._waiting.remove(job)
-            self._placed.append(job)
-            job.state = "running"
-        return bool(given)
-
-
-def _close(queue: weakref.ref[Queue]) -> None:
-    """At the interpreter's end: a thread that is then inside PyTorch would end the process with an error."""
-    if found := queue():
-        found.close()
-
-
 def _ending(state: State, progress: Progress) -> str:
     how = {"stopped": "Stopped early", "failed": "Broke off"}
     return f"{how[state]}, after {progress.step:,} of {progress.steps:,} steps." if state in how else ""
-
-
-def _limit() -> int:
-    """How many trainings may run at once: what the environment says, else all cores but one."""
-    given = os.environ.get(LIMIT_VARIABLE, "").strip()
-    if not given:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, cores - 1)
-    if not re.fullmatch("[0-9]{1,4}", given) or not 1 <= int(given) <= HIGHEST_LIMIT:
-        raise ValueError(f"{LIMIT_VARIABLE} is {given[:20]!r}; it must be a whole number from 1 to {HIGHEST_LIMIT}.")
-    return int(given)

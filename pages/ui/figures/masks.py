@@ -8,19 +8,27 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures.attention import FOOT, LIGHT, MAX_LABEL, TOKENS, Note, note_traces, plotly_label
-from pages.ui.figures.palette import CATEGORICAL, MONOSPACE, Theme, style
+from pages.ui.figures.axes import (
+    MARGINS,
+    PHONE,
+    THIRD,
+    longest_label,
+    number_axis,
+    plotly_label,
+    room,
+    token_axis,
+)
+from pages.ui.figures.cells import FOOT, LEGEND_BELOW, TOKENS, Note, note_traces, outline, swatches
+from pages.ui.figures.palette import CATEGORICAL, LEGEND_ABOVE, LIGHT, MONOSPACE, Theme, style
 
-SIDE = 200
-"""Pixels that a third of a page leaves for the cells of a mask and the labels of its rows."""
 SPARE = 25
 """Pixels more in height, for where there is more room."""
-CHARACTER = 0.62
-"""Its width, in sizes of the font."""
-TICK = 10.5
-"""Pixels that a label needs across its line."""
 ROW = 26
 BAR = 24
+LEGIBLE = 9.6
+"""Pixels of a cell for each character of the longest token: plotly then writes in a size of 9."""
+WIDEST = 4000
+"""Pixels of a batch; where it would need more, its tokens are not written in their cells."""
 STROKES = (("solid", "circle"), ("dash", "diamond"))
 
 
@@ -42,13 +50,13 @@ def mask_panel(
     places = {"x": np.arange(columns) + offset, "y": np.arange(rows) + offset}
     notes = [Note(mask, CATEGORICAL[0], "visible"), Note(~mask, theme.hidden, "hidden")]
     traces = note_traces(notes, places, TOKENS)
-    longest = min(MAX_LABEL, max(map(len, query_labels)))
-    side = SIDE - 12 * CHARACTER * longest
-    across, foot = _token_axis(key_labels, places["x"], side / columns)
-    down, _ = _token_axis(query_labels, places["y"], side / rows, upright=False)
+    side = room(THIRD, query_labels)
+    pitch = side / max(rows, columns)
+    across, foot = token_axis(key_labels, places["x"], pitch)
+    down, _ = token_axis(query_labels, places["y"], pitch, upright=False)
     looks = "query: the token that looks" if side > 180 else "query"
     height = round(side + SPARE)
-    layout = style(theme, height=height, title=None, bottom=34 + foot + FOOT, across="key", down=looks)
+    layout = style(theme, height=height, bottom=34 + foot + FOOT, across="key", down=looks)
     layout["xaxis"] |= dict(title=dict(text="key: the token looked at" if side > 160 else "key", standoff=8))
     layout["xaxis"] |= across | dict(range=[offset - 0.5, offset + columns - 0.5], constrain="domain")
     layout["yaxis"] |= down | dict(range=[offset + rows - 0.5, offset - 0.5], constrain="domain")
@@ -70,6 +78,7 @@ def batch_picture(
 ) -> go.Figure:
     """A batch as a rectangle of tokens, a row a prompt; `padding` is bool (batch, pos), True for filler.
 
+    Tokens are written in their cells, as large as the longest one allows; `readable_width` says where that can be read.
     lines: what each row is called. selected: the row to outline. ValueError for labels that don't fit.
     """
     rows, columns = padding.shape
@@ -81,21 +90,24 @@ def batch_picture(
     places = {"x": np.arange(columns), "y": np.arange(rows)}
     where = "line %{y}, position %{x:d}<br><b>%{text}</b>"
     traces = note_traces(notes, places, where)
-    for trace in traces:  # written in the cells, in a size that fits them
+    for trace in traces:
         own = np.where(np.isnan(trace["z"]), "", texts).tolist()  # what is not drawn is written all the same
-        trace |= dict(text=own, texttemplate="%{text}", xgap=1, ygap=1)
-        trace |= dict(textfont=dict(family=MONOSPACE, color=inks[trace["name"]]))
-    layout = style(theme, height=ROW * rows, title=None, bottom=40 + FOOT, across="position", down="line")
-    layout["xaxis"] |= dict(range=[-0.5, columns - 0.5], showgrid=False, dtick=max(1, -(-columns // 16)), tick0=0)
+        trace |= dict(text=own, xgap=1, ygap=1)
+        if readable_width(labels):  # in the cells, in a size that fits them
+            trace |= dict(texttemplate="%{text}", textfont=dict(family=MONOSPACE, color=inks[trace["name"]]))
+    layout = style(theme, height=ROW * rows, bottom=40 + FOOT, across="position", down="line")
+    layout["xaxis"] |= number_axis(columns) | dict(range=[-0.5, columns - 0.5])
     layout["yaxis"] |= dict(range=[rows - 0.5, -0.5], showgrid=False)
     layout["yaxis"] |= dict(tickmode="array", tickvals=places["y"], ticktext=[str(line) for line in lines])
     if selected is not None:
-        box = dict(type="rect", x0=-0.5, x1=columns - 0.5, y0=selected - 0.5, y1=selected + 0.5)
-        layout["shapes"] = [box | dict(line=dict(color=theme.surface, width=5)),
-                            box | dict(line=dict(color=theme.foreground, width=2.5))]  # fmt: skip
-    foot = dict(x=0.5, xanchor="center", y=0, yref="container", yanchor="bottom")
-    layout["legend"] = dict(orientation="h", itemclick=False, itemdoubleclick=False, **foot)
-    return go.Figure([*traces, *_swatches(notes)], layout | dict(dragmode=False))
+        layout["shapes"] = outline((0, columns - 1), selected, theme, 2.5)
+    return go.Figure([*traces, *swatches(notes)], layout | dict(legend=LEGEND_BELOW, dragmode=False))
+
+
+def readable_width(labels: Sequence[Sequence[str]]) -> int | None:
+    """Pixels that a picture of a batch needs for its tokens to be read in their cells; None where that is too wide."""
+    width = MARGINS + len(labels[0]) * LEGIBLE * max(longest_label(row) for row in labels)
+    return round(width) if width <= WIDEST else None
 
 
 def lines_by_position(
@@ -129,13 +141,12 @@ def lines_by_position(
         )
         for (name, line), color, (dash, symbol) in zip(values.items(), CATEGORICAL, STROKES, strict=False)
     ]
-    across, foot = _token_axis(labels, places, 300 / len(labels))
-    layout = style(theme, height=200, title=None, top=34, bottom=34 + foot, across="token read", down=unit)
+    across, foot = token_axis(labels, places, room(PHONE, ["0.5"]) / len(labels))
+    layout = style(theme, height=200, top=34, bottom=34 + foot, across="token read", down=unit)
     layout["xaxis"] |= across | dict(range=[places[0] - 0.5, places[-1] + 0.5])
     highest = top or max([0.1, *(float(line.max()) for line in values.values() if len(line))])
     layout["yaxis"] |= dict(range=[-0.03 * highest, 1.05 * highest])
-    legend = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")
-    return go.Figure(traces, layout | dict(showlegend=True, legend=legend, dragmode=False))
+    return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE, dragmode=False))
 
 
 def candidate_bars(
@@ -156,46 +167,9 @@ def candidate_bars(
         marker=dict(color=color),
         hovertemplate="%{customdata}<br><b>probability %{x:.6~g}</b><extra></extra>",
     )
-    layout = style(theme, height=BAR * len(labels), title=None, across="probability", down="")
+    layout = style(theme, height=BAR * len(labels), across="probability", down="")
     layout["xaxis"] |= dict(range=[0, 1.25 * limit], nticks=5, tickformat=".0%" if limit > 0.02 else ".1%")
     layout["yaxis"] |= dict(range=[len(labels) - 0.5, -0.5], showgrid=False, ticks="")
     layout["yaxis"] |= dict(tickmode="array", tickvals=places, ticktext=texts)
     layout["yaxis"] |= dict(tickfont=dict(family=MONOSPACE, size=13))
     return go.Figure([bars], layout | dict(bargap=0.3, dragmode=False))
-
-
-def _token_axis(labels: Sequence[str], places: np.ndarray, pitch: float, upright: bool = True) -> tuple[dict, int]:
-    """A numeric axis that reads as tokens, as many as `pitch` pixels a cell leave room for, and their height."""
-    texts = [plotly_label(label) for label in labels]
-    step = int(np.ceil(TICK / pitch))
-    size = int(np.clip(pitch * step, 9, 12))
-    longest = min(MAX_LABEL, max(map(len, labels))) * CHARACTER * size
-    turned = upright and longest > pitch * step
-    axis = dict(
-        tickmode="array",
-        tickvals=places[::step],
-        ticktext=texts[::step],
-        tickangle=-90 if turned else 0,
-        tickfont=dict(family=MONOSPACE, size=size),
-        ticks="",
-        showgrid=False,
-        # Hover labels read this where a tick was left out.
-        labelalias={str(place): text for place, text in zip(places.tolist(), texts, strict=True)},
-    )
-    return axis, round(longest + 8 if turned else 1.3 * size)
-
-
-def _swatches(notes: Sequence[Note]) -> list[dict]:
-    """What the legend shows of each note, whether or not it has cells."""
-    return [
-        dict(
-            type="scatter",
-            x=[None],
-            y=[None],
-            name=note.words,
-            mode="markers",
-            marker=dict(symbol="square", size=12, color=note.color),
-            showlegend=True,
-        )
-        for note in notes
-    ]

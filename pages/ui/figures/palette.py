@@ -86,20 +86,21 @@ class Theme:
         return "#0e1117" if self.dark else "#ffffff"
 
 
-def style(
-    theme: Theme, *, height: int, title: str | None, across: str, down: str, top: int = 10, bottom: int = 44
-) -> dict:
+LIGHT = Theme(dark=False)
+LEGEND_ABOVE = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")
+
+
+def style(theme: Theme, *, height: int, across: str, down: str, top: int = 10, bottom: int = 44) -> dict:
     """The layout that all figures share, for `go.Figure(traces, layout)`, with `xaxis` and `yaxis` to add to.
 
-    `height` is of the plot area in pixels; a title adds to it. `across` and `down` name the axes. Figures are
-    built from whole dictionaries because each `add_trace` and `update_layout` costs milliseconds.
+    `height` is of the plot area in pixels. `across` and `down` name the axes. Figures are built from whole
+    dictionaries because each `add_trace` and `update_layout` costs milliseconds.
     """
-    top += 26 if title else 0
     font = dict(family=SANS, color=theme.foreground)
     hover = dict(bgcolor=theme.surface, bordercolor=theme.muted, align="left", font=dict(size=13, **font))
     axis = dict(gridcolor=theme.grid, linecolor=theme.grid, tickcolor=theme.muted, zeroline=False)
     axis |= dict(showline=True, mirror=True, automargin=True)
-    layout = dict(
+    return dict(
         template="none",
         height=height + top + bottom,
         margin=dict(l=44, r=14, t=top, b=bottom),
@@ -110,7 +111,3 @@ def style(
         xaxis=axis | dict(title=dict(text=across, standoff=8)),
         yaxis=axis | dict(title=dict(text=down, standoff=6)),
     )
-    if title:
-        place = dict(x=0.5, xanchor="center", y=1, yanchor="top", pad=dict(t=7))
-        layout["title"] = dict(text=title, font=dict(size=15), **place)
-    return layout

@@ -1,7 +1,8 @@
 """Figures of positional encodings, and the arithmetic behind them: arrays in, a plotly figure out.
 
-Dimensions 2i and 2i+1 of the sinusoidal encoding are the sine and cosine of position · base^(−2i/d_model)
-(Vaswani et al. 2017, §3.5). Shapes: table (position, dimension); one frequency a pair, so d_model/2 of them.
+Dimensions 2i and 2i+1 of the sinusoidal encoding are the sine and cosine of the position times one frequency, in
+radians per position (Vaswani et al. 2017, §3.5). Shapes: table (position, dimension); one frequency a pair, so
+d_model/2 of them, the fastest first.
 """
 
 from collections.abc import Sequence
@@ -10,37 +11,19 @@ from itertools import cycle
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures.attention import (
+from pages.ui.figures.axes import number_axis
+from pages.ui.figures.cells import (
     FOOT,
-    LIGHT,
     as_matrix,
     invalid_notes,
     selection_shapes,
     symmetric_limit,
     value_traces,
 )
-from pages.ui.figures.palette import CATEGORICAL, DIVERGING, Theme, style
+from pages.ui.figures.palette import CATEGORICAL, DIVERGING, LEGEND_ABOVE, LIGHT, Theme, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-LEGEND = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")
 STROKES = tuple(zip(CATEGORICAL, DASHES, strict=True))
-
-
-def angular_frequencies(d_model: int, base: float = 10000.0) -> np.ndarray:
-    """Radians per position of each pair, base^(−2i/d_model): float64 (d_model/2,), 1 first.
-
-    ValueError for an odd d_model, or a base of 1 or less.
-    """
-    if d_model < 2 or d_model % 2:
-        raise ValueError(f"d_model is {d_model}; give an even number from 2 up, for each sine has its cosine")
-    if not base > 1:
-        raise ValueError(f"base is {base}; give a number above 1, such as 10000")
-    return float(base) ** (-np.arange(0, d_model, 2) / d_model)
-
-
-def wavelengths(d_model: int, base: float = 10000.0) -> np.ndarray:
-    """Positions for one full turn of each pair, from 2π to nearly 2π · base: float64 (d_model/2,)."""
-    return 2 * np.pi / angular_frequencies(d_model, base)
 
 
 def dot_products(table: np.ndarray) -> np.ndarray:
@@ -89,11 +72,7 @@ def summarise_by_distance(
 
 
 def encoding_heatmap(
-    table: np.ndarray,
-    *,
-    title: str | None = None,
-    theme: Theme = LIGHT,
-    selected: tuple[int, int] | None = None,
+    table: np.ndarray, *, theme: Theme = LIGHT, selected: tuple[int, int] | None = None
 ) -> go.Figure:
     """A table (position, dimension), position 0 on top, with `selected` (position, dimension) outlined.
 
@@ -104,24 +83,18 @@ def encoding_heatmap(
     # Sines computed in float32 may pass 1 by a rounding error.
     limit = symmetric_limit(table) if not 0.5 < symmetric_limit(table) < 1.001 else 1.0
     height = int(np.clip(9 * table.shape[0], 120, 360))
-    names = dict(across="dimension", down="position")
-    layout = style(theme, height=height, title=title, bottom=44 + FOOT, **names)
+    layout = style(theme, height=height, bottom=44 + FOOT, across="dimension", down="position")
     layout["shapes"] = selection_shapes(selected, _places(table), theme, 1.5)
     return _table_figure(table, limit, "value", "position %{y}, dimension %{x}", layout)
 
 
 def encoding_waves(
-    table: np.ndarray,
-    dimensions: Sequence[int],
-    *,
-    title: str | None = None,
-    theme: Theme = LIGHT,
-    base: float | None = 10000.0,
+    table: np.ndarray, dimensions: Sequence[int], frequencies: np.ndarray, *, theme: Theme = LIGHT
 ) -> go.Figure:
-    """The value of each of `dimensions` along a table (position, dimension), one line each.
+    """The value of each of `dimensions` along a sinusoidal table (position, dimension), one line each.
 
-    `base` is that of the sinusoidal encoding, for the wavelengths in the legend; None for a learned table,
-    which has none. ValueError for no dimensions, or one that the table does not have.
+    `frequencies` are for the wavelengths in the legend. ValueError for no dimensions, or one that the table does not
+    have.
     """
     table = as_matrix(table, "table")
     positions, d_model = table.shape
@@ -130,7 +103,7 @@ def encoding_waves(
         raise ValueError(f"dimensions are {list(dimensions)}; give some of 0 to {d_model - 1}")
     traces = [
         dict(
-            name=_wave_name(dimension, d_model, base),
+            name=_wave_name(dimension, frequencies[dimension // 2]),
             x=np.arange(positions),
             y=table[:, dimension],
             mode="lines+markers" if positions <= 64 else "lines",
@@ -141,46 +114,30 @@ def encoding_waves(
         for dimension, (color, dash) in zip(dimensions, cycle(STROKES), strict=False)
     ]
     top = 16 + 20 * len(dimensions)
-    layout = style(theme, height=240, title=title, top=top, across="position", down="value")
+    layout = style(theme, height=240, top=top, across="position", down="value")
     layout["xaxis"] |= dict(range=[-0.5, positions - 0.5])
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
-    return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND))
+    return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE))
 
 
-def similarity_matrix(
-    table: np.ndarray, *, measure: str = "cosine", title: str | None = None, theme: Theme = LIGHT
-) -> go.Figure:
-    """How alike every two rows of a table (position, dimension) are: `measure` is "cosine" or "dot".
-
-    "dot" is `dot_products`, over d_model/2. ValueError for another measure.
-    """
-    measures = {"cosine": cosine_similarities, "dot": dot_products}
-    if measure not in measures:
-        raise ValueError(f"measure is {measure!r}; give 'cosine' or 'dot'")
-    values = measures[measure](table)
-    unit = {"cosine": "cosine", "dot": "dot ÷ (d/2)"}[measure]
-    limit = 1.0 if measure == "cosine" else symmetric_limit(values)
-    names = dict(across="position", down="position")
-    layout = style(theme, height=310, title=title, bottom=44 + FOOT, **names)
+def similarity_matrix(table: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
+    """How alike every two rows of a table (position, dimension) are: the cosine of the angle between them."""
+    values = cosine_similarities(table)
+    layout = style(theme, height=310, bottom=44 + FOOT, across="position", down="position")
     layout["xaxis"] |= dict(constrain="domain")
     layout["yaxis"] |= dict(constrain="domain", constraintoward="top", scaleanchor="x")
-    return _table_figure(values.astype(np.float32), limit, unit, "positions %{y} and %{x}", layout)
+    return _table_figure(values.astype(np.float32), 1.0, "cosine", "positions %{y} and %{x}", layout)
 
 
 def similarity_by_distance(
-    distances: np.ndarray,
-    similarity: np.ndarray,
-    *,
-    unit: str = "dot product ÷ (d_model/2)",
-    title: str | None = None,
-    theme: Theme = LIGHT,
+    distances: np.ndarray, products: np.ndarray, *, theme: Theme = LIGHT
 ) -> go.Figure:
-    """The mean similarity of two positions against their distance, in a band from the least to the greatest.
+    """The mean dot product of two positions against their distance, in a band from the least to the greatest.
 
-    Both have one entry a pair, in any shape they share: `pair_distances(n)` and `dot_products(table)`, say.
-    `unit` names what was measured. For sinusoids the band has no width: the distance alone decides.
+    Both have one entry a pair, in any shape they share: `pair_distances(n)` and `dot_products(table)`. For sinusoids
+    the band has no width: the distance alone decides.
     """
-    distance, mean, least, greatest = summarise_by_distance(distances, similarity)
+    distance, mean, least, greatest = summarise_by_distance(distances, products)
     color = CATEGORICAL[0]
     band = f"rgba({int(color[1:3], 16)}, {int(color[3:5], 16)}, {int(color[5:7], 16)}, 0.3)"
     edge = dict(x=distance, mode="lines", line=dict(width=0), hoverinfo="skip")
@@ -199,27 +156,20 @@ def similarity_by_distance(
             "least %{customdata[0]:.6~g}, greatest %{customdata[1]:.6~g}<extra></extra>",
         ),
     ]
-    across = "distance between two positions"
-    layout = style(theme, height=240, title=title, top=36, across=across, down=unit)
+    names = dict(across="distance between two positions", down="dot product ÷ (d_model/2)")
+    layout = style(theme, height=240, top=36, **names)
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
-    return go.Figure(traces, layout | dict(legend=LEGEND))
+    return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE))
 
 
 def rotation_figure(
-    frequency: float,
-    position: int,
-    shift: int,
-    *,
-    length: int = 32,
-    pair: int | None = None,
-    title: str | None = None,
-    theme: Theme = LIGHT,
+    frequency: float, position: int, shift: int, *, length: int, pair: int, theme: Theme = LIGHT
 ) -> go.Figure:
     """One pair of dimensions on the unit circle, and the turn from `position` to `position + shift`.
 
-    `frequency` is in radians per position, as in `angular_frequencies`; `length` positions from 0 on are
-    dotted. The turn from 0 to `shift` is drawn inside it: the same angle, wherever it starts. `pair` is i,
-    and names the axes' dimensions 2i and 2i+1. ValueError for a length below 1.
+    `frequency` is the pair's, in radians per position; `length` positions from 0 on are dotted. The turn from 0 to
+    `shift` is drawn inside it: the same angle, wherever it starts. `pair` is i, and names the axes' dimensions 2i
+    and 2i+1. ValueError for a length below 1.
     """
     if length < 1:
         raise ValueError(f"length is {length}; give at least 1 position")
@@ -250,31 +200,24 @@ def rotation_figure(
         traces.append(dict(name=f"position {place}", x=[0, x], y=[0, y], **look))
         label = dict(text=f"<b>{_signed(place)}</b>", showarrow=False, font=dict(size=14))
         labels.append(dict(x=reach * x, y=reach * y, **label))
-    across, down = ("", "") if pair is None else (f" (dimension {2 * pair + 1})", f" (dimension {2 * pair})")
+    names = dict(across=f"cosine (dimension {2 * pair + 1})", down=f"sine (dimension {2 * pair})")
     ticks = dict(range=[-1.42, 1.42], tickvals=[-1, 0, 1], constrain="domain")
-    layout = style(theme, height=310, title=title, top=76, across="cosine" + across, down="sine" + down)
+    layout = style(theme, height=310, top=76, **names)
     layout["xaxis"] |= ticks
     layout["yaxis"] |= dict(scaleanchor="x", constraintoward="top", **ticks)
-    return go.Figure(traces, layout | dict(legend=LEGEND, annotations=labels))
+    return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE, annotations=labels))
 
 
 def frequency_spectrum(
-    d_model: int,
-    base: float = 10000.0,
-    *,
-    length: int | None = None,
-    selected: int | None = None,
-    title: str | None = None,
-    theme: Theme = LIGHT,
+    frequencies: np.ndarray, base: float, *, length: int, selected: int, theme: Theme = LIGHT
 ) -> go.Figure:
     """The wavelength in positions of every pair of dimensions, on a log axis from 2π to 2π · base.
 
-    `length` draws the context length as a line, `selected` rings one pair. ValueError as in
-    `angular_frequencies`, and for a pair that is not there.
+    `length` draws that of the table as a line, `selected` rings one pair. ValueError for a pair that is not there.
     """
-    waves = wavelengths(d_model, base)
-    if selected is not None and not 0 <= selected < len(waves):
-        raise ValueError(f"selected is pair {selected}; d_model {d_model} has pairs 0 to {len(waves) - 1}")
+    waves = 2 * np.pi / frequencies
+    if not 0 <= selected < len(waves):
+        raise ValueError(f"selected is pair {selected}; there are pairs 0 to {len(waves) - 1}")
     pairs = np.arange(len(waves))
     traces = [
         dict(
@@ -288,19 +231,16 @@ def frequency_spectrum(
             "<b>wavelength %{y:.6~g} positions</b><extra></extra>",
         )
     ]
-    if selected is not None:
-        ring = dict(size=14, symbol="circle-open", color=CATEGORICAL[1], line=dict(width=3))
-        place = dict(x=[selected], y=[waves[selected]])
-        traces.append(dict(name="selected pair", mode="markers", marker=ring, hoverinfo="skip", **place))
-    levels = {"2π": 2 * np.pi, f"2π · {base:g}": 2 * np.pi * base}
-    if length is not None:
-        levels[f"context length {length}"] = length
+    ring = dict(size=14, symbol="circle-open", color=CATEGORICAL[1], line=dict(width=3))
+    place = dict(x=[selected], y=[waves[selected]])
+    traces.append(dict(name="selected pair", mode="markers", marker=ring, hoverinfo="skip", **place))
+    levels = {"2π": 2 * np.pi, f"2π · {base:g}": 2 * np.pi * base, f"length {length}": length}
     dotted = dict(type="line", xref="paper", x0=0, x1=1, line=dict(color=theme.muted, width=1, dash="dot"))
     beside = dict(x=1, xref="paper", xanchor="right", yanchor="bottom", showarrow=False)
     beside |= dict(font=dict(color=theme.muted))
     low, high = np.log10([2 * np.pi, 2 * np.pi * base])
     names = dict(across="pair i of dimensions 2i and 2i+1", down="wavelength (positions)")
-    layout = style(theme, height=260, title=title, **names) | dict(showlegend=False)
+    layout = style(theme, height=260, **names) | dict(showlegend=False)
     layout["shapes"] = [dict(y0=level, y1=level, **dotted) for level in levels.values()]
     # On a log axis plotly takes a shape's place as it is, and an annotation's as its logarithm.
     layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]
@@ -316,19 +256,17 @@ def _places(values: np.ndarray) -> dict[str, np.ndarray]:
 def _table_figure(values: np.ndarray, limit: float, unit: str, where: str, layout: dict) -> go.Figure:
     """`values` (row, column) on axes with whole numbers, row 0 on top."""
     rows, columns = values.shape
-    whole = dict(tickformat="d", showgrid=False, ticks="outside", ticklen=4)
-    layout["xaxis"] |= dict(range=[-0.5, columns - 0.5], dtick=1 if columns <= 10 else None, **whole)
-    layout["yaxis"] |= dict(range=[rows - 0.5, -0.5], dtick=1 if rows <= 10 else None, **whole)
+    outside = dict(ticks="outside", ticklen=4)
+    layout["xaxis"] |= number_axis(columns) | outside | dict(range=[-0.5, columns - 0.5])
+    layout["yaxis"] |= number_axis(rows) | outside | dict(range=[rows - 0.5, -0.5])
     notes = invalid_notes(values, np.ones(values.shape, dtype=bool))
     traces = value_traces(values, _places(values), notes, DIVERGING, (-limit, limit), unit, where)
     return go.Figure(traces, layout)
 
 
-def _wave_name(dimension: int, d_model: int, base: float | None) -> str:
-    if base is None:
-        return f"dimension {dimension}"
-    wavelength = wavelengths(d_model, base)[dimension // 2]
-    return f"dimension {dimension} ({'cosine' if dimension % 2 else 'sine'}), wavelength {wavelength:.4g}"
+def _wave_name(dimension: int, frequency: float) -> str:
+    wave = "cosine" if dimension % 2 else "sine"
+    return f"dimension {dimension} ({wave}), wavelength {2 * np.pi / frequency:.4g}"
 
 
 def _turn_trace(frequency: float, start: int, shift: int, radius: float, turn: str, line: dict) -> dict:

@@ -1,20 +1,40 @@
-"""The models that can be picked: those that ship, loaded once for everybody, and the visitor's own."""
+"""The models that can be picked: those that ship, opened once for everybody, and the visitor's own.
+
+A checkpoint may be replaced while the server runs. A page must not draw one version's attention over another
+version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 import torch
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
+from transformer.checkpoints.folder import checkpoint_stamp
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 torch.set_num_threads(1)
 
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
+_VERSIONS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model as it was when it was opened. Whoever holds it keeps it, whatever becomes of its folder."""
+
+    name: str
+    version: str
+    """No two that were ever opened by this server have the same."""
+    checkpoint: Checkpoint
+    is_own: bool = False
 
 
 @st.cache_data(ttl=10, show_spinner=False)
@@ -25,13 +45,33 @@ def catalogue() -> list[CheckpointEntry]:
 
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
-    return {entry.name: entry for entry in catalogue() if not entry.problem} | own_entries()
+    listed = {entry.name: entry for entry in catalogue() if not entry.problem}
+    seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
+            for name, model in _seen().items()}  # fmt: skip
+    return listed | seen | own_entries()
+
+
+def begin_run(keep: OpenModel | None = None) -> None:
+    """From here on, see models as they are now; all but the one to `keep`, whose text is on the page."""
+    seen = _seen()
+    seen.clear()
+    if keep and not keep.is_own:
+        seen[keep.name] = keep
+
+
+def opened(name: str) -> OpenModel:
+    """A model: the visitor's own, or one that is opened once and shared. Raises CheckpointError if it can't be."""
+    if own := own_models().get(name):
+        return OpenModel(name, name, own, is_own=True)
+    seen = _seen()
+    if name not in seen:
+        seen[name] = _opened(name, checkpoint_stamp(FOLDER / name))
+    return seen[name]
 
 
 def model(name: str) -> Checkpoint:
-    """A checkpoint: the visitor's own, or one that is loaded once and shared. Raises CheckpointError if it can't be."""
-    own = own_models()
-    return own[name] if name in own else _model(name, changed_at(name))
+    """A model's checkpoint, as `opened` finds it."""
+    return opened(name).checkpoint
 
 
 def config(name: str) -> ModelConfig:
@@ -49,12 +89,11 @@ def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
     return tokens[-config(name).context_length :]
 
 
-def changed_at(name: str) -> float:
-    """When a checkpoint was last written: part of every cache key, so that a new one is noticed."""
-    path = FOLDER / name / "model.safetensors"
-    return path.stat().st_mtime if path.is_file() else 0.0
+def _seen() -> dict[str, OpenModel]:
+    """The shared models that this visitor's page has asked for, as they were then; outside of a page, none."""
+    return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
 
 
 @st.cache_resource(max_entries=12, show_spinner="Opening the model …")
-def _model(name: str, changed: float) -> Checkpoint:
-    return load_checkpoint(FOLDER / name)
+def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
+    return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))

@@ -1,4 +1,4 @@
-"""What a model predicts when its masks are changed: cached as in `activations`, answered in NumPy.
+"""What a model predicts when its masks are changed: asked and answered as in `activations`.
 
 Dimensions: pos, query, key, vocab.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import streamlit as st
 import torch
 from torch import Tensor
 
-from pages.ui.models import activations, library
-from transformer import causal_mask, token_statistics
+from pages.ui.models import library
+from pages.ui.models.activations import greedy_answer
+from pages.ui.models.cache import remembered
+from transformer import Checkpoint, ModelConfig, causal_mask, token_statistics
 from transformer.hooks import ForwardHook
 
 
@@ -34,44 +35,21 @@ class Predicted:
         return -np.log(np.maximum(self.probability, np.finfo(float).tiny))
 
 
+@remembered
 def predicted(
-    name: str, tokens: tuple[int, ...], following: tuple[int, ...], source: tuple[int, ...] = (), *, masked: bool
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    following: tuple[int, ...],
+    source: tuple[int, ...] = (),
+    *,
+    masked: bool,
 ) -> Predicted:
     """What the model expects after each of `tokens`, with its causal mask or with every position visible.
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
-    return _predicted(name, library.changed_at(name), tokens, following, source, masked)
-
-
-def padding_effect(
-    name: str, prompt: tuple[int, ...], filler: int, side: str, *, causal: bool, padding: bool
-) -> float:
-    """How far padding moves any probability that the model gives at a real token of the prompt, at most.
-
-    filler: how many padding tokens stand on the "left" or "right". causal, padding: which masks are in force where
-    the prompt is read; the prompt by itself is read with the same causal mask or none. For an encoder–decoder
-    the prompt is the source, and the probabilities are those of each token of its own answer to it.
-    """
-    return _padding_effect(name, library.changed_at(name), prompt, filler, side, causal, padding)
-
-
-def filler_token(name: str) -> int:
-    """What stands for padding when the model reads it: its padding token, or else its first token."""
-    return library.config(name).pad_token_id or 0
-
-
-@st.cache_data(max_entries=48, show_spinner=False)
-def _predicted(
-    name: str,
-    changed: float,
-    tokens: tuple[int, ...],
-    following: tuple[int, ...],
-    source: tuple[int, ...],
-    masked: bool,
-) -> Predicted:
     hooks: list[ForwardHook] = [] if masked else [(_is_causal, lambda mask, hook: torch.ones_like(mask))]
-    logits = _logits(name, tokens, source, hooks)
+    logits = _logits(checkpoint, tokens, source, hooks)
     if len(following) < len(tokens):
         following = (*following, 0)  # for its entropy, which no token decides
         known = len(tokens) - 1
@@ -82,15 +60,28 @@ def _predicted(
     return Predicted(probability[:known], entropy, logits[-1].double().softmax(-1).numpy())
 
 
-@st.cache_data(max_entries=96, show_spinner=False)
-def _padding_effect(
-    name: str, changed: float, prompt: tuple[int, ...], filler: int, side: str, causal: bool, padding: bool
+def filler_token(name: str) -> int:
+    """What stands for padding when the model reads it: its padding token, or else its first token."""
+    return _filler(library.config(name))
+
+
+@remembered
+def padding_effect(
+    checkpoint: Checkpoint, prompt: tuple[int, ...], filler: int, side: str, *, causal: bool, padding: bool
 ) -> float:
-    fill = (filler_token(name),) * filler
+    """How far padding moves any probability that the model gives at a real token of the prompt, at most.
+
+    filler: how many padding tokens stand on the "left" or "right". causal, padding: which masks are in force where
+    the prompt is read; the prompt by itself is read with the same causal mask or none. For an encoder–decoder
+    the prompt is the source, and the probabilities are those of each token of its own answer to it.
+    """
+    shape = checkpoint.model.config
+    fill = (_filler(shape),) * filler
     padded = fill + prompt if side == "left" else prompt + fill
     real = slice(filler, None) if side == "left" else slice(len(prompt))
     is_real = torch.zeros(len(padded), dtype=torch.bool)
     is_real[real] = True
+    reads_prompt = _is_causal if shape.architecture == "decoder-only" else _is_of_source
 
     def mask_of(keys: Tensor) -> ForwardHook:
         def replace(mask: Tensor, hook: object) -> Tensor:
@@ -98,24 +89,22 @@ def _padding_effect(
             visible = causal_mask(query, key) if causal else torch.ones(query, key, dtype=torch.bool)
             return (visible & keys).expand_as(mask)
 
-        return _reads_prompt(name), replace
+        return reads_prompt, replace
 
     seen = is_real if padding else torch.ones_like(is_real)
-    if library.config(name).architecture == "decoder-only":
-        alone = _logits(name, prompt, (), [mask_of(is_real[real])])
-        filled = _logits(name, padded, (), [mask_of(seen)])[real]
+    if shape.architecture == "decoder-only":
+        alone = _logits(checkpoint, prompt, (), [mask_of(is_real[real])])
+        filled = _logits(checkpoint, padded, (), [mask_of(seen)])[real]
     else:
-        start = (library.model(name).card.start_token_id,)
-        target = (start + activations.answer(name, start, prompt))[: library.config(name).context_length]
-        alone, filled = _logits(name, target, prompt, []), _logits(name, target, padded, [mask_of(seen)])
+        start = (checkpoint.card.start_token_id,)
+        target = (start + greedy_answer(checkpoint, start, prompt))[: shape.context_length]
+        alone = _logits(checkpoint, target, prompt, [])
+        filled = _logits(checkpoint, target, padded, [mask_of(seen)])
     return float((filled.double().softmax(-1) - alone.double().softmax(-1)).abs().max())
 
 
-def _reads_prompt(name: str):
-    """Which masks lie between a prompt and what is predicted: a predicate on names of hook points."""
-    if library.config(name).architecture == "decoder-only":
-        return _is_causal
-    return lambda point: point.endswith("hook_mask") and not _is_causal(point)
+def _filler(shape: ModelConfig) -> int:
+    return shape.pad_token_id or 0
 
 
 def _is_causal(point: str) -> bool:
@@ -123,7 +112,14 @@ def _is_causal(point: str) -> bool:
     return point.endswith(".attn.hook_mask") and not point.startswith("encoder.")
 
 
-def _logits(name: str, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook]) -> Tensor:
+def _is_of_source(point: str) -> bool:
+    """Whether a hook point is a mask over the tokens of the source."""
+    return point.endswith("hook_mask") and not _is_causal(point)
+
+
+def _logits(
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook]
+) -> Tensor:
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad():
-        return library.model(name).model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]
+        return checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]

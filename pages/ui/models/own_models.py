@@ -1,34 +1,30 @@
-"""One visitor's own models: trained on the page Train or uploaded, kept in the session and seen by nobody else."""
+"""One visitor's own models: trained on the page Train or uploaded, and seen by nobody else."""
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
 
-import streamlit as st
-
+from pages.ui.models.belongings import belongings
 from transformer import Checkpoint, CheckpointEntry
 
 PREFIX = "own-"
-MOST = 8
-"""Models a visitor can have at once; with one more, the oldest goes."""
+MOST, LARGEST_TOGETHER = 8, 128_000_000
+"""Models a visitor can have at once, and bytes of all their weights; with one more, the oldest go."""
 
 
 def own_models() -> dict[str, Checkpoint]:
     """The visitor's own models by name, oldest first."""
-    return st.session_state.get("own_models", {})
+    return belongings().models
 
 
 def keep(checkpoint: Checkpoint) -> str:
-    """Put a model among the visitor's own; returns the name it can be picked by.
-
-    The name can't be guessed: what is computed with a model is cached for all visitors, under its name.
-    """
+    """Put a model among the visitor's own; returns the name it can be picked by, which nobody else can guess."""
     name = PREFIX + secrets.token_hex(8)
     models = {**own_models(), name: checkpoint}
-    while len(models) > MOST:
+    while len(models) > 1 and (len(models) > MOST or sum(map(_size, models.values())) > LARGEST_TOGETHER):
         del models[next(iter(models))]
-    st.session_state["own_models"] = models
+    belongings().models = models
     return name
 
 
@@ -38,3 +34,8 @@ def own_entries() -> dict[str, CheckpointEntry]:
         name: CheckpointEntry(name, Path(name), checkpoint.card, checkpoint.model.config)
         for name, checkpoint in own_models().items()
     }
+
+
+def _size(checkpoint: Checkpoint) -> int:
+    """Bytes of a model's weights."""
+    return sum(weight.nbytes for weight in checkpoint.model.parameters())

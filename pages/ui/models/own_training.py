@@ -5,33 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
 
 import streamlit as st
 from streamlit import runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from pages.ui.models.belongings import Slot, belongings
 from pages.ui.models.own_models import keep
 from transformer.training.plan import Plan
-from transformer.training.worker import ENDED, Job, Queue
+from transformer.training.queue import Queue
+from transformer.training.worker import ENDED, Job
 
-ABSENCE = 5.0
-"""Seconds for which a training outlives its visitor's connection: no hiccup of a network ends it, a closed tab does."""
-
-
-@dataclass
-class Slot:
-    """A visitor's training: the job, what its chart compares it with, and the name its result was kept under."""
-
-    job: Job | None = None
-    references: dict[str, float] = field(default_factory=dict)
-    """Losses in nats, by name."""
-    probe_text: str = ""
-    """The text whose attention is watched."""
-    begun: str = ""
-    """What every sample goes on from."""
-    kept_as: str | None = None
+ABSENCE = 8.0
+"""Seconds for which a training outlives its visitor's connection: a hiccup of the network or a reload of the page
+doesn't end it, a closed tab does."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -42,7 +28,7 @@ def queue() -> Queue:
 
 def slot() -> Slot:
     """This visitor's training."""
-    return st.session_state.setdefault("training_slot", Slot())
+    return belongings().training
 
 
 def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str) -> None:
@@ -51,14 +37,15 @@ def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str)
     own = slot()
     own.references, own.probe_text, own.begun = references, probe_text, begun
     own.job = queue().submit(plan)
-    if runtime.exists():
-        session = get_script_run_ctx().session_id
-        is_here = partial(runtime.get_instance().is_active_session, session)
-        threading.Thread(target=close_when_left, args=(own.job, is_here), name="closing-time", daemon=True).start()
+    if runtime.exists():  # else there is nobody who could leave
+        watched = own.job, belongings().is_here
+        threading.Thread(target=stop_when_left, args=watched, name="closing-time", daemon=True).start()
 
 
-def close_when_left(job: Job, is_here: Callable[[], bool]) -> None:
-    """Close a job once its visitor has been away for `ABSENCE` seconds; returns then, or when the job has ended.
+def stop_when_left(job: Job, is_here: Callable[[], bool]) -> None:
+    """Stop a job once its visitor has been away for `ABSENCE` seconds; returns when the job has ended.
+
+    What came out is there for a visitor who comes back while belongings are kept.
 
     is_here: whether the visitor's browser is connected.
     """
@@ -67,7 +54,7 @@ def close_when_left(job: Job, is_here: Callable[[], bool]) -> None:
         if is_here():
             last_seen = time.monotonic()
         elif time.monotonic() - last_seen > ABSENCE:
-            job.close()
+            job.stop()
         job.join(ABSENCE / 10)
 
 

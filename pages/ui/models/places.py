@@ -1,32 +1,26 @@
-"""Where a model's attentions are."""
+"""Which attentions a model has, and which of them a page shows; their kinds are those of `attention_modules`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer import ModelConfig
-
-PLACES = {
-    "self": "blocks.{}.attn.",
-    "encoder": "encoder.blocks.{}.attn.",
-    "decoder": "decoder.blocks.{}.attn.",
-    "cross": "decoder.blocks.{}.cross_attn.",
-}
-"""Where a model's attentions are: a decoder-only model has the first, an encoder–decoder the others."""
+from transformer import ModelConfig, attention_modules
 
 
 def attentions(shape: ModelConfig) -> list[str]:
-    """The attentions that a model has, as in `PLACES`."""
-    kinds = ["self"] if shape.architecture == "decoder-only" else ["encoder", "decoder", "cross"]
-    return [kind for kind in kinds if depth(shape, kind)]
+    """The kinds of attention that a model has."""
+    return list(attention_modules(shape))
 
 
-def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] = tuple(PLACES)) -> str | None:
-    """The attention to show: the wish, if the model has it; else its own or its cross-attention; None without any."""
-    found = [kind for kind in attentions(shape) if kind in among]
+def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] | None = None) -> str | None:
+    """The kind to show: the wish, if the model has it; else its own or its cross-attention; None without any.
+
+    among: the kinds a page can show, if not all.
+    """
+    found = [kind for kind in attentions(shape) if among is None or kind in among]
     return wish if wish in found else next(reversed(found), None)
 
 
 def depth(shape: ModelConfig, kind: str) -> int:
     """How many layers have an attention of this kind."""
-    return shape.n_encoder_layers if kind == "encoder" else shape.n_layers
+    return len(attention_modules(shape).get(kind, ()))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
-from pages.ui.models import activations, library
+from pages.ui.models import activations
+from pages.ui.models.library import OpenModel, opened
 from transformer import GenerationStep, Sampling, generate, token_statistics
 
 
@@ -28,11 +30,13 @@ class Written:
 class Writer:
     """A prompt, what was written after it, and the iterator that writes on.
 
-    Two script runs of one visitor can overlap for a moment; the lock lets one of them write at a time, and
-    `stop` is heeded after the token in progress.
+    It keeps the model it began with: one that is replaced meanwhile doesn't change a text half-way. Two script runs
+    of one visitor can overlap for a moment; the lock lets one of them write at a time, and `stop` is heeded after the
+    token in progress.
     """
 
-    model: str = ""
+    opened: OpenModel | None = None
+    """The model that writes; None before the first prompt."""
     prompt: tuple[int, ...] = ()
     """For an encoder–decoder, its start token."""
     source: tuple[int, ...] = ()
@@ -41,13 +45,18 @@ class Writer:
     live: bool = False
     target: int = 0
     """How many written tokens end the present run."""
-    newest: tuple[np.ndarray, dict[str, np.ndarray]] | None = None
+    newest: tuple[np.ndarray, Mapping[str, np.ndarray]] | None = None
     """Logits (vocab,) that chose the newest token, and where its predecessor looked, as in `activations.next_token`."""
     _steps: Iterator[GenerationStep] | None = None
     _sampling: Sampling | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _started: float = 0.0
     _written_at_start: int = 0
+
+    @property
+    def model(self) -> str:
+        """The name of the model that writes; empty before the first prompt."""
+        return self.opened.name if self.opened else ""
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -57,20 +66,25 @@ class Writer:
     @property
     def finished(self) -> bool:
         """True once the model has said, with its end token, that nothing follows."""
-        return bool(self.written) and self.written[-1].id == library.model(self.model).card.end_token_id
+        return bool(self.written) and self.written[-1].id == self.opened.checkpoint.card.end_token_id
 
     def begin(self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = ()) -> bool:
-        """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did."""
+        """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did.
+
+        Raises: CheckpointError if there is no such model.
+        """
+        found = opened(model)
         with self._lock:
-            if (model, prompt, source) == (self.model, self.prompt, self.source):
+            same_model = self.opened is not None and found.version == self.opened.version
+            if same_model and (prompt, source) == (self.prompt, self.source):
                 return False
-            self.model, self.prompt, self.source = model, prompt, source
+            self.opened, self.prompt, self.source = found, prompt, source
             self.clear()
             return True
 
     def restore(self, tokens: tuple[int, ...]) -> None:
         """Take over a text that somebody else had written, with the model's own statistics for each token."""
-        found = activations.scored(self.model, self.prompt + tokens, self.source)
+        found = activations.scored(self.opened, self.prompt + tokens, self.source)
         first = len(self.prompt) - 1
         with self._lock:
             self.clear()
@@ -100,7 +114,7 @@ class Writer:
         with self._lock:
             self.live = False
             del self.written[position - len(self.prompt) :]
-            logits, _ = activations.next_token(self.model, self.tokens, self.source)
+            logits, _ = activations.next_token(self.opened, self.tokens, self.source)
             self._append(logits, token_id, picked=True)
             self.newest, self._steps = None, None
 
@@ -128,9 +142,8 @@ class Writer:
             return
         if self._steps is None or sampling != self._sampling:
             self._sampling = sampling
-            checkpoint = library.model(self.model)
             self._steps = generate(
-                checkpoint.model,
+                self.opened.checkpoint.model,
                 self.tokens,
                 source=self.source or None,
                 max_new_tokens=10**9,
@@ -138,10 +151,11 @@ class Writer:
                 names_filter=lambda name: name.endswith("hook_pattern"),
             )
         step = next(self._steps)
-        self.newest = step.logits.numpy(), activations.newest_rows(step.cache, library.config(self.model))
+        shape = self.opened.checkpoint.model.config
+        self.newest = step.logits.numpy().copy(), activations.newest_rows(step.cache, shape)
         self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
+        if len(self.tokens) > shape.context_length:
+            self._steps = None  # nothing is cached any more, so it would only hold on to what it recorded last
 
     def _append(self, logits: np.ndarray, token_id: int, *, picked: bool) -> None:
-        import torch
-
-        self.written.append(Written(token_id, *token_statistics(torch.from_numpy(logits), token_id), picked))
+        self.written.append(Written(token_id, *token_statistics(torch.tensor(logits), token_id), picked))

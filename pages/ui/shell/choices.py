@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from transformer.data.corpora import LONGEST_TEXT
+
 DEFAULT_MODEL = "shakespeare"
-LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "own_text": 2_000_000}
+LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "own_text": LONGEST_TEXT}
 """Characters a text may have."""
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
@@ -70,7 +72,8 @@ class Visitor:
     learn: str = "task"
     """What the page Train learns from: a task, a text that ships, or the visitor's own."""
     task: str = "induction"
-    corpus: str = "python-manual"
+    corpus: str | None = None
+    """None until a text is asked for: then one that is on this machine."""
     own_text: str = ""
     """A text that was pasted; not part of any link."""
     shape: str = "quick"

@@ -35,7 +35,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
-            st.warning(f"One model can't be used. {plain(entry.problem)}", icon=":material/broken_image:")
+            st.warning(plain(f"One model can't be used. {entry.problem}"), icon=":material/broken_image:")
     if not entries:
         st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
                  "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
@@ -51,12 +51,12 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
         current.model = fallback
     names = _pick_group(current, entries)
     widgets.selectbox("Model", names, Tie("model", after=_forget_model), lambda name: entries[name].card.title)
-    _show_card(entries[current.model].card, entries[current.model].config)
     try:
-        library.model(current.model)
+        found = library.model(current.model)
     except CheckpointError as error:
-        st.error(f"This model can't be opened. {plain(str(error))} Pick another one.")
+        st.error(plain(f"This model can't be opened. {error} Pick another one."))
         stop()
+    _show_card(found.card, found.model.config)
     return current.model
 
 
@@ -86,7 +86,10 @@ def _forget_model() -> None:
     current = visitor()
     current.prompt, current.text, current.step = None, "", None
     current.head = 0
-    shape = library.usable()[current.model].config
+    entry = library.usable().get(current.model)
+    if entry is None:  # it has gone since the page was drawn, which `pick_model` will say
+        return
+    shape = entry.config
     # The last cross-attention is where a translator's words align.
     current.layer = shape.n_layers - 1 if shape.architecture == "encoder-decoder" and shape.n_layers else 0
     current.query = current.key = None

@@ -13,6 +13,7 @@ from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
 from pages.ui.models import own_training as training
+from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.writer import Writer
 from pages.ui.shell import state, widgets
 from pages.ui.shell.choices import Visitor
@@ -62,6 +63,8 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     """
     current = state.begin_run(title)
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
+    begun: Writer | None = st.session_state.get("writer")
+    library.begin_run(keep=begun.opened if begun and begun.written else None)
     st.html(STYLE)
     with st.sidebar:
         st.markdown("### HeadsUp")
@@ -93,6 +96,8 @@ def finish() -> None:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
         state.write_address()
+        belongings().own_text = visitor().own_text
+        keep_across_reloads()
     state.end_run()
 
 
@@ -124,7 +129,7 @@ def _show_training() -> None:
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:
-    card = library.usable()[name].card
+    card = library.model(name).card
     if current.prompt is None:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"

@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.components.address import address
+from pages.ui.models.belongings import belongings
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor, fields
 
@@ -28,6 +29,7 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
+        st.session_state["visitor"].own_text = belongings().own_text
         st.session_state["arrived"], st.session_state["begins"] = True, "model" not in parameters
     return st.session_state["visitor"]
 

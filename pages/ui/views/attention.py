@@ -14,6 +14,7 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.figures import attention as figures
+from pages.ui.figures.axes import labelling_note
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
 from pages.ui.shell import widgets
@@ -21,6 +22,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import matrix_table, offer_data
+from pages.ui.views.side_by_side import side_by_side
 from transformer import ScoreArithmetic
 
 SHORTEST = 48
@@ -67,7 +69,7 @@ class Shown:
     """What the page is about: one head of one attention, its queries and keys, and a cell (row, column) as drawn."""
 
     kind: str
-    """As in `places.PLACES`."""
+    """As in `attention_modules`."""
     rows: Stretch
     columns: Stretch
     layer: int
@@ -86,7 +88,7 @@ class Shown:
 
 
 def choose(session: Session, kind: str) -> Shown:
-    """The dials of the page, and what they choose. kind: as in `places.PLACES`."""
+    """The dials of the page, and what they choose. kind: as in `attention_modules`."""
     config, current = session.config, session.visitor
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if kind != "self":
@@ -147,13 +149,14 @@ def heads(session: Session, shown: Shown) -> None:
 
 def weights(session: Session, shown: Shown) -> None:
     """The softmax weights of the chosen head, beside the scores they come from."""
-    left, right = st.columns(2)
+    left, right = side_by_side("weights", 2)
     pattern, mask = shown.cut(shown.steps.pattern[shown.head]), shown.cut(shown.steps.mask)
     labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
     with left:
         st.subheader("Attention weights", anchor=False)
-        _clickable(figures.attention_heatmap(pattern, *labels, mask=mask, **options), "weights", shown)
-        st.caption(_in_words(shown, pattern))
+        figure = figures.attention_heatmap(pattern, *labels, mask=mask, **options)
+        _clickable(figure, "weights", shown)
+        st.caption(f"{_in_words(shown, pattern)} {labelling_note(figure)}")
     with right:
         if shown.steps.scores is None:
             st.subheader("No scores", anchor=False)
@@ -162,8 +165,10 @@ def weights(session: Session, shown: Shown) -> None:
             return
         st.subheader("Masked scores", anchor=False)
         scores = shown.cut(shown.steps.scores.masked[shown.head])
-        _clickable(figures.scores_heatmap(scores, *labels, **options), "scores", shown)
-        st.caption("The scores that softmax turns into weights, row by row. Hidden keys are −∞, so their weight is 0.")
+        figure = figures.scores_heatmap(scores, *labels, **options)
+        _clickable(figure, "scores", shown)
+        st.caption("The scores that softmax turns into weights, row by row. Hidden keys are −∞, so their weight is 0. "
+                   f"{labelling_note(figure)}")  # fmt: skip
 
 
 def by_hand(session: Session, shown: Shown) -> None:
@@ -185,22 +190,25 @@ def by_hand(session: Session, shown: Shown) -> None:
 
 def steps_before(session: Session, shown: Shown) -> None:
     """The mask, and the scores before and after scaling."""
-    left, right = st.columns(2)
+    left, right = side_by_side("before", 2)
     labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
     title, why = MASKS["causal" if shown.kind in ("self", "decoder") else shown.kind]
     with left:
         st.subheader(title, anchor=False)
-        _plain(figures.mask_heatmap(shown.cut(shown.steps.mask), *labels, **options), "mask")
-        st.caption(why)
+        figure = figures.mask_heatmap(shown.cut(shown.steps.mask), *labels, **options)
+        _plain(figure, "mask")
+        st.caption(f"{why} {labelling_note(figure)}")
     if shown.steps.scores is None:
         return
     with right:
         st.subheader("Scores before the mask", anchor=False)
         which = widgets.segmented_control("Scores", STAGES, "stage", STAGES.get, label_visibility="collapsed")
         scores = shown.steps.scores.raw if which == "raw" else shown.steps.scores.scaled
-        _plain(figures.scores_heatmap(shown.cut(scores[shown.head]), *labels, **options), "before")
+        figure = figures.scores_heatmap(shown.cut(scores[shown.head]), *labels, **options)
+        _plain(figure, "before")
         st.caption(f"How well each query fits each key, hidden ones included. Dividing by √d_head = "
-                   f"√{session.config.d_head} keeps the spread from growing with the width of the head.")  # fmt: skip
+                   f"√{session.config.d_head} keeps the spread from growing with the width of the head. "
+                   f"{labelling_note(figure)}")  # fmt: skip
 
 
 def table(session: Session, shown: Shown) -> None:

@@ -194,8 +194,8 @@ def _piece(tokenizer: Tokenizer, token_id: int, *, first: bool) -> str:
 
 
 def _candidates(session: Session, logits: np.ndarray, chosen: int | None) -> list[Candidate]:
-    drawn = sampling_distribution(torch.from_numpy(logits), sampling(session.visitor)).numpy()
-    own = sampling_distribution(torch.from_numpy(logits), Sampling()).numpy()
+    drawn = sampling_distribution(torch.tensor(logits), sampling(session.visitor)).numpy()
+    own = sampling_distribution(torch.tensor(logits), Sampling()).numpy()
     label = library.tokenizer(session.name).label
     likeliest = np.argsort(-own, kind="stable")[:10]
     return [

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.figures import masks as mask_figures
+from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.palette import CATEGORICAL
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, masking
@@ -25,6 +25,7 @@ from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
+from pages.ui.views.side_by_side import side_by_side
 from transformer import ModelConfig
 
 SHORTEST = 32
@@ -84,20 +85,15 @@ def three_masks(session: Session) -> None:
 
 def show_panels(session: Session, panels: Sequence[Panel], name: str) -> None:
     """Masks beside one another, with what to say about each."""
-    for number, (panel, place) in enumerate(zip(panels, _side_by_side(name, len(panels)), strict=True)):
+    for number, (panel, place) in enumerate(zip(panels, side_by_side(name, len(panels)), strict=True)):
         with place:
             st.markdown(f"**{panel.title}**")
             figure = mask_figures.mask_panel(panel.mask, panel.labels, panel.labels, theme=session.theme,
                                              offset=panel.offset)  # fmt: skip
             show(figure, f"{name}_{number}")
             hidden = int((~panel.mask).sum())
-            st.caption(f"{panel.words} In this picture it hides {hidden:,} of {panel.mask.size:,} cells.")
-
-
-def _side_by_side(name: str, count: int) -> list[DeltaGenerator]:
-    """Containers beside one another, as many in a row as there is room for."""
-    with st.container(key=f"side_by_side_{name}"):
-        return [st.container() for _ in range(count)]
+            st.caption(f"{panel.words} In this picture it hides {hidden:,} of {panel.mask.size:,} cells. "
+                       f"{labelling_note(figure)}")  # fmt: skip
 
 
 def show(figure: go.Figure, name: str) -> None:
@@ -273,20 +269,23 @@ def _by_position(session: Session, reading: Reading, masked: Predicted, free: Pr
     labels = tokenizer.labels(reading.tokens)
     following = [*tokenizer.labels(reading.following), "?"][:count]
     first = max(count - _how_many(count, "positions_shown"), 0)
-    left, right = _side_by_side("positions", 2)
+    left, right = side_by_side("positions", 2)
     options = dict(theme=session.theme, offset=reading.offset + first)
     with left:
         values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
-        show(mask_figures.lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0,
-                                            **options), "probability")  # fmt: skip
-        st.caption("The probability that the model gave, after each token, to the token that really came next.")
+        figure = mask_figures.lines_by_position(values, labels[first:], following[first:], unit="probability",
+                                                top=1.0, **options)  # fmt: skip
+        show(figure, "probability")
+        st.caption("The probability that the model gave, after each token, to the token that really came next. "
+                   f"{labelling_note(figure)}")  # fmt: skip
     with right:
         values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
-        show(mask_figures.lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)",
-                                            **options), "entropy")  # fmt: skip
+        figure = mask_figures.lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)",
+                                                **options)  # fmt: skip
+        show(figure, "entropy")
         st.caption("How unsure the model was, whatever came next: 0 is certain, "
                    f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
-                   "was equally likely.")  # fmt: skip
+                   f"was equally likely. {labelling_note(figure)}")  # fmt: skip
     table = pd.DataFrame({"position": range(reading.offset, reading.offset + count), "token": labels,
                           "next token": following})  # fmt: skip
     for name, found in ((WITH, masked), (WITHOUT, free)):
@@ -302,7 +301,7 @@ def _last_token(session: Session, reading: Reading, masked: Predicted, free: Pre
     st.markdown(f"**What comes after the last token, {code(last)} at position {place}**")
     limit = float(max(masked.last.max(), free.last.max()))
     tables = []
-    places = _side_by_side("candidates", 2)
+    places = side_by_side("candidates", 2)
     for column, name, found, color in zip(places, (WITH, WITHOUT), (masked, free), CATEGORICAL, strict=False):
         order = np.argsort(-found.last, kind="stable")[:CANDIDATES]
         labels, odds = tokenizer.labels(order.tolist()), found.last[order]

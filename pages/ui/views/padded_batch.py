@@ -75,12 +75,16 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
     labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
     figure = mask_figures.batch_picture(labels, tokens == pad, found.lines, theme=session.theme, selected=row)
-    show(figure, "batch")
+    needed = mask_figures.readable_width(labels)
+    with st.container(key="scroller_batch"), st.container(width=needed or "stretch"):
+        show(figure, "batch")
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
         what = (f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
                 "and serves to compute the masks only.")  # fmt: skip
+    if not needed:
+        what += " There is no room to write the tokens in their cells; pointing at a cell names its token."
     st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {tokens.size} cells, of which "
                f"{filled} are padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip
     st.dataframe(_costs(session, found, tokens, pad), hide_index=True)

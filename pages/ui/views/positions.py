@@ -16,12 +16,15 @@ from pages.ui.figures import positions as figures
 from pages.ui.markdown import plain
 from pages.ui.models import activations, library
 from pages.ui.shell import widgets
+from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import MOST_WAVES
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
+from pages.ui.views.side_by_side import side_by_side
 from transformer import sinusoidal_encoding
+from transformer.model.positions import position_angles
 
 
 def sinusoidal(session: Session) -> np.ndarray:
@@ -56,7 +59,7 @@ def formula(session: Session, table: np.ndarray) -> None:
             widgets.number_input("Position", 0, current.length - 1, "position")
         with right:
             widgets.number_input("Dimension", 0, current.width - 1, "dimension")
-        st.latex(_formula(current.position, current.dimension, current.width, current.base, table))
+        st.latex(_formula(current, table))
         st.caption("Vaswani et al. 2017, §3.5: even dimensions 2i are sines, odd ones 2i+1 cosines of the same angle.")
 
 
@@ -70,13 +73,14 @@ def waves(session: Session, table: np.ndarray) -> None:
         st.info("Pick at least one dimension to see its wave.")
         return
     base = session.visitor.base
-    left, right = st.columns(2)
+    frequencies = _angles(session.visitor)[1]
+    left, right = side_by_side("waves", 2)
     with left:
-        _chart(figures.encoding_waves(table, chosen, base=base, theme=session.theme), "waves")
+        _chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "waves")
         st.caption("Each line is one column of the table, read down the positions.")
     with right:
         pair = session.visitor.dimension // 2
-        figure = figures.frequency_spectrum(width, base, length=len(table), selected=pair, theme=session.theme)
+        figure = figures.frequency_spectrum(frequencies, base, length=len(table), selected=pair, theme=session.theme)
         _chart(figure, "spectrum")
         st.caption("How many positions each wave takes to come round, on a logarithmic axis: "
                    "from 2π to nearly 2π · base.")  # fmt: skip
@@ -89,7 +93,7 @@ def similarity(session: Session, table: np.ndarray) -> None:
     st.subheader("How alike two positions are", anchor=False)
     products = figures.dot_products(table)
     distances = figures.pair_distances(len(table))
-    left, right = st.columns(2)
+    left, right = side_by_side("similarity", 2)
     with left:
         _chart(figures.similarity_matrix(table, theme=session.theme), "similarity")
         st.caption("Every position against every other. The stripes run parallel to the diagonal: "
@@ -107,11 +111,11 @@ def rotation(session: Session) -> None:
     """A step of k positions turns every pair by the same angle, wherever it starts."""
     current = session.visitor
     st.subheader("A step is a rotation", anchor=False)
-    left, right = st.columns(2)
+    left, right = side_by_side("rotation", 2)
     with left:
         pair = current.dimension // 2
         widgets.slider("Step k", 0, max(current.length - 1, 1), "shift")
-        frequency = float(figures.angular_frequencies(current.width, current.base)[pair])
+        frequency = float(_angles(current)[1, pair])
         turn = frequency * current.shift
         st.markdown(
             f"Sine and cosine of pair {pair} (dimensions {2 * pair} and {2 * pair + 1}) are a point on a circle. One "
@@ -131,7 +135,7 @@ def rotation(session: Session) -> None:
 def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
-    title = library.usable()[session.name].card.title
+    title = library.model(session.name).card.title
     st.subheader(f"What {plain(title, 100)} uses", anchor=False)
     st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
                                                       head=config.d_head))  # fmt: skip
@@ -173,10 +177,16 @@ def _keep_cell_inside() -> None:
     current.shift = min(current.shift, max(current.length - 1, 1))
 
 
-def _formula(position: int, dimension: int, width: int, base: float, table: np.ndarray) -> str:
+def _angles(current: Visitor) -> np.ndarray:
+    """The angle in radians of each position and pair, (position, d_model/2); row 1 is each pair's frequency."""
+    return position_angles(current.length, current.width, current.base).numpy()
+
+
+def _formula(current: Visitor, table: np.ndarray) -> str:
+    position, dimension, width, base = current.position, current.dimension, current.width, current.base
     even = dimension - dimension % 2
     wave = "cos" if dimension % 2 else "sin"
-    angle = position / base ** (even / width)
+    angle = _angles(current)[position, dimension // 2]
     return (
         rf"\begin{{aligned}} PE_{{({position},\,{dimension})}} &= \{wave}\left(\frac{{{position}}}"
         rf"{{{base:.12g}^{{{even}/{width}}}}}\right) \\ &= \{wave}({angle:.6g}) \\ &= {table[position, dimension]:.6f}"

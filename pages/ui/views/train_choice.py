@@ -98,7 +98,9 @@ def costs(choice: Choice) -> bool:
     left, middle, right = st.columns(3)
     left.metric("Parameters", f"{parameter_count(choice.config):,}")
     middle.metric("Memory", f"{memory / 1e6:.0f} MB")
-    right.metric("Time, about", in_words(seconds), help="Estimated from a short measurement on this machine.")
+    right.metric("Time, estimated", in_words(seconds),
+                 help="An estimate, from a short measurement of this machine. While the machine is busy, training "
+                      "takes longer; once it runs, the time left is told by its real speed.")  # fmt: skip
     if seconds > LONGEST_SECONDS or memory > LARGEST_MEMORY:
         st.error(f"That is more than one visitor's share of this machine: at most {in_words(LONGEST_SECONDS)} and "
                  f"{LARGEST_MEMORY / 1e6:.0f} MB. Choose fewer steps, or a smaller model.")  # fmt: skip
@@ -123,11 +125,11 @@ def start(choice: Choice) -> bool:
 
 
 def in_words(seconds: float) -> str:
-    """A duration, rounded as such an estimate should be."""
-    if seconds < 60:
+    """A duration that is estimated, rounded as it should be."""
+    if seconds < 57.5:
         return f"{max(5 * round(seconds / 5), 5)} seconds"
-    minutes = seconds / 60
-    return f"{minutes:.0f} minute{'' if round(minutes) == 1 else 's'}"
+    minutes = round(seconds / 60)
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
 def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
@@ -138,6 +140,8 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
     if current.learn == "own":
         corpus = _own_text(current)
         return (corpus.source.name, corpus) if corpus else (None, None)
+    if current.corpus is None:
+        current.corpus = next(name for name in SOURCES if is_at_hand(name))  # the last one always is
     widgets.selectbox("Text", SOURCES, "corpus", lambda name: SOURCES[name].title)
     if not is_at_hand(current.corpus):
         st.caption("It isn't on this machine yet: it will be downloaded, and checked, when training starts.")
@@ -226,7 +230,7 @@ def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
     """The fields that task or text decide."""
     if learn in TASKS:
         return TaskObjective(TASKS[learn], 1, 0).shape
-    return {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY, "dropout": 0.0}
+    return {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
 
 
 def _plan(choice: Choice) -> Plan:

@@ -20,7 +20,7 @@ from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.train_choice import in_words
-from transformer.training.plan import Snapshot
+from transformer.training.snapshots import Snapshot
 from transformer.training.worker import ENDED, Job
 
 LOOK_EVERY = 1.0
@@ -78,13 +78,21 @@ def _watch() -> None:
 def _progress(job: Job) -> None:
     ahead = training.queue().place(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
-    left = f" · about {in_words(job.seconds_left)} left" if job.state == "running" and job.seconds_left else ""
-    speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
     state = "Measuring what came out" if job.finishing else STATES[job.state]
-    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{left}{speed}"
+    speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
+    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
+
+
+def _times(job: Job) -> str:
+    """How long it has taken, and how much longer it will take at the speed it has: told anew at each look."""
+    minutes, seconds = divmod(round(job.seconds), 60)
+    so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    if job.state == "running" and job.seconds_left:
+        return f" · about {in_words(job.seconds_left)} left, {so_far} so far"
+    return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.step else ""
 
 
 def _buttons(job: Job) -> None:
@@ -149,8 +157,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
                               help="Go back through the training. At the right end it follows the newest step."
                               )  # fmt: skip
     losses = f"training loss {chosen.train_loss:.3f}" if chosen.train_loss is not None else "before the first step"
-    if chosen.validation_loss is not None:
-        losses += f", validation loss {chosen.validation_loss:.3f}"
+    losses += f", validation loss {chosen.validation_loss:.3f}"
     st.markdown(f"After **{chosen.step:,}** steps: {losses} nats per token.")
     for kind, patterns in chosen.patterns.items():
         if kind != "self":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.sources import reader, script
 from pages.ui.figures.palette import sequential_stops
 
 LIMIT = 64
@@ -28,7 +28,7 @@ _mount = st.components.v2.component(
     "headsup_head_grid",
     html=_read("head_grid.html"),
     css=_read("head_grid.css"),
-    js=_read("head_grid.js"),
+    js=script(__file__, "head_grid.js"),
 )
 
 

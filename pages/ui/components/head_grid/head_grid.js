@@ -4,30 +4,10 @@
 
 const HIDDEN = 255;
 const ECHO_MS = 1500; // how long a selection made here stands before Python has answered it
-const views = new WeakMap();
-
-function decode(bytes) {
-  const length = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  return { ...header, cells: bytes.subarray(4 + length) };
-}
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-function node(tag, className, parent) {
-  const made = document.createElement(tag);
-  made.className = className;
-  parent?.append(made);
-  return made;
-}
 
 class View {
-  constructor(parent) {
-    this.parts = {};
-    for (const part of parent.querySelectorAll("[data-part]")) this.parts[part.dataset.part] = part;
-    this.root = this.parts.root;
+  constructor(parts) {
+    this.parts = parts;
     this.buttons = [];
     this.focusable = 0;
     const { grid } = this.parts;
@@ -81,7 +61,8 @@ class View {
 
   update(bytes) {
     const started = performance.now();
-    this.data = decode(bytes);
+    const { header, rest } = decode(bytes);
+    this.data = { ...header, cells: rest };
     const { layers, heads, stops } = this.data;
     this.parts.ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
     this.layOut(layers, heads);
@@ -91,7 +72,7 @@ class View {
     if (this.wanted && (this.chosen === this.wanted.place || started > this.wanted.until)) this.wanted = null;
     this.showSelection();
     if (!this.buttons[this.focusable]?.button.matches(":focus")) this.makeFocusable(Math.max(this.selected, 0));
-    this.root.dataset.updateMs = (performance.now() - started).toFixed(2);
+    this.parts.root.dataset.updateMs = (performance.now() - started).toFixed(2);
   }
 
   // Only a change of the number of layers or heads, or of the layers' names, makes or moves a node.
@@ -108,7 +89,7 @@ class View {
     this.buttons.length = layers.length * heads;
     const heading = (kind, text) => {
       const made = node("div", `heading ${kind}`);
-      made.textContent = text;
+      put(made, text);
       made.setAttribute("aria-hidden", "true"); // every button has the same words in its label
       return made;
     };
@@ -154,23 +135,17 @@ class View {
   showSelection() {
     this.selected = this.wanted?.place ?? this.chosen;
     this.buttons.forEach(({ button }, place) => {
-      const pressed = String(place === this.selected);
-      if (button.getAttribute("aria-pressed") !== pressed) button.setAttribute("aria-pressed", pressed);
+      attribute(button, "aria-pressed", String(place === this.selected));
     });
     this.readOut(-1);
   }
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function mount({ data, parentElement, setTriggerValue }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  if (!parentElement.querySelector("[data-part=root]")) {
-    // The markup may come after the first call; a view made without it would never show anything.
-    if (parentElement.isConnected) requestAnimationFrame(() => mount({ data, parentElement, setTriggerValue }));
-    return;
-  }
-  let view = views.get(parentElement);
-  if (!view?.root.isConnected) views.set(parentElement, (view = new View(parentElement)));
-  view.send = setTriggerValue;
-  view.update(data);
+  withView(parentElement, (parts) => new View(parts), (view) => {
+    view.send = setTriggerValue;
+    view.update(data);
+  });
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.numbers import short
+from pages.ui.components.sources import reader, script
 from pages.ui.figures.palette import sequential_stops
 
 _read = reader(__file__)
@@ -20,9 +20,10 @@ _view = st.components.v2.component(
     "headsup_live_text",
     html=_read("live_text.html"),
     css=_read("live_text.css"),
-    js=_read("live_text.js"),
-)
-_feed = st.components.v2.component("headsup_live_text_feed", js=_read("live_text_feed.js"))
+    js=script(__file__, "box.js", "text.js", "strip.js", "timeline.js", "candidates.js", "picture.js", "tip.js",
+              "live_text.js"),
+)  # fmt: skip
+_feed = st.components.v2.component("headsup_live_text_feed", js=_read("box.js") + _read("live_text_feed.js"))
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,12 @@ def build_payload(
         },
         "kind": kind,
         "flags": "".join("p" if not token.written else "h" if token.picked else "w" for token in tokens),
-        "probability": [_short(token.probability) for token in tokens],
+        "probability": [short(token.probability) for token in tokens],
         "rank": [token.rank for token in tokens],
-        "entropy": [_short(token.entropy) for token in tokens],
+        "entropy": [short(token.entropy) for token in tokens],
         "selected": selected,
         "query": query,
-        "weights": None if weights is None else [_short(weight) or 0 for weight in weights],
+        "weights": None if weights is None else [short(weight) or 0 for weight in weights],
         "weights_start": weights_start,
         "where": layer_head,
         "candidates": {
@@ -168,8 +169,8 @@ def build_payload(
             "title": candidates_title,
             "label": [candidate.label for candidate in shortlist],
             "id": [candidate.id for candidate in shortlist],
-            "probability": [_short(candidate.probability) for candidate in shortlist],
-            "sampling": [_short(candidate.sampling_probability) for candidate in shortlist],
+            "probability": [short(candidate.probability) for candidate in shortlist],
+            "sampling": [short(candidate.sampling_probability) for candidate in shortlist],
             "chosen": next((row for row, candidate in enumerate(shortlist) if candidate.chosen), None),
         },
         "status": status,
@@ -209,13 +210,3 @@ def _shown(token: StripToken) -> str:
         if text and all(character.isprintable() or character in " \n\t" for character in text)
         else token.label
     )
-
-
-def _short(number: float | None) -> float | None:
-    """Five significant digits; None for what JSON does not have (NaN, infinities)."""
-    if number is None:
-        return None
-    rounded = float(f"{number:.5g}")
-    return rounded if math.isfinite(rounded) else None
-
-

@@ -1,8 +1,6 @@
-// Hands new data to the view of the same name (live_text.js), and its events back: one box a name, for this tab.
+// Hands new data to the view of the same name (live_text.js), and its events back.
 export default function ({ data, setTriggerValue }) {
-  const boxes = (globalThis.headsupLiveText ??= new Map());
-  if (!boxes.has(data.name)) boxes.set(data.name, {});
-  const box = boxes.get(data.name);
+  const box = boxOf(data.name);
   box.data = data;
   box.send = setTriggerValue;
   box.deliver?.();

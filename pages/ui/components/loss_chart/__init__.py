@@ -8,7 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.numbers import short
+from pages.ui.components.sources import reader, script
 
 Points = Sequence[tuple[int, float]]
 """(step, loss in nats)."""
@@ -18,7 +19,7 @@ _mount = st.components.v2.component(
     "headsup_loss_chart",
     html=_read("loss_chart.html"),
     css=_read("loss_chart.css"),
-    js=_read("loss_chart.js"),
+    js=script(__file__, "loss_chart.js"),
 )
 
 
@@ -40,18 +41,18 @@ def build_payload(
     if steps < 1:
         raise ValueError(f"steps is {steps}; a chart needs at least one")
     return {
-        "train": _short(train),
-        "validation": _short(validation),
-        "references": [{"label": label, "loss": float(f"{loss:.5g}")} for label, loss in references.items()],
+        "train": _drawn(train),
+        "validation": _drawn(validation),
+        "references": [{"label": label, "loss": short(loss)} for label, loss in references.items()],
         "steps": steps,
         "here": here,
         "summary": _in_words(train, validation, references),
     }
 
 
-def _short(points: Points) -> list[list[float]]:
+def _drawn(points: Points) -> list[list[float]]:
     """Losses that are no numbers are left out: JSON has none such."""
-    return [[step, float(f"{loss:.5g}")] for step, loss in points if math.isfinite(loss)]
+    return [[step, short(loss)] for step, loss in points if math.isfinite(loss)]
 
 
 def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:

@@ -3,7 +3,6 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 12, 10, 34]; // pixels around the plot
-const charts = new WeakMap();
 
 function make(tag, className, parent) {
   const made = document.createElementNS(SVG, tag);
@@ -26,9 +25,8 @@ function ticks(low, high, count) {
 }
 
 class Chart {
-  constructor(parent) {
-    this.parts = {};
-    for (const part of parent.querySelectorAll("[data-part]")) this.parts[part.dataset.part] = part;
+  constructor(parts) {
+    this.parts = parts;
     const { svg } = this.parts;
     this.back = make("g", "back", svg);
     this.lines = { train: make("path", "train", svg), validation: make("path", "validation", svg) };
@@ -94,20 +92,13 @@ class Chart {
     for (const { label, loss } of references) entries.push(["reference", `${label} ${loss.toFixed(3)}`]);
     while (legend.children.length > entries.length) legend.lastChild.remove();
     entries.forEach(([name, words], at) => {
-      const entry = legend.children[at] ?? legend.appendChild(document.createElement("span"));
-      if (entry.className !== name) entry.className = name;
-      if (entry.textContent !== words) entry.textContent = words;
+      const entry = legend.children[at] ?? node("span", "", legend);
+      attribute(entry, "class", name);
+      put(entry, words);
     });
   }
 }
 
-export default function mount({ data, parentElement }) {
-  if (!parentElement.querySelector("[data-part=root]")) {
-    // The markup may come after the first call; a chart made without it would never show anything.
-    if (parentElement.isConnected) requestAnimationFrame(() => mount({ data, parentElement }));
-    return;
-  }
-  let chart = charts.get(parentElement);
-  if (!chart?.parts.root.isConnected) charts.set(parentElement, (chart = new Chart(parentElement)));
-  chart.update(data);
+export default function ({ data, parentElement }) {
+  withView(parentElement, (parts) => new Chart(parts), (chart) => chart.update(data));
 }

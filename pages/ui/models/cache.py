@@ -1,0 +1,156 @@
+"""What models computed, remembered by the bytes it takes: for everybody, and apart from that for each visitor's own.
+
+What a shipped model computed serves all visitors, so nothing that is remembered can be changed. What a visitor's own
+model computed is kept in the visitor's session, goes when that goes, and crowds out nobody else's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from types import MappingProxyType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import numpy as np
+import streamlit as st
+import torch
+
+from pages.ui.models.library import OpenModel, opened
+from transformer import Checkpoint
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SHARED_BYTES = 96_000_000
+"""Some ten prompts of full length, each with all that a page shows of it, on the largest model that ships."""
+OWN_BYTES = 16_000_000
+"""A visitor's own models are smaller, and a room of thirty has thirty such caches."""
+
+
+class Cache:
+    """Values by key, the least recently used dropped when all together would take more than `limit` bytes.
+
+    Threads that ask for the same key at once wait for one computation. A value larger than the limit isn't kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        """Bytes of all values and keys."""
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._awaited: dict[Hashable, Future] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The value of a key: remembered, or computed now, and then unchangeable, as `frozen` makes it."""
+        while True:
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key][0]
+                awaited = self._awaited.get(key)
+                if awaited is None:
+                    mine = self._awaited[key] = Future()
+                    break
+            if awaited.exception() is None:
+                return awaited.result()
+            # It ended without a value, perhaps only because its visitor left: this thread tries for itself.
+        try:
+            value = frozen(compute())
+        except BaseException as error:
+            self._end(key, mine)
+            mine.set_exception(error)
+            raise
+        self._end(key, mine, value)
+        mine.set_result(value)
+        return value
+
+    def clear(self) -> None:
+        """Forget everything; what is being computed will still be remembered."""
+        with self._lock:
+            self._kept.clear()
+            self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _end(self, key: Hashable, mine: Future, value: Any = None) -> None:
+        size = bytes_of(key) + bytes_of(value)
+        with self._lock:
+            del self._awaited[key]
+            if value is None or size > self.limit:
+                return
+            self._kept[key] = value, size
+            self.size += size
+            while self.size > self.limit:
+                self.size -= self._kept.popitem(last=False)[1][1]
+
+
+def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Callable[Concatenate[str | OpenModel, P], T]:
+    """Make a function of a checkpoint one of a model's name, or of a model that is open, whose results are remembered.
+
+    All other arguments must be hashable.
+    """
+
+    @functools.wraps(compute)
+    def look_up(model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
+        model = opened(model) if isinstance(model, str) else model
+        key = compute.__module__, compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
+        return _cache_for(model).get(key, lambda: compute(model.checkpoint, *args, **kwargs))
+
+    return cast(Any, look_up)
+
+
+def frozen(value: T) -> T:
+    """The same, of parts that can't be changed: read-only arrays that keep nothing else alive, proxies, tuples."""
+    if isinstance(value, np.ndarray):
+        array = value if _is_whole(value) else value.copy()
+        array.flags.writeable = False
+        return array
+    if isinstance(value, Mapping):
+        return cast(T, MappingProxyType({key: frozen(part) for key, part in value.items()}))
+    if isinstance(value, list | tuple):
+        return cast(T, tuple(map(frozen, value)))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: frozen(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **parts)
+    return value
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    """Whether an array is all of the memory it keeps alive, rather than a part of a larger array or tensor."""
+    base = array.base
+    return base is None or (isinstance(base, torch.Tensor) and base.untyped_storage().nbytes() == array.nbytes)
+
+
+def bytes_of(value: object) -> int:
+    """About how much memory a value or a key takes, all its parts included."""
+    if isinstance(value, np.ndarray):
+        return sys.getsizeof(value) if value.base is None else value.nbytes
+    if isinstance(value, Mapping):
+        return sum(bytes_of(key) + bytes_of(part) for key, part in value.items()) + 64 * len(value)
+    if isinstance(value, list | tuple):
+        return sys.getsizeof(value) + sum(map(bytes_of, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return sum(bytes_of(getattr(value, field.name)) for field in dataclasses.fields(value)) + 64
+    return sys.getsizeof(value)
+
+
+def clear() -> None:
+    """Forget everything that any model computed for everybody, and this visitor's own."""
+    _shared().clear()
+    st.session_state.pop("own_results", None)
+
+
+def _cache_for(model: OpenModel) -> Cache:
+    return st.session_state.setdefault("own_results", Cache(OWN_BYTES)) if model.is_own else _shared()
+
+
+@st.cache_resource(show_spinner=False)
+def _shared() -> Cache:
+    return Cache(SHARED_BYTES)

@@ -1,0 +1,13 @@
+"""Places for pictures beside one another, as many in a row as the page has room for."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+
+def side_by_side(name: str, count: int) -> list[DeltaGenerator]:
+    """`count` containers, two or three of them. name: no other such row of a page has it."""
+    size = {2: "halves", 3: "thirds"}[count]
+    with st.container(key=f"side_by_side_{size}_{name}"):
+        return [st.container() for _ in range(count)]

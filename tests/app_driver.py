@@ -1,0 +1,155 @@
+"""The app without a browser: open a page as a visitor does, press, choose and type, and read what is shown."""
+
+import base64
+import json
+import re
+import time
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+import streamlit as st
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.markdown import JOINER
+from pages.ui.models import library
+
+ROOT = Path(__file__).parents[1]
+PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
+         "Positions": "pages/Positions.py"}
+every_page = pytest.mark.parametrize("page", PAGES)
+every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
+
+
+def use(monkeypatch, folder):
+    """Let the app find its models in this folder."""
+    monkeypatch.setattr(library, "FOLDER", folder)
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def start(page="Generate", alone=False, **link):
+    """A visitor who opens a page, perhaps by a link."""
+    if alone:
+        at = AppTest.from_file(str(ROOT / PAGES[page]), default_timeout=120)
+    else:
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        at.switch_page(PAGES[page])
+    for name, value in link.items():
+        at.query_params[name] = str(value)
+    return checked(at.run())
+
+
+def go(at, page):
+    at.switch_page(PAGES[page])
+    return checked(at.run())
+
+
+def checked(at):
+    assert not at.exception, [error.message for error in at.exception]
+    return at
+
+
+def named(elements, label):
+    (found,) = [element for element in elements if element.label == label]
+    return found
+
+
+def press(at, label):
+    return checked(named(at.button, label).click().run())
+
+
+def choose(at, label, value):
+    return checked(named(at.selectbox, label).set_value(value).run())
+
+
+def dial(at, label):
+    """A dial of the page Generate or Attention: they are called the same on both."""
+    return named(at.selectbox, label)
+
+
+def type_prompt(at, text):
+    return checked(at.sidebar.text_area[0].set_value(text).run())
+
+
+def prompt(at):
+    return at.sidebar.text_area[0].value
+
+
+def said(at):
+    """All sentences that inform, warn or report an error, without what keeps Markdown away."""
+    boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
+    return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
+
+
+def link_of(at):
+    """The parameters that the page has put into the address bar."""
+    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
+               if c.proto.component_name == "headsup_address"]  # fmt: skip
+    newest = max(written, key=lambda data: data["at"])
+    return dict(parse_qsl(newest["query"], keep_blank_values=True))
+
+
+def text_of(at):
+    return link_of(at).get("text", "")
+
+
+def write(at):
+    """Press Generate and wait for the last token."""
+    press(at, "Generate")
+    deadline = time.monotonic() + 100
+    while not named(at.button, "Stop").disabled:
+        assert time.monotonic() < deadline
+        checked(at.run())
+    return at
+
+
+def component(at, name):
+    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name == name]
+    return found
+
+
+def live_text(at):
+    """What the page Generate shows, as it goes to the browser."""
+    return json.loads(component(at, "headsup_live_text_feed").json)
+
+
+def figure(at, key):
+    (spec,) = [chart.proto.spec for chart in at.get("plotly_chart") if chart.proto.id.endswith(f"-{key}")]
+    return json.loads(spec)
+
+
+def numbers(trace):
+    """A trace's z as an array, whether Plotly packed it or not."""
+    z = trace["z"]
+    if isinstance(z, list):
+        return np.array(z, dtype=float)
+    shape = [int(size) for size in z["shape"].split(",")]
+    return np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"]).reshape(shape)
+
+
+def drawn(at, key, name):
+    """The numbers of a figure's trace; NaN where nothing is drawn."""
+    (trace,) = [t for t in figure(at, key)["data"] if (t["type"], t.get("name")) == ("heatmap", name)]
+    return numbers(trace)
+
+
+def markdown_with(at, words):
+    (found,) = [element.value for element in at.markdown if words in element.value]
+    return found
+
+
+def cache_of(name, text):
+    """The model's own tensors for a text, not by way of the app."""
+    checkpoint = library.model(name)
+    tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
+    with torch.no_grad():
+        return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]
+
+
+def lower(matrix):
+    """What a causal mask leaves visible."""
+    matrix = np.asarray(matrix)
+    return matrix[np.tril_indices(len(matrix))]

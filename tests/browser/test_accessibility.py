@@ -1,0 +1,122 @@
+"""Every page can be read and used by everybody: what axe-core finds, labels that don't overlap, keys that work."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_models import save_pair, save_translator
+
+axe = pytest.importorskip("axe_playwright_python")
+
+AXE = Path(axe.__file__).with_name("axe.min.js")
+# Beside those that axe has on by default: a button's name must have the words that can be seen on it, and be large
+# enough to hit.
+RULES = {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
+LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
+
+FIND = """async (rules) => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], rules });
+  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
+    nodes.map(({ html, any, all, none }) => `${id}: ${html.slice(0, 200)} ${[...any, ...all, ...none][0]?.message}`));
+}"""
+
+OVERLAPPING = """(charts) => charts.flatMap((chart, place) => ["xtick", "ytick"].flatMap((kind) => {
+  const boxes = [...chart.querySelectorAll(`.${kind} text`)].map((label) => label.getBoundingClientRect());
+  const [from, to] = kind === "xtick" ? ["left", "right"] : ["top", "bottom"];
+  boxes.sort((one, other) => one[from] - other[from]);
+  return boxes.filter((box, i) => i && boxes[i - 1][to] > box[from] + 1).map(() => `figure ${place}, ${kind}`);
+}))"""
+"""Where one label of an axis runs into the next."""
+
+
+@pytest.fixture(scope="module")
+def server(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=64)
+    save_translator(folder)  # of another group, so that there is a choice of groups
+    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
+        yield server
+
+
+@pytest.fixture
+def visit(server, new_page, wait_ready, browser_errors):
+    """`visit(path, **options)`: a visitor of their own on a page, which has come to rest."""
+
+    def open_page(path="", **options):
+        page = new_page(**options)
+        page.goto(f"{server.url}/{path}")
+        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+        wait_ready(page, timeout=90)
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+def found(page):
+    """What axe-core calls serious or critical."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    return page.evaluate(FIND, RULES)
+
+
+def turn_dark(page, wait_ready):
+    light = page.get_by_test_id("stApp").evaluate("(app) => getComputedStyle(app).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("(light) => getComputedStyle(document.querySelector('[data-testid=stApp]'))"
+                           ".backgroundColor !== light", arg=light)  # fmt: skip
+    wait_ready(page, timeout=60, settled=1.0)
+
+
+@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Train"])
+def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
+    page = visit(path)
+    if not path:  # with a text written, there is more to be found
+        page.get_by_test_id("stMain").get_by_role("button", name="Step").click()
+        page.get_by_text("1 token written").wait_for()
+    for drawer in page.locator("[data-testid=stExpander] summary").all():
+        drawer.click()
+    wait_ready(page, timeout=60)
+    assert found(page) == []
+    turn_dark(page, wait_ready)
+    assert found(page) == []
+
+
+def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready):
+    page = visit()
+    for dark in (False, True):
+        if dark:
+            turn_dark(page, wait_ready)
+        for name in ("Sampling", "Where it comes from", "Link to this view"):
+            page.get_by_role("button", name=name).click()
+            page.get_by_test_id("stPopoverBody").wait_for()
+            wait_ready(page)
+            assert found(page) == []
+            page.keyboard.press("Escape")
+            page.get_by_test_id("stPopoverBody").wait_for(state="detached")
+
+
+@pytest.mark.parametrize(("path", "charts"), [("Masks", 11), ("Attention", 4)])
+def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready, path, charts):
+    page = visit(f"{path}{LONG}", width=1440)
+    plots = page.locator(".js-plotly-plot")
+    for width, height in ((1440, 900), (960, 540), (420, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        plots.nth(charts - 1).wait_for(timeout=60_000)
+        page.wait_for_timeout(500)  # plotly draws anew when its box has come to rest
+        assert plots.count() == charts
+        assert plots.evaluate_all(OVERLAPPING) == []
+        assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 4
+        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+
+def test_a_batch_of_long_lines_can_be_read_on_a_phone(visit):
+    page = visit(f"Masks{LONG}&batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor", width=420)
+    picture = page.locator(".js-plotly-plot").nth(3)
+    size = "(picture) => parseFloat(getComputedStyle(picture.querySelector('.heatmap-label')).fontSize)"
+    assert picture.evaluate(size) >= 9
+    assert picture.bounding_box()["width"] > 420
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")

@@ -1,0 +1,38 @@
+"""What the random walk types, uploads and follows: what visitors may plausibly try, and what they shouldn't."""
+
+WORDS = ("two hundred and five", "forty-two", "seven", "one million", "nine thousand and nine", "the king")
+"""For an encoder that reads number words."""
+PROMPTS = (
+    "Hello world", "the king", "the king#", "my lord of York", "To be, or not to be, that is the question", "a", "",
+    "ROMEO:\nBut, soft", "naïve café 😀", "\n", "<b>$x$</b> **`_", "forty-two", "hello=", "abc",
+    "Aquí me pongo a cantar", " ".join(["And so on, and on,"] * 12),
+)  # fmt: skip
+BATCHES = (
+    "one\ntwo\nthree\nfour", "one\ntwo", "one", "", "To be\nor\n<b>é😀\nnot", "\n\nthe king\n\n",
+    "a\nbb\nccc\ndddd\neeeee", "forty-two\ntwo hundred and five", "\n".join(f"line {number}" for number in range(12)),
+)  # fmt: skip
+OWN_TEXTS = ("", "Too short a text.", "Twinkle, twinkle, little star,\nHow I wonder what you are. 😀\n" * 30)
+NUMBERS = ("0", "1", "5", "7", "63", "-3", "100000000000", "2.5", "")
+LINKS = (
+    "",
+    "?model=nobody&layer=9&head=x",
+    "?text=,%20my%20love&scope=all&step=3",
+    "Attention?prompt=Hello%20world&query=5&key=2",
+    "Attention?model=translator&prompt=forty-two&attention=encoder",
+    "Masks?batch=To%20be%0Aor%0Anot&batch_row=2&pad_side=left",
+    "Positions?length=12&position=11&dimension=7",
+    "Train?shape=dials&steps=50&d_model=32",
+)
+"""Links to the app, without its address."""
+FILES = (
+    {"name": "notes.txt", "mimeType": "text/plain", "buffer": OWN_TEXTS[-1].encode()},
+    {"name": "empty.txt", "mimeType": "text/plain", "buffer": b""},
+    {"name": "model.headsup.zip", "mimeType": "application/zip", "buffer": b"PK\x03\x04 and no more"},
+)
+"""As Playwright takes them."""
+
+
+def texts_for(label: str) -> tuple[str, ...]:
+    """What is typed into a text area with this label."""
+    pools = {"source": WORDS + PROMPTS, "a line": BATCHES, "paste": OWN_TEXTS}
+    return next((texts for words, texts in pools.items() if words in label.lower()), PROMPTS)

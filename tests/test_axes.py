@@ -1,0 +1,80 @@
+"""Token axes: labels that never touch, evenly spaced, and a sentence that tells what they leave out."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages.ui.figures import attention, axes, masks
+
+LABELS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=30), min_size=1, max_size=200)
+
+
+@given(LABELS, st.floats(0.5, 60), st.booleans())
+def test_no_label_touches_the_next_wherever_the_cells_are_as_wide_as_promised(labels, pitch, upright):
+    axis, height = axes.token_axis(labels, np.arange(len(labels)) + 7, pitch, upright=upright)
+    size = axis["tickfont"]["size"]
+    between = np.diff(axis["tickvals"]) * pitch
+    assert (between >= axes.LINE * size - 1e-9).all()
+    if upright and axis["tickangle"] == 0:
+        assert (between >= axes.CHARACTER * size * axes.longest_label(labels)).all()
+    assert axes.SMALLEST <= size <= axes.LARGEST
+    if upright and axis["tickangle"]:
+        assert height >= axes.CHARACTER * size * axes.longest_label(labels)
+
+
+@given(LABELS, st.floats(0.5, 60))
+def test_labels_are_evenly_spaced_from_the_first_token_on_and_the_pointer_knows_all(labels, pitch):
+    places = np.arange(len(labels)) + 7
+    axis, _ = axes.token_axis(labels, places, pitch)
+    steps = set(np.diff(axis["tickvals"]))
+    assert axis["tickvals"][0] == 7 and len(steps) <= 1
+    texts = [axes.plotly_label(label) for label in labels]
+    assert axis["ticktext"] == [texts[place - 7] for place in axis["tickvals"]]
+    assert axis["labelalias"] == {str(place): text for place, text in zip(places, texts, strict=True)}
+
+
+def test_where_there_is_room_every_token_is_labelled():
+    axis, _ = axes.token_axis(list("abcdef"), np.arange(6), 12)
+    assert axis["ticktext"] == list("abcdef")
+
+
+def thinned(rows: int, columns: int) -> go.Figure:
+    return attention.mask_heatmap(np.ones((rows, columns), dtype=bool), ["q"] * rows, ["k"] * columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "note"),
+    [
+        (22, 22, ""),
+        (23, 23, "Every second token is labelled; pointing at a cell names both of its tokens."),
+        (48, 48, "Every third token is labelled; pointing at a cell names both of its tokens."),
+        (4, 40, "Every second key is labelled; pointing at a cell names both of its tokens."),
+        (100, 20, "Every fourth query is labelled; pointing at a cell names both of its tokens."),
+        (40, 200, "Every second query and every ninth key are labelled; "
+                  "pointing at a cell names both of its tokens."),
+        (256, 256, "One token in 12 is labelled; pointing at a cell names both of its tokens."),
+    ],
+)  # fmt: skip
+def test_what_a_heatmap_leaves_out_is_said(rows, columns, note):
+    assert axes.labelling_note(thinned(rows, columns)) == note
+
+
+@given(st.integers(1, 120), st.integers(1, 120))
+def test_a_note_tells_the_step_between_the_labels_that_are_drawn(rows, columns):
+    figure = thinned(rows, columns)
+    drawn = (len(figure.layout.yaxis.tickvals), len(figure.layout.xaxis.tickvals))
+    assert (axes.labelling_note(figure) == "") == (drawn == (rows, columns))
+
+
+def test_lines_have_tokens_on_one_axis():
+    values = {"with": np.zeros(40), "without": np.zeros(40)}
+    figure = masks.lines_by_position(values, ["a"] * 40, ["b"] * 40, unit="probability")
+    note = "Every second token is labelled; pointing at a line names its token."
+    assert axes.labelling_note(figure) == note
+
+
+def test_numbers_leave_nothing_to_say():
+    assert axes.labelling_note(go.Figure(layout=dict(xaxis=axes.number_axis(500)))) == ""
+    assert axes.number_axis(10)["dtick"] == 1 and axes.number_axis(11)["dtick"] is None

@@ -1,0 +1,252 @@
+"""What models computed is remembered within its bytes, computed once, changed by nobody, and apart for own models."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import streamlit as st
+from hypothesis import given, strategies
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.models import activations, cache, library, masking, own_models
+from pages.ui.models.cache import Cache, bytes_of, frozen, remembered
+from tests.tiny_models import save_pair, save_tiny
+
+TOKENS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Pair:
+    one: np.ndarray
+    other: dict
+
+
+def array(size: int) -> np.ndarray:
+    return np.zeros(size, dtype=np.uint8)
+
+
+# The cache
+
+
+@given(
+    strategies.integers(0, 3_000),
+    strategies.lists(strategies.tuples(strategies.integers(0, 8), strategies.integers(0, 1_500)), max_size=40),
+)
+def test_it_never_takes_more_than_its_bytes(limit, requests):
+    found = Cache(limit)
+    for key, size in requests:
+        assert len(found.get(key, lambda size=size: array(size))) >= 0
+        assert found.size == sum(size for _, size in found._kept.values()) <= limit
+
+
+def test_the_least_recently_used_goes_first():
+    size = bytes_of(array(1_000)) + bytes_of("a")
+    found, computed = Cache(3 * size), []
+
+    def ask(key):
+        found.get(key, lambda: computed.append(key) or array(1_000))
+
+    for key in "abcab" + "d" + "abc":  # c is the one that d replaces
+        ask(key)
+    assert computed == ["a", "b", "c", "d", "c"]
+
+
+def test_what_is_larger_than_the_cache_is_answered_and_not_kept():
+    found = Cache(1_000)
+    kept = found.get("a", lambda: array(100))
+    assert found.get("b", lambda: array(10_000)).size == 10_000
+    assert found.get("a", lambda: None) is kept
+    assert len(found) == 1
+
+
+def test_a_key_is_computed_once_however_many_ask_at_once():
+    found, computed, answers = Cache(10_000), [], []
+    begun = threading.Barrier(8)
+
+    def compute():
+        computed.append(1)
+        time.sleep(0.1)
+        return array(10)
+
+    def ask():
+        begun.wait(30)
+        answers.append(found.get("key", compute))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert computed == [1] and len(answers) == 8
+    assert all(answer is answers[0] for answer in answers)
+
+
+def test_two_keys_do_not_wait_for_each_other():
+    found, other_done = Cache(10_000), threading.Event()
+    thread = threading.Thread(target=lambda: found.get("b", lambda: array(1)) is not None and other_done.set())
+
+    def compute():
+        thread.start()
+        assert other_done.wait(30)
+        return array(1)
+
+    found.get("a", compute)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_who_waited_for_one_that_failed_computes_for_itself(error):
+    """The first may have ended because its visitor left the page."""
+    found, computing, answers = Cache(10_000), threading.Event(), []
+
+    def fail():
+        computing.set()
+        time.sleep(0.1)
+        raise error
+
+    def first():
+        with pytest.raises(type(error)):
+            found.get("key", fail)
+
+    def second():
+        assert computing.wait(30)
+        answers.append(found.get("key", lambda: array(7)))
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert answers[0].size == 7
+    assert found.get("key", fail) is answers[0]  # and no error is remembered
+
+
+def test_nothing_that_is_remembered_can_be_changed():
+    whole = np.zeros((100, 100))
+    value = frozen(Pair(whole[0], {"a": [np.ones(3)]}))
+    assert value.one.base is None  # the other 99 rows can go
+    for part in (value.one, value.other["a"][0]):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 1
+    with pytest.raises(TypeError):
+        value.other["b"] = 1
+    whole[0] = 1
+    assert not value.one.any()
+
+
+def test_bytes_are_counted_through_and_through():
+    assert bytes_of(frozen(Pair(np.zeros(10_000), {"a": [np.zeros(1_000)]}))) == pytest.approx(88_000, rel=0.02)
+    assert bytes_of(tuple(range(1_000))) > 8_000
+
+
+# What models compute
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda name: activations.steps(name, TOKENS, 1),
+        lambda name: activations.patterns(name, TOKENS),
+        lambda name: activations.next_token(name, TOKENS),
+        lambda name: activations.scored(name, TOKENS),
+        lambda name: activations.answer(name, TOKENS),
+        lambda name: activations.position_table(name),
+        lambda name: masking.predicted(name, TOKENS, TOKENS[1:], masked=False),
+        lambda name: masking.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
+    ],
+)
+def test_each_question_is_answered_once_and_again_for_another_version(folder, monkeypatch, ask):
+    first = ask("martin-fierro")
+    assert ask("martin-fierro") is first
+    save_tiny(folder, "martin-fierro", seed=9, positions="learned", n_layers=3, n_heads=4)
+    second = ask("martin-fierro")
+    assert second is not first
+    assert ask("martin-fierro") is second
+
+
+def test_arrays_that_pages_get_are_read_only(folder):
+    found = activations.steps("shakespeare", TOKENS, 0)
+    logits, rows = activations.next_token("shakespeare", TOKENS)
+    table = activations.position_table("martin-fierro")
+    logits, rows = activations.next_token("shakespeare", TOKENS)
+    table = activations.position_table("martin-fierro")
+    for part in (found.mask, found.pattern, found.scores.raw, found.scores.queries, logits, rows["self"], table):
+        assert not part.flags.writeable
+        base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
+        assert base is None or base.untyped_storage().nbytes() == part.nbytes
+
+
+def test_clear_forgets_everything(folder):
+    first = activations.patterns("shakespeare", TOKENS)
+    cache.clear()
+    assert activations.patterns("shakespeare", TOKENS) is not first
+
+
+def of_a_visitor():
+    """A page that has kept a model of its own, and asks something of it and of a shared one."""
+    import streamlit as st
+
+    from pages.ui.models import activations, cache, library
+    from pages.ui.models.own_models import keep
+
+    if "own" not in st.session_state:
+        st.session_state["own"] = keep(library.model("shakespeare"))
+    before = len(cache._shared())
+    for _ in range(2):
+        activations.patterns(st.session_state["own"], (1, 2, 3))
+    assert len(cache._shared()) == before
+    activations.patterns("shakespeare", (1, 2, 3))
+    st.session_state["counts"] = len(st.session_state["own_results"]), len(cache._shared())
+
+
+def test_what_an_own_model_computed_stays_in_its_session(folder):
+    one, other = (AppTest.from_function(of_a_visitor, default_timeout=60).run() for _ in range(2))
+    for page in (one, other):
+        assert not page.exception
+        assert page.session_state["counts"] == (1, 1)
+    assert one.session_state["own_results"] is not other.session_state["own_results"]
+    assert one.session_state["own_results"].limit == cache.OWN_BYTES
+
+
+def of_a_collector():
+    """A page that keeps one model of its own after another."""
+    import streamlit as st
+
+    from pages.ui.models import own_models
+    from tests.tiny_models import save_tiny
+
+    names = [own_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)) for seed in range(12)]
+    assert list(own_models.own_models()) == names[-st.session_state["room"] :]
+
+
+@pytest.mark.parametrize(("bytes_for", "room"), [(100, 8), (3.5, 3), (0.5, 1)])
+def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes_for, room):
+    """The oldest go; the newest stays however large it is."""
+    size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
+    monkeypatch.setattr(own_models, "LARGEST_TOGETHER", bytes_for * size)
+    at = AppTest.from_function(of_a_collector, default_timeout=60)
+    at.session_state["folder"], at.session_state["room"] = tmp_path, room
+    assert not at.run().exception
+
+
+def test_other_arguments_make_other_answers(folder):
+    calls = []
+
+    @remembered
+    def ask(checkpoint, tokens, *, interventions=()):
+        calls.append((tokens, interventions))
+        return tokens
+
+    for tokens, interventions in ((TOKENS, ()), (TOKENS, ("a",)), ((1,), ()), (TOKENS, ("a",))):
+        assert ask("shakespeare", tokens, interventions=interventions) == tokens
+    assert calls == [(TOKENS, ()), (TOKENS, ("a",)), ((1,), ())]

@@ -1,0 +1,75 @@
+"""Dropout of our own draws what PyTorch's does, from the generator it is given, on the thread it is given on."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.model.dropout import Dropout, dropout_from
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_is_that_of_pytorch(p, dtype):
+    numbers = torch.randn(4, 33, 8, generator=torch.Generator().manual_seed(0)).to(dtype)
+    x, y = numbers.clone().requires_grad_(), numbers.clone().requires_grad_()
+    torch.manual_seed(5)
+    expected = nn.Dropout(p)(x)
+    torch.manual_seed(5)
+    found = Dropout(p)(y)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, expected)
+    expected.sum().backward()
+    found.sum().backward()
+    torch.testing.assert_close(y.grad, x.grad)
+
+
+def test_it_does_nothing_in_evaluation_or_at_zero():
+    x = torch.randn(5)
+    before = torch.get_rng_state()
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_it_draws_from_the_generator_it_is_given_and_from_no_other():
+    dropout, x, before = Dropout(0.5), torch.ones(100), torch.get_rng_state()
+    with dropout_from(torch.Generator().manual_seed(1)):
+        first, second = dropout(x), dropout(x)
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), before)
+    with dropout_from(torch.Generator().manual_seed(1)):
+        assert torch.equal(dropout(x), first)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x), first)  # outside, from the global one
+
+
+def test_a_generator_is_forgotten_after_an_error():
+    generator = torch.Generator()
+    with pytest.raises(KeyError), dropout_from(generator):
+        raise KeyError
+    before = generator.get_state()
+    Dropout(0.5)(torch.ones(9))
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_threads_do_not_see_each_other():
+    dropout, x, found = Dropout(0.5), torch.ones(50), {}
+    barrier = threading.Barrier(2)
+
+    def draw(seed: int) -> None:
+        with dropout_from(torch.Generator().manual_seed(seed)):
+            found[seed] = []
+            for _ in range(20):
+                barrier.wait(30)
+                found[seed].append(dropout(x))
+
+    threads = [threading.Thread(target=draw, args=(seed,)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for seed in (1, 2):
+        with dropout_from(torch.Generator().manual_seed(seed)):
+            assert all(torch.equal(dropout(x), drawn) for drawn in found[seed])

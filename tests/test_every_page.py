@@ -1,0 +1,198 @@
+"""What every page does: a first look, choices that survive a change of page, and models that can't be used."""
+
+import shutil
+
+import pytest
+
+from pages.ui.models import library
+from tests.app_driver import (
+    ROOT,
+    checked,
+    choose,
+    dial,
+    every_entrance,
+    every_page,
+    go,
+    link_of,
+    live_text,
+    named,
+    press,
+    prompt,
+    said,
+    start,
+    text_of,
+    type_prompt,
+    use,
+    write,
+)
+from tests.tiny_models import EXAMPLES, save_tiny, truncate
+from transformer import save_checkpoint
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+# The first look
+
+
+@every_page
+def test_the_shipped_models_work(page, monkeypatch):
+    use(monkeypatch, ROOT / "checkpoints")
+    at = start(page)
+    model = at.sidebar.selectbox[0]
+    assert model.value == "shakespeare" and "Martín Fierro" in model.options
+    assert prompt(at) == library.usable()["shakespeare"].card.examples[0]
+    assert not said(at)
+    if page == "Generate":
+        assert len(text_of(press(at, "Step"))) >= 1
+    else:
+        assert at.get("plotly_chart")
+    choose(at, "Model", "martin-fierro")
+    assert prompt(at) == library.usable()["martin-fierro"].card.examples[0]
+    assert not said(at)
+
+
+@every_entrance
+@every_page
+def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone):
+    at = start(page, alone)
+    assert at.title[0].value == page
+    assert named(at.selectbox, "Model").value == "shakespeare"
+    assert prompt(at) == EXAMPLES[0]
+    assert not said(at)
+    if page == "Generate":
+        odds = live_text(at)["candidates"]["probability"]
+        assert len(odds) == 10 and 0 < sum(odds) <= 1
+    else:
+        assert len(at.get("plotly_chart")) >= 4
+    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0]}
+
+
+# What belongs to the visitor survives a change of page
+
+
+def test_another_model_brings_its_own_prompt_to_every_page():
+    at = write(start(tokens=5, layer=1, head=1))
+    choose(at, "Model", "martin-fierro")
+    for page in ("Attention", "Positions", "Generate"):
+        assert prompt(at) == "Aquí me pongo"
+        assert link_of(at) == {"model": "martin-fierro", "prompt": "Aquí me pongo", "tokens": "5"}
+        go(at, page)
+        assert named(at.selectbox, "Model").value == "martin-fierro"
+    assert not said(at)
+
+
+def test_choices_survive_a_change_of_page():
+    at = start()
+    named(at.number_input, "Seed").set_value(42)
+    named(at.slider, "Temperature").set_value(1.25)
+    named(at.slider, "Top-k").set_value(7)
+    named(at.slider, "Number of tokens").set_value(9)
+    dial(at, "Layer").set_value(1)
+    dial(at, "Head").set_value(1)
+    type_prompt(at, "KING:\nI am")
+    write(at)
+    text = text_of(at)
+    go(at, "Attention")
+    assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 1)
+    checked(named(at.get("button_group"), "Text").set_value("all").run())
+    choose(at, "Head", 0)
+    go(at, "Positions")
+    assert prompt(at) == "KING:\nI am"
+    named(at.slider, "Length: positions").set_value(20)
+    checked(named(at.slider, "Width: d_model").set_value(8).run())
+    go(at, "Generate")
+    assert prompt(at) == "KING:\nI am" and text_of(at) == text
+    assert named(at.number_input, "Seed").value == 42
+    assert named(at.slider, "Temperature").value == 1.25
+    assert named(at.slider, "Top-k").value == 7
+    assert named(at.slider, "Number of tokens").value == 9
+    assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 0)
+    go(at, "Attention")
+    assert named(at.get("button_group"), "Text").value == "all"
+    go(at, "Positions")
+    assert named(at.slider, "Length: positions").value == 20
+    assert named(at.slider, "Width: d_model").value == 8
+    assert not said(at)
+
+
+# Models that can't be used
+
+
+@every_page
+def test_a_damaged_model_beside_good_ones_is_reported_and_the_rest_works(page, tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(tiny, folder)
+    shutil.copytree(tiny / "shakespeare", folder / "broken")
+    truncate(folder, "broken")
+    (folder / "empty").mkdir()
+    use(monkeypatch, folder)
+    at = start(page)
+    assert "broken: model.safetensors is damaged" in said(at)
+    assert "empty: model.safetensors" in said(at) and "missing" in said(at)
+    assert named(at.selectbox, "Model").options == ["Shakespeare", "Martín Fierro"]
+    choose(at, "Model", "martin-fierro")
+    assert prompt(at) == "Aquí me pongo"
+    assert "There is no model “broken” here" in said(start(page, model="broken"))
+
+
+@every_page
+def test_a_damaged_default_model_gives_way_to_another(page, tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(tiny, folder)
+    truncate(folder, "shakespeare")
+    use(monkeypatch, folder)
+    at = start(page)
+    assert named(at.selectbox, "Model").value == "martin-fierro"
+    assert prompt(at) == "Aquí me pongo"
+    assert "There is no model “shakespeare” here; Martín Fierro is shown." in said(at)
+
+
+@every_page
+def test_weights_that_turn_out_to_be_no_numbers_are_reported_and_another_model_can_be_picked(
+    page, tiny, tmp_path, monkeypatch
+):
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(tiny, folder)
+    checkpoint = save_tiny(folder, "shakespeare", title="Shakespeare")
+    checkpoint.model.unembed.weight.data[0, 0] = float("nan")
+    save_checkpoint(folder / "shakespeare", checkpoint)
+    use(monkeypatch, folder)
+    at = start(page)
+    assert "This model can't be opened." in said(at) and "Pick another one." in said(at)
+    choose(at, "Model", "martin-fierro")
+    assert prompt(at) == "Aquí me pongo" and not said(at)
+
+
+@every_page
+@pytest.mark.parametrize("exists", [True, False])
+def test_without_any_model_there_is_a_sentence(page, exists, tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoints"
+    if exists:
+        folder.mkdir()
+    use(monkeypatch, folder)
+    at = start(page)
+    assert "There is no model to look into: checkpoints/ holds no usable checkpoint." in said(at)
+    assert "python -m transformer train" in said(at)
+    assert not at.get("plotly_chart")
+
+
+@every_page
+@pytest.mark.parametrize(("positions", "n_layers"), [("learned", 1), ("none", 1), ("sinusoidal", 0), ("rotary", 0)])
+def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", positions=positions, n_layers=n_layers)
+    use(monkeypatch, tmp_path)
+    at = start(page, layer=0)
+    if page == "Generate":
+        assert len(text_of(press(at, "Step"))) == 1
+        assert (live_text(at)["weights"] is None) == (n_layers == 0)
+    if page == "Attention":
+        assert ("has no layers" in said(at)) == (n_layers == 0)
+
+
+def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", examples=[])
+    use(monkeypatch, tmp_path)
+    at = start()
+    assert prompt(at) == "" and "The prompt is empty." in said(at)
+    type_prompt(at, "Hi")
+    assert len(text_of(press(at, "Step"))) == 1

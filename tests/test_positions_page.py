@@ -1,0 +1,89 @@
+"""The page Positions: its table and its formula are the paper's, and the model's own positions are shown."""
+
+import base64
+import re
+
+import numpy as np
+import pytest
+
+from tests.app_driver import checked, figure, link_of, markdown_with, named, numbers, said, start, use
+from tests.tiny_models import CONTEXT, save_tiny
+from transformer import sinusoidal_encoding
+from transformer.model.positions import position_angles
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.mark.parametrize("dials", [{}, {"length": 20, "width": 10, "base": 100}, {"length": 2, "width": 2, "base": 2}])
+def test_the_table_is_the_paper_s(dials):
+    at = start("Positions", **dials)
+    length, width, base = dials.get("length", 64), dials.get("width", 64), dials.get("base", 10000)
+    (values,) = [numbers(t) for t in figure(at, "positions_table")["data"] if t["type"] == "heatmap"]
+    assert np.allclose(values, sinusoidal_encoding(length, width, base), atol=1e-6)
+    position, pair = np.arange(length)[:, None], np.arange(width // 2)[None]
+    angle = position / base ** (2 * pair / width)
+    assert np.allclose(values[:, ::2], np.sin(angle), atol=1e-4)
+    assert np.allclose(values[:, 1::2], np.cos(angle), atol=1e-4)
+
+
+@pytest.mark.parametrize(("position", "dimension"), [(0, 0), (0, 1), (5, 4), (63, 63), (17, 31)])
+def test_the_formula_arrives_at_the_number_in_the_table(position, dimension):
+    at = start("Positions", position=position, dimension=dimension)
+    (formula,) = [element.value for element in at.latex]
+    (values,) = [numbers(t) for t in figure(at, "positions_table")["data"] if t["type"] == "heatmap"]
+    final = float(re.search(r"&= (-?[\d.]+)\\end", formula)[1])
+    assert final == pytest.approx(values[position, dimension], abs=1e-6)
+    angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
+    wave = np.cos if dimension % 2 else np.sin
+    assert wave(angle) == pytest.approx(final, abs=1e-4)
+
+
+def test_the_wavelengths_and_the_rotation_come_from_the_engine_s_angles():
+    at = start("Positions", length=20, width=10, base=100, dimension=4, position=3, shift=2)
+    angles = position_angles(20, 10, 100.0).numpy()
+    (waves,) = [t["y"] for t in figure(at, "positions_spectrum")["data"] if t["name"] == "wavelength"]
+    assert np.allclose(np.frombuffer(base64.b64decode(waves["bdata"])), 2 * np.pi / angles[1])
+    assert markdown_with(at, f"One position turns it by {angles[1, 2]:.6g} radians")
+    (formula,) = [element.value for element in at.latex]
+    assert f"sin({angles[3, 2]:.6g})" in formula
+
+
+@pytest.mark.parametrize(
+    ("positions", "words", "key"),
+    [
+        ("sinusoidal", "It adds the paper's fixed table", "positions_model_table"),
+        ("learned", "It adds a table that it learned", "positions_model_table"),
+        ("rotary", "It adds no table.", "positions_model_rotary"),
+        ("none", "It is told nothing about positions.", None),
+    ],
+)
+def test_the_model_s_own_positions_are_shown(positions, words, key, tmp_path, monkeypatch):
+    checkpoint = save_tiny(tmp_path, "shakespeare", positions=positions)
+    use(monkeypatch, tmp_path)
+    at = start("Positions")
+    assert markdown_with(at, words)
+    if key is None:
+        assert not [c for c in at.get("plotly_chart") if "positions_model" in c.proto.id]
+        return
+    (values,) = [numbers(t) for t in figure(at, key)["data"] if t["type"] == "heatmap"]
+    own = {
+        "sinusoidal": sinusoidal_encoding(CONTEXT, 16),
+        "learned": checkpoint.model.state_dict().get("pos_embed.weight"),
+        "rotary": sinusoidal_encoding(CONTEXT, 8),  # d_head
+    }[positions]
+    assert np.allclose(values, own, atol=1e-6)
+
+
+def test_the_dials_of_positions_can_go_to_their_ends():
+    at = start("Positions", position=60, dimension=60, shift=60)
+    for label, value in (("Length: positions", 2), ("Width: d_model", 2)):
+        checked(named(at.slider, label).set_value(value).run())
+    checked(named(at.number_input, "Base").set_value(2.0).run())
+    assert {"length": "2", "width": "2", "base": "2", "position": "1", "dimension": "1", "shift": "1"}.items() <= (
+        link_of(at).items()
+    )
+    checked(at.multiselect[0].set_value([]).run())
+    assert "Pick at least one dimension" in said(at)
+    for label, value in (("Length: positions", 512), ("Width: d_model", 512)):
+        checked(named(at.slider, label).set_value(value).run())
+    checked(named(at.number_input, "Base").set_value(1e6).run())

@@ -1,0 +1,101 @@
+"""What can be typed as a prompt: anything, and whatever a model can't read is named."""
+
+import numpy as np
+import pytest
+
+from tests.app_driver import (
+    cache_of,
+    checked,
+    dial,
+    drawn,
+    every_page,
+    link_of,
+    live_text,
+    lower,
+    markdown_with,
+    press,
+    prompt,
+    said,
+    start,
+    type_prompt,
+    write,
+)
+from tests.tiny_models import CONTEXT, EXAMPLES
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
+@pytest.mark.parametrize(
+    ("typed", "named_as", "left"),
+    [
+        ("Romé", "“`é`” (character 4)", "Rom"),
+        ("a😀b😀", "“`😀`” (character 2), “`😀`” (character 4)", "ab"),
+        ("\tx", "“`⇥`” (character 1)", "x"),
+        ("<script>alert(1)</script>ß", "“`ß`” (character 26)", "<script>alert(1)</script>"),
+        ("[x]@", "“`[`” (character 1), “`]`” (character 3), “`@`” (character 4)", "x"),
+        ("中" * 9, "(character 6), and 3 more", ""),
+    ],
+)
+def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, named_as, left):
+    at = type_prompt(start(page), typed)
+    (error,) = at.error
+    assert error.value.startswith("This model has never seen") and named_as in error.value
+    assert prompt(at) == typed
+    assert not at.get("plotly_chart") and not at.main.get("bidi_component")
+    press(at, "Remove what it can't read")
+    assert prompt(at) == left
+    assert not at.error
+    assert ("The prompt is empty." in said(at)) == (not left)
+
+
+@every_page
+def test_markup_in_a_prompt_is_text(page):
+    typed = "<script>*_$`"
+    at = type_prompt(start(page), typed)
+    assert prompt(at) == typed
+    assert not said(at)
+    for element in at.markdown:
+        assert not element.proto.allow_html
+    assert not [block for block in at.get("html") if "script" in block.proto.body]
+    for chart in at.get("plotly_chart"):
+        assert "<script" not in chart.proto.spec
+    if page == "Generate":
+        shown = live_text(at)
+        assert "".join(shown["kinds"]["label"][kind] for kind in shown["kind"]) == typed
+    if page == "Attention":
+        last = markdown_with(at, "The query of")
+        assert last.startswith(f"The query of `` ` `` at place {len(typed) - 1} ")
+
+
+@every_page
+def test_an_empty_prompt_is_explained(page):
+    at = type_prompt(start(page), "")
+    assert "The prompt is empty." in said(at)
+    assert link_of(at)["prompt"] == ""
+    assert "The prompt is empty." in said(start(page, **link_of(at)))
+    press(at, "To be, or not")
+    assert prompt(at) == "To be, or not" and not said(at)
+
+
+@every_page
+def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
+    long = "ROMEO: " * 20
+    at = type_prompt(start(page, tokens=20), long)
+    assert f"The prompt has 140 tokens, and this model's context holds {CONTEXT}." in said(at)
+    assert f"the {140 - CONTEXT} before them" in said(at)
+    if page == "Generate":
+        write(at)
+        assert len(live_text(at)["kind"]) == 140 + 20
+    if page == "Attention":
+        assert drawn(at, "clicked_weights", "weight").shape == (CONTEXT, CONTEXT)
+        assert dial(at, "Query (row)").value == 139
+        pattern = cache_of("shakespeare", long)["pattern", 0][0, 0]
+        assert np.allclose(lower(drawn(at, "clicked_weights", "weight")), lower(pattern), atol=1e-6)
+
+
+def test_an_example_is_a_click_away():
+    at = start()
+    for example in reversed(EXAMPLES):
+        checked(at.sidebar.button(key=f"example_shakespeare_{EXAMPLES.index(example)}").click().run())
+        assert prompt(at) == example

@@ -1,0 +1,119 @@
+"""A checkpoint that is replaced, damaged or removed while pages are open: one version a page, and never a traceback."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.models import library
+from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
+from transformer import save_checkpoint
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    return tmp_path
+
+
+def run(at):
+    at.run()
+    assert not at.exception, [error.message for error in at.exception]
+    return at
+
+
+def opened(page="app.py", **link):
+    at = AppTest.from_file(str(ROOT / page), default_timeout=120)
+    for name, value in link.items():
+        at.query_params[name] = str(value)
+    return run(at)
+
+
+def press(at, label):
+    (button,) = [button for button in at.button if button.label == label]
+    button.click()
+    return run(at)
+
+
+def shown(at):
+    """The number of layers and of tokens that the page shows the model to have."""
+    session = at.session_state["writer"].opened.checkpoint.model.config
+    return session.n_layers, session.vocab_size
+
+
+def test_a_text_keeps_its_model_until_it_is_dropped(folder):
+    at = press(opened(), "Step")
+    save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
+    st.cache_data.clear()  # ten seconds later
+    for _ in range(2):
+        press(at, "Step")
+        assert shown(at) == (2, len(ALPHABET))
+        assert any("2 layers" in caption.value for caption in at.sidebar.caption)
+        assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
+    text = at.session_state["visitor"].text
+    at.switch_page("pages/Attention.py")
+    run(at)
+    at.switch_page("app.py")
+    run(at)
+    assert at.session_state["visitor"].text == text and shown(at) == (2, len(ALPHABET))
+    press(at, "Clear")
+    assert shown(run(at)) == (1, len(ALPHABET) + 1)
+    assert any("1 layer" in caption.value for caption in at.sidebar.caption)
+    assert "Another" in str(at.sidebar.selectbox[0].options)
+
+
+@pytest.mark.parametrize("page", PAGES[1:3])
+def test_without_a_text_the_new_one_is_shown_at_once(folder, page):
+    at = opened(page)
+    save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
+    run(at)
+    assert any("1 layer" in caption.value for caption in at.sidebar.caption)
+
+
+@pytest.mark.parametrize("page", PAGES[:2])
+@pytest.mark.parametrize("change", [lambda f: shutil.rmtree(f / "shakespeare"), lambda f: truncate(f, "shakespeare")])
+def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change):
+    at = opened(page)
+    change(folder)
+    run(at)  # while the list is still the old one
+    said = " ".join(box.value for box in [*at.sidebar.error, *at.sidebar.warning, *at.error, *at.warning])
+    assert "can't be opened" in said
+    st.cache_data.clear()
+    run(at)
+    (model,) = [box for box in at.sidebar.selectbox if box.label == "Model"]
+    assert model.value == "martin-fierro"
+
+
+def test_pages_beside_saves_that_never_end(folder):
+    """Two shapes take turns; whatever a page runs into, it shows one of them."""
+    two = [save_tiny(folder, "other", seed=seed, n_layers=seed, alphabet=ALPHABET + "é" * (seed - 1))
+           for seed in (1, 2)]  # fmt: skip
+    ended = threading.Event()
+
+    def save():
+        while not ended.is_set():
+            for checkpoint in two:
+                save_checkpoint(folder / "other", checkpoint)
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        for page in PAGES:
+            at = opened(page, model="other")
+            for _ in range(4):
+                st.cache_data.clear()
+                run(at)
+                assert shown(at) in ((1, len(ALPHABET)), (2, len(ALPHABET) + 1))
+                assert not at.sidebar.error, at.sidebar.error[0].value
+    finally:
+        ended.set()
+        thread.join(30)

@@ -1,0 +1,137 @@
+"""Trainings side by side: they take turns in the order they came, and never disturb each other."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.plans import Gated, ended, same_weights, text_plan, trained_alone, until
+from transformer.training.queue import Queue
+
+
+class TestQueue:
+    def test_one_at_a_time_in_the_order_they_came(self, queues):
+        queue, objective = queues(1), Gated()
+        jobs = [queue.submit(text_plan(3, objective=objective))] + [queue.submit(text_plan(3)) for _ in range(3)]
+        assert [job.state for job in jobs] == ["running", "waiting", "waiting", "waiting"]
+        assert [queue.place(job) for job in jobs] == [None, 1, 2, 3]
+        order = []
+        watcher = threading.Thread(target=lambda: [order.append(jobs.index(ended(job))) for job in jobs])
+        watcher.start()
+        objective.allow()
+        watcher.join(60)
+        assert order == [0, 1, 2, 3]
+        assert all(queue.place(job) is None for job in jobs)
+
+    def test_two_at_a_time(self, queues):
+        queue, objectives = queues(2), [Gated() for _ in range(4)]
+        jobs = [queue.submit(text_plan(3, objective=objective)) for objective in objectives]
+        assert [job.state for job in jobs] == ["running", "running", "waiting", "waiting"]
+        objectives[1].allow()
+        ended(jobs[1])
+        until(lambda: jobs[2].state == "running")
+        assert [queue.place(job) for job in jobs] == [None, None, None, 1]
+        objectives[0].allow()
+        objectives[2].allow()
+        objectives[3].allow()
+        assert [ended(job).state for job in jobs] == ["finished"] * 4
+
+    @pytest.mark.parametrize("order", ["stop", "close"])
+    def test_whoever_gives_up_waiting_is_gone_at_once(self, queues, order):
+        queue, objective = queues(1), Gated()
+        first = queue.submit(text_plan(3, objective=objective))
+        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
+        getattr(second, order)()
+        assert (second.state, second.result, queue.place(third)) == ("stopped", None, 1)
+        assert second.join(5)
+        objective.allow()
+        assert ended(first).state == ended(third).state == "finished"
+        assert second.step == 0
+
+    def test_a_pause_in_the_queue_gives_up_the_place_there(self, queues):
+        queue, objective = queues(1), Gated()
+        queue.submit(text_plan(3, objective=objective))
+        second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
+        second.pause()
+        assert (second.state, queue.place(second), queue.place(third)) == ("paused", None, 1)
+        second.resume()
+        assert (second.state, queue.place(third), queue.place(second)) == ("waiting", 1, 2)
+        objective.allow()
+        assert ended(second).state == ended(third).state == "finished"
+
+    def test_a_short_pause_keeps_its_place(self, queues):
+        queue = queues(1, patience=1000)
+        first = queue.submit(text_plan(30))
+        until(lambda: first.step >= 1)
+        first.pause()
+        second = queue.submit(text_plan(3))
+        time.sleep(0.1)
+        assert (first.state, second.state) == ("paused", "waiting")
+        first.resume()
+        assert first.state == "running"
+        assert ended(first).state == ended(second).state == "finished"
+
+    @pytest.mark.parametrize("somebody_waits_before", [True, False])
+    def test_a_long_pause_gives_its_place_to_whoever_waits(self, queues, somebody_waits_before):
+        queue, objective = queues(1, patience=0.3), Gated()
+        plan = text_plan(30)
+        first = queue.submit(plan)
+        until(lambda: first.step >= 1)
+        if somebody_waits_before:
+            second = queue.submit(text_plan(3, objective=objective))
+            first.pause()
+            assert second.state == "waiting"
+        else:
+            first.pause()
+            time.sleep(0.5)
+            second = queue.submit(text_plan(3, objective=objective))
+        until(lambda: second.state == "running")
+        assert first.state == "paused"
+        third = queue.submit(text_plan(3))
+        first.resume()
+        assert (first.state, queue.place(third), queue.place(first)) == ("waiting", 1, 2)
+        objective.allow()
+        assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
+        assert same_weights(first.result.model, trained_alone(plan))
+
+    def test_trainings_side_by_side_do_not_disturb_each_other(self, queues):
+        plans = [text_plan(25, seed=seed) for seed in (1, 2)]
+        queue = queues(2)
+        jobs = [queue.submit(plan) for plan in plans]
+        assert [job.state for job in jobs] == ["running", "running"]
+        for job, plan in zip(jobs, plans, strict=True):
+            assert same_weights(ended(job).result.model, trained_alone(plan))
+        assert not same_weights(*(job.result.model for job in jobs))
+
+    def test_many_visitors_who_change_their_minds(self, queues):
+        """Whatever they press and when, all come to an end, and there are never more than two at a time."""
+        queue, random = queues(2, patience=0.01), np.random.default_rng(0)
+        jobs = [queue.submit(text_plan(30, seed=seed, snapshots=2)) for seed in range(8)]
+        for _ in range(60):
+            job = jobs[random.integers(8)]
+            getattr(job, ["pause", "resume", "resume", "stop", "close"][random.integers(5)])()
+            with queue.changed:
+                assert sum(job.state == "running" for job in jobs) <= 2
+            time.sleep(0.01)
+        for job in jobs:
+            job.resume()
+        assert {ended(job).state for job in jobs} <= {"finished", "stopped"}
+
+    @pytest.mark.parametrize(("given", "limit"), [("3", 3), (" 1 ", 1), ("64", 64)])
+    def test_the_environment_says_how_many(self, monkeypatch, given, limit):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        assert Queue().limit == limit
+
+    @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "65", "²", "9" * 5000])
+    def test_nonsense_there_is_refused(self, monkeypatch, given):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
+            Queue()
+
+    def test_without_it_one_core_is_left_to_answer_visitors(self, monkeypatch):
+        monkeypatch.delenv("HEADSUP_TRAININGS", raising=False)
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)), raising=False)
+        assert Queue().limit == 3
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
+        assert Queue().limit == 1

@@ -1,0 +1,64 @@
+"""The one maker of cards: what a visitor should know of a model that was trained here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import torch
+
+from ..checkpoints.card import Card
+from .evaluation import Measures
+from .plan import Plan
+
+
+def card_of(
+    plan: Plan,
+    measures: Measures,
+    *,
+    parameters: int,
+    best_step: int,
+    last_losses: list[float],
+    seconds: float,
+    device: torch.device,
+    ending: str = "",
+) -> Card:
+    """The card of a model that a plan brought forth. It holds no number that is infinite or NaN.
+
+    best_step: how many steps the weights that were kept had seen. last_losses: of the last batches, in nats per token.
+    seconds: how long training took, pauses aside. ending: how it ended, in a sentence, if not with its last step.
+    """
+    training = {
+        **({"command": plan.command} if plan.command else {}),
+        **asdict(plan.training) | {"betas": list(plan.training.betas)},
+        "batch": plan.objective.batch,
+        "best_step": best_step,
+        "last_batches_loss": _rounded(sum(last_losses) / len(last_losses) if last_losses else None),
+        "seconds": round(seconds, 1),
+        "machine": machine_in_words(device),
+        "measured_on": measures.measured_on,
+    }
+    return Card(
+        title=plan.title,
+        summary=f"{plan.summary} {ending}".strip(),
+        group=plan.group,
+        **plan.objective.card(),
+        training=training,
+        parameters=parameters,
+        train_loss=_rounded(measures.train_loss),
+        validation_loss=_rounded(measures.validation_loss),
+        accuracy=_rounded(measures.accuracy),
+        examples=list(plan.examples),
+    )
+
+
+def machine_in_words(device: torch.device) -> str:
+    """What computed: a graphics card by its name, or how many cores this thread may use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return "one CPU core" if threads == 1 else f"{threads} CPU cores"
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None or not math.isfinite(number) else round(number, 5)

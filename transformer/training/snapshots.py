@@ -1,0 +1,109 @@
+"""Snapshots that a training takes of itself on the way: how well it does, what it writes, and where it looks.
+
+Shapes: layer, head, query, key.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..inference.generation import generate
+from ..inference.sampling import Sampling
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import attention_modules
+from .evaluation import evaluating
+from .plan import Plan
+
+LARGEST_SNAPSHOTS = 32_000_000
+"""Bytes that the patterns of all snapshots of one training may take."""
+SHORTEST_SAMPLE = 32
+"""Tokens that a sample has however slow the machine is."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model as it was after so many steps. Losses in nats per token."""
+
+    step: int
+    train_loss: float | None
+    """Of the last few batches; None before the first."""
+    validation_loss: float
+    sample: str
+    """What it writes after the plan's prompt: greedily for a task, at temperature 0.8 for a text."""
+    patterns: dict[str, np.ndarray]
+    """By kind of attention, "self", or "encoder", "decoder" and "cross": (layer, head, query, key), float16."""
+
+
+def snapshot_steps(plan: Plan) -> tuple[int, ...]:
+    """After which steps to take one: 0, 1, 2, 4, 8 …, for much happens early; then evenly, up to the last."""
+    if not plan.snapshots:
+        return ()
+    steps = plan.training.steps
+    count = max(min(plan.snapshots, LARGEST_SNAPSHOTS // max(_pattern_bytes(plan), 1)), 2)
+    if count > steps:
+        return tuple(range(steps + 1))
+    early = [0]
+    for power in itertools.count():
+        apart = (steps - early[-1]) / max(count - len(early), 1)
+        if 2**power >= early[-1] + apart or len(early) >= count - 1:
+            break
+        early.append(2**power)
+    rest = np.linspace(early[-1], steps, count - len(early) + 1).round().astype(int)
+    return tuple(sorted({*early, *rest.tolist()}))
+
+
+def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[str, np.ndarray]:
+    """Where every head looks, on the plan's probe, in half the bytes: rows sum to one up to 1e-3 or so."""
+    if not plan.probe_tokens:
+        return {}
+    read = [tokens for tokens in (plan.probe_source, plan.probe_tokens) if tokens]
+    device = next(model.parameters()).device
+    with evaluating(model):
+        _, cache = model.run_with_cache(
+            *(torch.tensor([tokens], device=device) for tokens in read),
+            names_filter=lambda name: name.endswith("hook_pattern"),
+        )
+    return {
+        kind: np.stack([cache[f"{layer}.hook_pattern"][0].cpu().numpy().astype(np.float16) for layer in layers])
+        for kind, layers in attention_modules(plan.config).items()
+    }
+
+
+def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float) -> str:
+    """What the model writes after the plan's prompt; after so many seconds it stops at `SHORTEST_SAMPLE`."""
+    if not plan.sample_prompt:
+        return ""
+    end = plan.objective.end_token_id
+    room = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
+    sampling = Sampling(temperature=0) if plan.is_task else Sampling(temperature=0.8, seed=plan.training.seed)
+    steps = generate(
+        model,
+        plan.sample_prompt,
+        max_new_tokens=max(min(room, plan.sample_tokens), 0),
+        sampling=sampling,
+        stop_tokens=() if end is None else (end,),
+        names_filter=(),
+        source=plan.probe_source or None,
+    )
+    written: list[int] = []
+    deadline = time.monotonic() + seconds
+    with evaluating(model):
+        for step in steps:
+            written.append(step.token_id)
+            if len(written) >= SHORTEST_SAMPLE and time.monotonic() > deadline:
+                break
+    return plan.objective.tokenizer.decode(written)
+
+
+def _pattern_bytes(plan: Plan) -> int:
+    """Bytes of one snapshot's patterns."""
+    config, target, source = plan.config, len(plan.probe_tokens), len(plan.probe_source)
+    weights = config.n_layers * target**2
+    if config.architecture == "encoder-decoder":
+        weights += config.n_encoder_layers * source**2 + config.n_layers * target * source
+    return 2 * config.n_heads * weights
