@@ -5,6 +5,7 @@ import json
 import re
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.ui.markdown import JOINER
 from pages.ui.models import library
 
 ROOT = Path(__file__).parents[1]
@@ -77,15 +79,17 @@ def prompt(at):
 
 
 def said(at):
-    """All sentences that inform, warn or report an error, without Markdown's backslashes."""
+    """All sentences that inform, warn or report an error, without what keeps Markdown away."""
     boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
-    return re.sub(r"\\(?=[^\w\s])", "", " ".join(box.value for box in boxes))
+    return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
 
 
 def link_of(at):
-    return {
-        name: value[0] if isinstance(value, list) else value for name, value in dict(at.query_params).items()
-    }
+    """The parameters that the page has put into the address bar."""
+    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
+               if c.proto.component_name == "headsup_address"]  # fmt: skip
+    newest = max(written, key=lambda data: data["at"])
+    return dict(parse_qsl(newest["query"], keep_blank_values=True))
 
 
 def text_of(at):

@@ -49,7 +49,7 @@ def test_the_heatmaps_are_the_model_s_own_numbers(model, layer, head):
     assert (np.isfinite(visible) == ~hidden).all()
     assert (np.isfinite(drawn(at, "plain_mask", "hidden")) == hidden).all()
     (stage,) = [group for group in at.get("button_group") if group.label == "Scores"]
-    checked(stage.set_value("q · k").run())
+    checked(stage.set_value("raw").run())
     assert np.allclose(drawn(at, "plain_before", "score"), own("hook_raw_scores"), atol=1e-5)
 
 

@@ -42,7 +42,7 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     (error,) = at.error
     assert error.value.startswith("This model has never seen") and named_as in error.value
     assert prompt(at) == typed
-    assert not at.get("plotly_chart") and not at.get("bidi_component")
+    assert not at.get("plotly_chart") and not at.main.get("bidi_component")
     press(at, "Remove what it can't read")
     assert prompt(at) == left
     assert not at.error

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.shell.state import LONGEST_TEXT, PACES, PARSERS, Number, Visitor, fields, from_query, to_query
+from pages.ui.shell.choices import LONGEST, PACES, Visitor, fields
+from pages.ui.shell.link import (
+    LONGEST_QUERY,
+    MOST_WAVES,
+    PARSERS,
+    TOO_LONG,
+    Number,
+    from_query,
+    left_out,
+    to_query,
+)
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
@@ -15,9 +25,11 @@ TEXTS = st.text(max_size=200) | st.sampled_from(
 CHOICES = {
     "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS, "batch": st.none() | TEXTS,
     "pace": st.sampled_from(sorted(PACES)), "scope": st.sampled_from(["prompt", "all"]),
-    "pad_side": st.sampled_from(["right", "left"]),
+    "pad_side": st.sampled_from(["right", "left"]), "stage": st.sampled_from(["raw", "scaled"]),
+    "all_layers": st.booleans(),
+    "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
 }  # fmt: skip
-OPTIONAL = ("step", "query", "key")
+OPTIONAL = ("step", "query", "key", "snapshot")
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
 HOSTILE = (
     "", " ", "abc", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e999", "-1e999", "1e", "0x10", "1;2", "[1]",
@@ -59,7 +71,7 @@ def test_every_default_can_be_read_from_a_link():
     defaults = Visitor()
     for name, parse in PARSERS.items():
         value = getattr(defaults, name)
-        assert value is None or parse(str(value)) == value
+        assert value is None or parse(str(value).lower() if isinstance(value, bool) else str(value)) == value
 
 
 @given(_visitors())
@@ -101,7 +113,7 @@ def test_both_ends_of_a_range_will_do(name):
         assert not found.notices
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side"])
+@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side", "stage"])
 def test_garbage_is_named_and_the_default_kept(name):
     for text in HOSTILE:
         _assert_refused(name, text)
@@ -109,14 +121,14 @@ def test_garbage_is_named_and_the_default_kept(name):
 
 @pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
 def test_a_text_that_is_too_long_is_refused(name):
-    longest = "é" * LONGEST_TEXT
+    longest = "é" * LONGEST[name]
     assert getattr(from_query({name: longest}), name) == longest
     _assert_refused(name, longest + "é")
 
 
 @pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
 def test_any_text_is_kept_as_it_is(name):
-    for text in HOSTILE:
+    for text in (text[: LONGEST[name]] for text in HOSTILE):
         found = from_query({name: text})
         assert getattr(found, name) == text
         assert not found.notices
@@ -146,6 +158,57 @@ def test_parameters_that_mean_nothing_here_are_passed_over():
 def test_a_range_is_said_in_whole_numbers():
     (notice,) = from_query({"seed": "-1"}).notices
     assert "2,147,483,647" in notice
+
+
+@pytest.mark.parametrize("text", ["TRUE", "1", "", "yes", "truefalse", "\x00"])
+def test_a_switch_is_true_or_false(text):
+    _assert_refused("all_layers", text)
+    assert from_query({"all_layers": "true"}).all_layers is True
+    assert from_query({"all_layers": "false"}).all_layers is False
+
+
+@pytest.mark.parametrize("text", ["a", "1,", ",", "1,x", "512", "-1", "0,1,2,3,4,5,6", "1.5", "9" * 5000])
+def test_waves_are_a_few_dimensions(text):
+    _assert_refused("waves", text)
+
+
+def test_waves_may_be_none_at_all_and_are_drawn_once():
+    assert from_query({"waves": ""}).waves == ()
+    assert from_query({"waves": "7,0,7"}).waves == (7, 0)
+
+
+# Links that would be too long
+
+LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
+    lambda letter: st.integers(0, 6000).map(lambda count: letter * count)
+)
+
+
+@given(LONG_TEXTS, LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]), LONG_TEXTS, st.none() | st.integers(0, 99))
+@example("😀" * 5500, "", "", None)
+@example("x", "y" * LONGEST["batch"], "z" * LONGEST["text"], 3)
+def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, step):
+    current = Visitor(prompt=prompt, batch=batch, text=text, step=step, seed=7)
+    parameters = to_query(current)
+    assert len(urlencode(parameters)) <= LONGEST_QUERY
+    missing = left_out(current)
+    assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
+    for name in TOO_LONG:
+        assert (name in missing) == (getattr(current, name) not in ("", None) and name not in parameters)
+    if "prompt" in missing:
+        assert "text" not in parameters  # it goes on from the prompt
+    if "text" in missing:
+        assert "step" not in parameters  # a place in the text
+    if not missing:
+        assert from_query(parameters) == current
+
+
+def test_the_text_is_left_out_before_the_prompt():
+    current = Visitor(prompt="To be", text="x" * 9000, step=12, layer=1)
+    assert left_out(current) == ["text"]
+    assert to_query(current) == {"model": "shakespeare", "prompt": "To be", "layer": "1"}
+    assert left_out(Visitor(prompt="😀" * 5000, text="or")) == ["text", "prompt"]
+    assert left_out(Visitor(prompt="To be", batch="😀" * 4000, text="or")) == ["batch"]
 
 
 def _assert_refused(name: str, text: str) -> None:

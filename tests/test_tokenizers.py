@@ -1,6 +1,7 @@
 """Text to ids and back: nothing is dropped, and what is unknown is listed with its place."""
 
 import re
+import time
 
 import pytest
 import tokenizers
@@ -92,6 +93,22 @@ class TestWords:
         with pytest.raises(UnknownTokenError) as caught:
             WORDS.encode("ñ two thousand")
         assert [(piece.text, piece.position) for piece in caught.value.pieces] == [("ñ", 0), ("thousand", 6)]
+
+    def test_a_long_text_takes_as_much_longer_as_it_is_longer(self):
+        def seconds(text):
+            began = time.perf_counter()
+            assert not set(CHARACTERS.without_unknown(text)) - set(ALPHABET)
+            return time.perf_counter() - began
+
+        short, long = "a中" * 2_000, "a中" * 40_000
+        assert seconds(long) < 20 * 6 * max(min(seconds(short) for _ in range(3)), 1e-3)
+
+    def test_pieces_that_never_stop_joining_leave_nothing(self):
+        runs = [letter * count for letter in "xy" for count in range(1, 200)]
+        backend = tokenizers.Tokenizer(models.WordLevel({run: i for i, run in enumerate(runs)}))
+        backend.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex("xy"), "isolated")
+        assert Tokenizer(backend).without_unknown("x" * 5 + "y" * 9) == "y" * 4
+        assert Tokenizer(backend).without_unknown("x" * 150 + "y" * 150) == ""
 
     def test_without_the_unknown_what_joins_is_looked_at_again(self):
         rest = WORDS.without_unknown("two thousand one")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
+from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.views import train_progress
 from pages.ui.views.train_choice import in_words
@@ -97,6 +98,23 @@ def test_it_is_kept_as_one_file_and_comes_back():
     assert again.card.title == checkpoint.card.title
     ours, theirs = checkpoint.model.state_dict(), unpack_checkpoint(packed).model.state_dict()
     assert all(ours[key].equal(theirs[key]) for key in ours)
+
+
+def test_a_model_that_was_dropped_as_the_oldest_can_be_uploaded_again(tiny, monkeypatch):
+    monkeypatch.setattr(own_models, "MOST", 2)
+    ours = load_checkpoint(tiny / "shakespeare")
+    files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
+    at = start("Train")
+
+    def upload(i):
+        uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
+        checked(uploader.upload(f"{i}.zip", files[i], "application/zip").run())
+        assert at.session_state["belongings"].models[link_of(at)["model"]].card.title == f"Model {i}"
+
+    for i in (0, 1, 2, 0, 0, 2):
+        upload(i)
+        checked(at.run())
+        assert len(at.session_state["belongings"].models) <= 2
 
 
 def test_a_file_that_is_no_model_is_refused_with_a_sentence():

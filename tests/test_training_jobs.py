@@ -251,8 +251,7 @@ class TestFailing:
         job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e18))))
         assert job.state == "failed"
         assert job.problem.startswith("The ")
-        if job.result:
-            assert unpack_checkpoint(pack_checkpoint(job.result)).card == job.result.card
+        assert job.result is None
 
     @pytest.mark.parametrize("fails_at", [0, 4])
     def test_any_other_error_is_logged_and_said(self, queues, caplog, fails_at):

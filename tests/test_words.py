@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.markdown import architecture, code, plain
+from pages.ui.markdown import JOINER, architecture, code, command, plain
 from tests.helpers import tiny_config
 
 
@@ -29,6 +29,28 @@ def test_a_picture_behind_backticks_stays_code():
 @given(st.text(max_size=40))
 def test_whatever_markdown_reads_is_escaped(text):
     assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]!<>$~:#|]", plain(text))
+
+
+ADDRESSES = re.compile(r"https?://|www(?=\.)|[-.\w+]@[-\w]", re.IGNORECASE)
+"""What Streamlit makes a link of, once Markdown has been read."""
+SIGNS = re.compile(r":(?:material|streamlit)|[-<>~=][-<>=]")
+"""What it makes icons and arrows of."""
+
+
+@given(st.text(alphabet="htpsw:/.@a-<>=~ \\", max_size=40))
+@example("http://a.b HTTPS://a.b www.a.b WWW.a.b me@a.b mailto:me@a.b")
+@example(":material/info: :streamlit: -> <- -- >= <= ~= --> <-->")
+def test_no_address_icon_or_arrow_is_found_in_a_plain_text(text):
+    shown = re.sub(r"\\([^\w\s])", r"\1", plain(text))  # as Markdown reads it
+    assert not ADDRESSES.search(shown)
+    assert not SIGNS.search(shown)
+    assert shown.replace(JOINER, "") == " ".join(text.split())
+
+
+def test_a_command_can_be_copied():
+    assert command("python  -m transformer\ntrain x") == "`python -m transformer train x`"
+    assert command("echo `rm` ![x](http://a/b.png)").startswith("`` echo `rm` ![x]")
+    assert command("a b c d", 4) == "`a b…`"
 
 
 def test_a_long_text_is_cut():

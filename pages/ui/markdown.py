@@ -15,19 +15,29 @@ POSITIONS = {
 }
 
 
+JOINER = "\u2060"
+FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])", re.IGNORECASE)
+"""Where to break `http://`, `a@b.c`, `:material/info:`, `www.`, `->`, `>=`."""
+
+
 def code(text: str, longest: int | None = None) -> str:
     """A text as Markdown's code, in which nothing is read as Markdown; shortened to `longest` characters."""
-    shown = printable(text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…")
-    ticks = re.findall("`+", shown)
-    fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
-    return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
+    return _fenced(printable(_cut(text, longest)))
+
+
+def command(text: str, longest: int | None = None) -> str:
+    """A line for a shell, as Markdown's code: its spaces stay spaces, so that it can be copied."""
+    return _fenced(" ".join(printable(word) for word in _cut(text, longest).split()))
 
 
 def plain(text: str, longest: int | None = None) -> str:
-    """A text of which Streamlit reads nothing as Markdown: links and files must not bring pictures from elsewhere."""
-    words = " ".join(text.split())
-    shown = words if longest is None or len(words) <= longest else f"{words[: longest - 1]}…"
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>" else c for c in shown)
+    """A text of which Streamlit reads nothing as Markdown: links and files must not bring pictures from elsewhere.
+
+    Addresses, icons' names and arrows are looked for after Markdown has been read, when no backslash is left. An
+    invisible sign inside, which joins what stands beside it, keeps them from being found.
+    """
+    broken = FOUND_LATER.sub(JOINER, _cut(" ".join(text.split()), longest))
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>&=^" else c for c in broken)
 
 
 def architecture(config: ModelConfig) -> str:
@@ -38,6 +48,16 @@ def architecture(config: ModelConfig) -> str:
     if config.n_layers:
         layers += f" × {_counted(config.n_heads, 'head')}"
     return f"{layers}, {config.d_model} wide, {POSITIONS[config.positions]}, context {config.context_length}"
+
+
+def _cut(text: str, longest: int | None) -> str:
+    return text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _fenced(shown: str) -> str:
+    ticks = re.findall("`+", shown)
+    fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
+    return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
 
 
 def _counted(number: int, what: str) -> str:

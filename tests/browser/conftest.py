@@ -115,11 +115,19 @@ class Server:
     """One `streamlit run` on a free port of 127.0.0.1. Also a context manager, which stops it at the end."""
 
     def __init__(
-        self, script: Path, *, log_path: Path, cwd: Path, env: Mapping[str, str], options: Sequence[str]
+        self,
+        script: Path,
+        *,
+        log_path: Path,
+        cwd: Path,
+        env: Mapping[str, str],
+        options: Sequence[str],
+        port: int | None,
     ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+            port = port or probe.getsockname()[1]
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self._log_path = log_path
         self._forgotten = 0
@@ -198,11 +206,11 @@ def servers() -> Iterator[list[Server]]:
 def serve(
     servers: list[Server], chromium: "Browser", tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Server]:
-    """`serve(script, cwd=None, env=None, options=()) -> Server`, healthy when it returns.
+    """`serve(script, cwd=None, env=None, options=(), port=None) -> Server`, healthy when it returns.
 
     `cwd` is the project's root unless given, so that its `.streamlit/config.toml` counts and its packages can
-    be imported; `env` is added to the environment, `options` to the command line. `Server.stop()` frees the
-    memory earlier than that, as does `with serve(script) as server:`.
+    be imported; `env` is added to the environment, `options` to the command line; the port is a free one unless
+    given. `Server.stop()` frees the memory earlier than that, as does `with serve(script) as server:`.
     """
     logs = tmp_path_factory.mktemp("streamlit-logs")
 
@@ -211,6 +219,7 @@ def serve(
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        port: int | None = None,
     ) -> Server:
         server = Server(
             Path(script).resolve(),
@@ -218,6 +227,7 @@ def serve(
             cwd=Path(cwd or ROOT),
             env=env or {},
             options=options,
+            port=port,
         )
         servers.append(server)
         server.wait_until_healthy()

@@ -213,7 +213,8 @@ def test_the_timeline_and_the_candidates_keep_the_focus_they_are_used_with(open_
 
 
 def test_nothing_moves_by_itself_for_those_who_ask_for_that(open_demo):
-    page = open_demo("total=500", reduced_motion="reduce")
+    page = open_demo("total=500")
+    page.emulate_media(reduced_motion="reduce")
     press(page, "Write")
     status(page, "writing… ")
     strip = page.get_by_test_id("live-text-strip")
@@ -222,13 +223,16 @@ def test_nothing_moves_by_itself_for_those_who_ask_for_that(open_demo):
     press(page, "Stop")
 
 
-def test_tokens_and_heads_answer_to_a_finger(open_demo, wait_ready):
-    page = open_demo("total=12", width=420, has_touch=True)
-    write(page, 12)
-    page.get_by_test_id("live-text-token").nth(PROMPT_LENGTH + 2).tap()
-    event(page, f"select {PROMPT_LENGTH + 2}")
-    page.get_by_role("button", name="Next token").tap()
-    event(page, f"select {PROMPT_LENGTH + 3}")
+def test_tokens_and_buttons_answer_to_a_finger(demo, chromium):
+    with chromium.new_context(viewport={"width": 420, "height": 800}, has_touch=True) as context:
+        page = context.new_page()
+        page.goto(f"{demo.url}/?total=12")
+        page.get_by_test_id("live-text-token").first.wait_for(timeout=60_000)
+        write(page, 12)
+        page.get_by_test_id("live-text-token").nth(PROMPT_LENGTH + 2).tap()
+        event(page, f"select {PROMPT_LENGTH + 2}")
+        page.get_by_role("button", name="Next token").tap()
+        event(page, f"select {PROMPT_LENGTH + 3}")
 
 
 def test_the_box_follows_the_end_unless_somebody_scrolled_up(open_demo):

@@ -16,6 +16,8 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+PASSES = 20
+"""How often a text is looked through for what should be taken out of it."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
@@ -131,11 +133,19 @@ class Tokenizer:
         return (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
 
     def without_unknown(self, text: str) -> str:
-        """The text with every piece that the vocabulary lacks taken out."""
-        while unknown := self.unknown_pieces(text):  # again, for what is left may join to other pieces
-            for piece in reversed(unknown):
-                text = text[: piece.position] + text[piece.position + len(piece.text) :]
-        return text
+        """The text with every piece that the vocabulary lacks taken out.
+
+        What is left may join to pieces that it lacks too. After `PASSES` rounds, nothing is left of a text in which it
+        still does.
+        """
+        for _ in range(PASSES):
+            unknown = self.unknown_pieces(text)
+            if not unknown:
+                return text
+            starts = [piece.position for piece in unknown] + [len(text)]
+            ends = [0, *(piece.position + len(piece.text) for piece in unknown)]
+            text = "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+        return ""
 
     def _pieces(self, text: str) -> list[tuple[str, int]]:
         if self._backend.pre_tokenizer is None:

@@ -148,16 +148,18 @@ class Runner:
 
         ending: how training ended, in a sentence, if not with its last step.
         check: called every now and then; what it raises ends the measuring.
-        Raises: ValueError if the weights are no numbers, or too large, so that there is nothing to keep.
+        Raises: ValueError, for there is nothing to keep, if the weights or what they compute are not finite.
         """
         model = build_model(self.plan.config, seed=0).eval()
         model.load_state_dict(self._best or self.run.best_model.state_dict())
+        if not all(weight.isfinite().all() for weight in model.parameters()):
+            raise ValueError("The weights are no longer finite numbers.")
         seconds = MEASURING_SECONDS_EARLY if ending else MEASURING_SECONDS
         if self.plan.is_thorough:
             seconds = math.inf
         measures = self._evaluator.measure(model.to(self.run.device), seconds, check)
-        if not all(w.isfinite().all() for w in model.parameters()) or not math.isfinite(measures.validation_loss):
-            raise ValueError("The weights are no numbers any more, or too large to compute with.")
+        if not math.isfinite(measures.validation_loss):
+            raise ValueError("The weights are so large that the model computes nothing finite.")
         card = card_of(
             self.plan,
             measures,

@@ -64,7 +64,6 @@ def leave() -> None:
     if own.job:
         own.job.close()
     own.job, own.kept_as = None, None
-    st.session_state.pop("snapshot_step", None)
 
 
 def collect() -> str | None:

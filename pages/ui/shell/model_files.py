@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from pages.ui.markdown import plain
 from pages.ui.models.own_models import keep, own_models
@@ -19,7 +20,7 @@ def exchange() -> None:
         uploaded = st.file_uploader("Upload a model that was downloaded from HeadsUp", type="zip", key="model_file",
                                     max_upload_size=32)  # fmt: skip
         if uploaded is not None:
-            _take(uploaded.getvalue(), uploaded.name)
+            _take(uploaded)
         for name, checkpoint in own_models().items():
             offer_download(f"Download {plain(checkpoint.card.title, 60)}", checkpoint, key=f"download_{name}")
 
@@ -31,18 +32,21 @@ def offer_download(label: str, checkpoint: Checkpoint, key: str) -> None:
                        "application/zip", key=key, on_click="ignore", icon=":material/download:")  # fmt: skip
 
 
-def _take(content: bytes, file_name: str) -> None:
-    """Open an uploaded model, once; the page runs again and again while the file stays in its box."""
-    taken: dict[str, str] = st.session_state.setdefault("taken_files", {})
+def _take(uploaded: UploadedFile) -> None:
+    """Open an uploaded model, once an upload; the page runs again and again while the file stays in its box."""
+    content = uploaded.getvalue()
     digest = hashlib.sha256(content).hexdigest()
-    if digest not in taken:
-        try:
-            taken[digest] = keep(unpack_checkpoint(content))
-        except CheckpointError as error:
-            st.error(plain(f"{file_name} can't be opened. {error}"))
-            return
-        choose_model(taken[digest])
+    opened: dict[str, str] = st.session_state.setdefault("opened_files", {})
+    if st.session_state.get("taken_upload") != uploaded.file_id:
+        if opened.get(digest) not in own_models():  # new, or dropped as the oldest since
+            try:
+                opened[digest] = keep(unpack_checkpoint(content))
+            except CheckpointError as error:
+                st.error(plain(f"{uploaded.name} can't be opened. {error}"))
+                return
+        st.session_state["taken_upload"] = uploaded.file_id
+        choose_model(opened[digest])
         st.rerun()  # the sidebar has a model more
-    if taken[digest] in own_models():
-        title = plain(own_models()[taken[digest]].card.title, 100)
+    if opened[digest] in own_models():
+        title = plain(own_models()[opened[digest]].card.title, 100)
         st.success(f"{title} is among your models now, in the list of every page.")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import streamlit as st
 
-from pages.ui.markdown import architecture, code, plain
+from pages.ui.markdown import architecture, command, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import PREFIX
-from pages.ui.shell import state
-from pages.ui.shell.state import Visitor, tied, visitor
+from pages.ui.shell import widgets
+from pages.ui.shell.choices import DEFAULT_MODEL, Visitor
+from pages.ui.shell.state import visitor
+from pages.ui.shell.widgets import Tie
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.training.presets import Group
 
@@ -22,8 +27,11 @@ GROUPS = {
 OTHERS = "Others"
 
 
-def pick_model(current: Visitor) -> str:
-    """The dials that pick a model, and what is known of the one picked; returns its name."""
+def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
+    """The dials that pick a model, and what is known of the one picked; returns its name.
+
+    stop: ends the page where there is no model that can be looked into.
+    """
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
@@ -31,9 +39,9 @@ def pick_model(current: Visitor) -> str:
     if not entries:
         st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
                  "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
-        st.stop()
+        stop()
     if current.model not in entries:
-        fallback = state.DEFAULT_MODEL if state.DEFAULT_MODEL in entries else next(iter(entries))
+        fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
         if current.model.startswith(PREFIX):
             missing = "The model of this link was trained or uploaded in another tab, and stays private to it"
@@ -42,13 +50,12 @@ def pick_model(current: Visitor) -> str:
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     names = _pick_group(current, entries)
-    st.selectbox("Model", names, format_func=lambda name: entries[name].card.title,
-                 **tied("model", after=_forget_model))  # fmt: skip
+    widgets.selectbox("Model", names, Tie("model", after=_forget_model), lambda name: entries[name].card.title)
     try:
         found = library.model(current.model)
     except CheckpointError as error:
         st.error(plain(f"This model can't be opened. {error} Pick another one."))
-        st.stop()
+        stop()
     _show_card(found.card, found.model.config)
     return current.model
 
@@ -56,21 +63,16 @@ def pick_model(current: Visitor) -> str:
 def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[str]:
     """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name in sorted(entries, key=lambda name: (name != state.DEFAULT_MODEL, name)):
+    for name in sorted(entries, key=lambda name: (name != DEFAULT_MODEL, name)):
         group = YOURS if name.startswith(PREFIX) else entries[name].card.group or OTHERS
         groups.setdefault(group, []).append(name)
     groups = {group: names for group, names in groups.items() if names}
     own = next(group for group, names in groups.items() if current.model in names)
     if len(groups) > 1:
-        if st.session_state.get("model_group") != own:
-            st.session_state["model_group"] = own
-        st.pills("Models", list(groups), key="model_group", required=True, on_change=_take_group, args=(groups,))
+        first = {group: names[0] for group, names in groups.items()}
+        widgets.pills("Models", groups, Tie("group", value=own, take=lambda group: choose_model(first[group])))
         st.caption(GROUPS.get(own, ""))
     return groups[own]
-
-
-def _take_group(groups: dict[str, list[str]]) -> None:
-    choose_model(groups[st.session_state["model_group"]][0])
 
 
 def choose_model(name: str) -> None:
@@ -109,7 +111,7 @@ def _show_card(card: Card, config: ModelConfig) -> None:
         }
         lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
         if "command" in training:  # what a visitor trained has none
-            lines.append(f"- **Train it again:** {code(str(training['command']), 100)}")
+            lines.append(f"- **Train it again:** {command(str(training['command']), 200)}")
         st.markdown("\n".join(lines))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -12,10 +13,13 @@ from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
 from pages.ui.models import own_training as training
+from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.writer import Writer
-from pages.ui.shell import state
+from pages.ui.shell import state, widgets
+from pages.ui.shell.choices import Visitor
+from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
-from pages.ui.shell.state import Visitor, tied, visitor
+from pages.ui.shell.state import visitor
 from transformer import TASKS, ModelConfig, UnknownPiece
 
 PAGES = (
@@ -47,8 +51,7 @@ class Session:
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
         if self.tokens is None:
-            finish()
-            st.stop()
+            finish_early()
         return self.tokens
 
 
@@ -58,9 +61,8 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     what: says in a sentence what can be seen. writes: whether text goes on being written while the page is open.
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
+    current = state.begin_run(title)
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
-    current = visitor()
-    st.session_state["page"] = title
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
     st.html(STYLE)
@@ -69,7 +71,7 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         st.caption("See every number inside a transformer.")
         _link_pages()
         _show_training()
-        name = pick_model(current)
+        name = pick_model(current, finish_early)
         prompt = _pick_prompt(current, name)
     st.title(title, anchor=False)
     st.caption(what)
@@ -90,7 +92,19 @@ def finish() -> None:
     with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
         st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
-    state.write_url()
+    with st.sidebar:
+        if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
+            st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
+        state.write_address()
+        belongings().own_text = visitor().own_text
+        keep_across_reloads()
+    state.end_run()
+
+
+def finish_early() -> NoReturn:
+    """End a page that has nothing more to show, and its run."""
+    finish()
+    st.stop()
 
 
 def theme() -> Theme:
@@ -120,7 +134,10 @@ def _pick_prompt(current: Visitor, name: str) -> str:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
-    st.text_area(label, height=110, help=f"{what}. Ctrl + Enter applies what you typed.", **tied("prompt"))
+    linked = current.prompt
+    widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
+    if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
+        current.text, current.step = "", None
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):
@@ -137,6 +154,11 @@ def _one_line(text: str) -> str:
 
 def _use_prompt(text: str) -> None:
     visitor().prompt = text
+
+
+def _remove_unknown(name: str) -> None:
+    current = visitor()
+    current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
 
 
 def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
@@ -166,8 +188,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
             st.error(_unknown_sentence(unknown))
-            st.button("Remove what it can't read", type="primary", on_click=_use_prompt,
-                      args=(tokenizer.without_unknown(prompt),))  # fmt: skip
+            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = tuple(tokenizer.encode(prompt))
     if not tokens:
@@ -198,20 +219,24 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source:
     if tokens is None:
         writer.stop()
         return writer
-    first_time = not writer.model
-    if writer.begin(name, tokens, source):
-        if not first_time:
-            current.text, current.step = "", None
-        elif current.text:
+    changed = writer.begin(name, tokens, source)
+    if state.arrived():
+        state.taken_over()
+        if current.text != library.tokenizer(name).decode([token.id for token in writer.written]):
             _restore(current, writer)
+    elif changed:
+        current.text, current.step = "", None
     return writer
 
 
 def _restore(current: Visitor, writer: Writer) -> None:
-    """Bring back the text that a link carries."""
+    """Bring back the text that a link carries, or its absence."""
     tokenizer = library.tokenizer(writer.model)
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
         current.text = ""
         return
-    writer.restore(tuple(tokenizer.encode(current.text)))
+    if current.text:
+        writer.restore(tuple(tokenizer.encode(current.text)))
+    else:
+        writer.clear()

@@ -17,14 +17,17 @@ from pages.ui.figures import attention as figures
 from pages.ui.figures.axes import labelling_note
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
+from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import tied, visitor
+from pages.ui.shell.state import visitor
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.side_by_side import side_by_side
 from transformer import ScoreArithmetic
 
-SHOWN = 48
-"""Rows and columns of a heatmap at first; more can be asked for."""
+SHORTEST = 48
+"""Rows and columns of a heatmap that are always drawn; of a longer text, as many as are asked for."""
+STAGES = {"raw": "q · k", "scaled": "q · k ÷ √d_head"}
 SCOPES = {"prompt": "The prompt", "all": "The prompt and what was written"}
 KINDS = {
     "encoder": "Encoder: the source looks at itself",
@@ -92,18 +95,20 @@ def choose(session: Session, kind: str) -> Shown:
             kinds = [other for other in KINDS if other in places.attentions(config)]
             if current.attention not in kinds:
                 current.attention = kind
-            st.selectbox("Attention", kinds, **tied("attention", after=_forget_cell), format_func=KINDS.get, width=300)
-        st.selectbox("Layer", range(places.depth(config, kind)), **tied("layer"), width=110)
-        st.selectbox("Head", range(config.n_heads), **tied("head"), width=110)
+            widgets.selectbox("Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get, width=300)
+        widgets.selectbox("Layer", range(places.depth(config, kind)), "layer", width=110)
+        widgets.selectbox("Head", range(config.n_heads), "head", width=110)
         if kind == "self":
-            st.segmented_control("Text", list(SCOPES), **tied("scope"), format_func=SCOPES.get, required=True,
-                                 disabled=not session.writer.written)  # fmt: skip
+            widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
         text = _text(session)
-        rows = _stretch(session, session.source if kind == "encoder" else text, "Tokens shown, from the end")
-        columns = _stretch(session, session.source, "Of the source, from the end") if kind == "cross" else rows
+        if kind == "encoder":
+            rows = columns = _stretch(session, session.source, "Tokens shown, from the end", "source_shown")
+        else:
+            rows = columns = _stretch(session, text, "Tokens shown, from the end", "shown")
+        if kind == "cross":
+            columns = _stretch(session, session.source, "Of the source, from the end", "source_shown")
     read = text if kind == "encoder" else rows.tokens
     steps = activations.steps(session.name, read, current.layer, session.source, kind)
-    st.session_state["attention_offset"] = rows.offset, columns.offset  # a click reports its cell, not its place
     cell = _cell(steps.pattern[current.head][rows.first :, columns.first :], rows.offset, columns.offset)
     return Shown(kind, rows, columns, current.layer, current.head, steps, cell)
 
@@ -126,7 +131,7 @@ def explain(session: Session, shown: Shown) -> None:
 
 def heads(session: Session, shown: Shown) -> None:
     """All heads of the layer, or of the model, to pick one from."""
-    everything = st.toggle("All layers", key="all_layers", help="Off: the heads of this layer alone.")
+    everything = widgets.toggle("All layers", "all_layers", help="Off: the heads of this layer alone.")
     read = _text(session) if shown.kind == "encoder" else shown.rows.tokens
     patterns = shown.cut(activations.patterns(session.name, read, session.source, shown.kind))
     layers = list(range(len(patterns))) if everything else [shown.layer]
@@ -150,7 +155,7 @@ def weights(session: Session, shown: Shown) -> None:
     with left:
         st.subheader("Attention weights", anchor=False)
         figure = figures.attention_heatmap(pattern, *labels, mask=mask, **options)
-        _clickable(figure, "weights")
+        _clickable(figure, "weights", shown)
         st.caption(f"{_in_words(shown, pattern)} {labelling_note(figure)}")
     with right:
         if shown.steps.scores is None:
@@ -161,7 +166,7 @@ def weights(session: Session, shown: Shown) -> None:
         st.subheader("Masked scores", anchor=False)
         scores = shown.cut(shown.steps.scores.masked[shown.head])
         figure = figures.scores_heatmap(scores, *labels, **options)
-        _clickable(figure, "scores")
+        _clickable(figure, "scores", shown)
         st.caption("The scores that softmax turns into weights, row by row. Hidden keys are −∞, so their weight is 0. "
                    f"{labelling_note(figure)}")  # fmt: skip
 
@@ -197,9 +202,8 @@ def steps_before(session: Session, shown: Shown) -> None:
         return
     with right:
         st.subheader("Scores before the mask", anchor=False)
-        which = st.segmented_control("Scores", ["q · k", "q · k ÷ √d_head"], default="q · k ÷ √d_head",
-                                     key="score_stage", required=True, label_visibility="collapsed")  # fmt: skip
-        scores = shown.steps.scores.raw if which == "q · k" else shown.steps.scores.scaled
+        which = widgets.segmented_control("Scores", STAGES, "stage", STAGES.get, label_visibility="collapsed")
+        scores = shown.steps.scores.raw if which == "raw" else shown.steps.scores.scaled
         figure = figures.scores_heatmap(shown.cut(scores[shown.head]), *labels, **options)
         _plain(figure, "before")
         st.caption(f"How well each query fits each key, hidden ones included. Dividing by √d_head = "
@@ -240,11 +244,11 @@ def _text(session: Session) -> tuple[int, ...]:
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
 
-def _stretch(session: Session, text: tuple[int, ...], label: str) -> Stretch:
+def _stretch(session: Session, text: tuple[int, ...], label: str, field: str) -> Stretch:
     tokens = library.window(session.name, text)
     first = 0
-    if len(tokens) > SHOWN:
-        first = len(tokens) - st.slider(label, 8, len(tokens), SHOWN, key="tokens_shown", width=240)
+    if len(tokens) > SHORTEST:
+        first = len(tokens) - widgets.slider(label, 8, len(tokens), field, width=240)
     labels = library.tokenizer(session.name).labels(tokens[first:])
     return Stretch(tokens, first, len(text) - len(tokens) + first, labels)
 
@@ -276,10 +280,14 @@ def _options(session: Session, shown: Shown) -> figures.Options:
     }
 
 
-def _clickable(figure: go.Figure, name: str) -> None:
-    key = f"clicked_{name}"
-    st.plotly_chart(figure, key=key, theme=None, width="stretch", selection_mode="points",
-                    on_select=lambda: _select_cell(key), config={"displaylogo": False})  # fmt: skip
+def _clickable(figure: go.Figure, name: str, shown: Shown) -> None:
+    def select(row: int, column: int) -> None:
+        current = visitor()
+        current.query, current.key = shown.rows.offset + row, shown.columns.offset + column
+
+    cells = len(shown.rows.labels), len(shown.columns.labels)
+    widgets.clickable_chart(figure, f"clicked_{name}", cells, select, theme=None, width="stretch",
+                            config={"displaylogo": False})  # fmt: skip
 
 
 def _plain(figure: go.Figure, name: str) -> None:
@@ -291,22 +299,11 @@ def _select_head(layer: int, head: int) -> None:
     current.layer, current.head = layer, head
 
 
-def _select_cell(key: str) -> None:
-    points = st.session_state[key].selection.points
-    if points and (place := points[0].get("customdata")):
-        current = visitor()
-        row_offset, column_offset = st.session_state["attention_offset"]
-        current.query, current.key = int(place[0]) + row_offset, int(place[1]) + column_offset
-
-
 def _cell_dial(label: str, name: str, stretch: Stretch, at: int) -> None:
     """A picker of one place in the text, which follows the cell on screen until the visitor chooses."""
-    key, shown = f"cell_{name}", stretch.offset + at
-    places = dict(enumerate(stretch.labels, start=stretch.offset))
-    if st.session_state.get(key) != shown:
-        st.session_state[key] = shown
-    st.selectbox(label, list(places), key=key, format_func=lambda place: f"{place}: {places[place]}", width=160,
-                 on_change=lambda: setattr(visitor(), name, st.session_state[key]))  # fmt: skip
+    labels = dict(enumerate(stretch.labels, start=stretch.offset))
+    widgets.selectbox(label, labels, Tie(name, value=stretch.offset + at), lambda place: f"{place}: {labels[place]}",
+                      width=160)  # fmt: skip
 
 
 def _in_words(shown: Shown, pattern: np.ndarray) -> str:

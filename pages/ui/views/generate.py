@@ -7,11 +7,15 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from pages.ui.components.focus import keep_focus
 from pages.ui.components.live_text import Candidate, StripToken, live_text
 from pages.ui.models import activations, library, places
 from pages.ui.models.writer import Writer
+from pages.ui.shell import widgets
+from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import PACES, Visitor, tied, visitor, write_url
+from pages.ui.shell.state import REWRITE_EVERY, visitor, write_address
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from transformer import Sampling, Tokenizer, sampling_distribution
 
@@ -21,6 +25,8 @@ TURN = 0.12
 """Of those, the seconds in which it is written on; the rest is for showing it and for other visitors."""
 LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
 """The attentions of an encoder–decoder that choose the next token."""
+WRITING = "writing"
+"""The key of the buttons that start and stop it."""
 ARROW = " → "
 """Stands for the start token, between the source and what is written from it."""
 
@@ -28,7 +34,7 @@ ARROW = " → "
 def controls(session: Session) -> None:
     """Buttons that write, the dials of sampling, and whose attention is drawn."""
     writer = session.writer
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=WRITING):
         over = writer.live or writer.finished
         st.button("Generate", type="primary", icon=":material/play_arrow:", disabled=over,
                   on_click=_generate, help="Writes as many tokens as the dial under Sampling says.")  # fmt: skip
@@ -40,6 +46,7 @@ def controls(session: Session) -> None:
         with st.popover("Sampling", icon=":material/tune:", help="How the next token is drawn."):
             _sampling_dials()
         _head_dials(session)
+    keep_focus(WRITING)
 
 
 def live_view(session: Session) -> None:
@@ -76,16 +83,16 @@ def sampling(current: Visitor) -> Sampling:
 
 
 def _sampling_dials() -> None:
-    st.slider("Temperature", 0.0, 2.0, step=0.05, **tied("temperature"),
-              help="Logits are divided by it. 0 always takes the likeliest token; "
-                   "above 1 flattens the odds.")  # fmt: skip
-    st.slider("Top-k", 0, 100, **tied("top_k"), help="Only the k likeliest tokens can be drawn. 0 turns it off.")
-    st.slider("Top-p", 0.05, 1.0, step=0.05, **tied("top_p"),
-              help="Only the likeliest tokens that together reach this probability. 1 turns it off.")  # fmt: skip
-    st.number_input("Seed", 0, 2**31 - 1, **tied("seed"),
-                    help="The same seed, prompt and dials always write the same text.")  # fmt: skip
-    st.slider("Number of tokens", 1, 500, **tied("tokens"))
-    st.select_slider("Pace", list(PACES), **tied("pace"), format_func=_pace_in_words)
+    widgets.slider("Temperature", 0.0, 2.0, "temperature", step=0.05,
+                   help="Logits are divided by it. 0 always takes the likeliest token; "
+                        "above 1 flattens the odds.")  # fmt: skip
+    widgets.slider("Top-k", 0, 100, "top_k", help="Only the k likeliest tokens can be drawn. 0 turns it off.")
+    widgets.slider("Top-p", 0.05, 1.0, "top_p", step=0.05,
+                   help="Only the likeliest tokens that together reach this probability. 1 turns it off.")  # fmt: skip
+    widgets.number_input("Seed", 0, 2**31 - 1, "seed",
+                         help="The same seed, prompt and dials always write the same text.")  # fmt: skip
+    widgets.slider("Number of tokens", 1, 500, "tokens")
+    widgets.select_slider("Pace", PACES, "pace", _pace_in_words)
 
 
 def _pace_in_words(pace: str) -> str:
@@ -97,18 +104,12 @@ def _head_dials(session: Session) -> None:
     if kind is None:
         return
     if kind != "self":
-        if st.session_state.get("looks_at") != kind:
-            st.session_state["looks_at"] = kind
-        st.selectbox("Looks at", list(LOOKS_AT), key="looks_at", format_func=LOOKS_AT.get, width=170,
-                     label_visibility="collapsed", on_change=_take_attention)  # fmt: skip
-    st.selectbox("Layer", range(config.n_layers), **tied("layer"), format_func="layer {}".format, width=108,
-                 label_visibility="collapsed")  # fmt: skip
-    st.selectbox("Head", range(config.n_heads), **tied("head"), format_func="head {}".format, width=108,
-                 label_visibility="collapsed")  # fmt: skip
-
-
-def _take_attention() -> None:
-    visitor().attention = st.session_state["looks_at"]
+        widgets.selectbox("Looks at", LOOKS_AT, Tie("attention", value=kind), LOOKS_AT.get, width=170,
+                          label_visibility="collapsed")  # fmt: skip
+    widgets.selectbox("Layer", range(config.n_layers), "layer", "layer {}".format, width=108,
+                      label_visibility="collapsed")  # fmt: skip
+    widgets.selectbox("Head", range(config.n_heads), "head", "head {}".format, width=108,
+                      label_visibility="collapsed")  # fmt: skip
 
 
 def _attention(session: Session) -> str | None:
@@ -127,8 +128,7 @@ def _live_view(session: Session) -> None:
     _show(session)
     if was_live and not writer.live:
         st.rerun()
-    if not writer.live:
-        write_url()  # a click on a token runs this view alone
+    write_address("address_live", at_most_every=REWRITE_EVERY if writer.live else 0.0)
 
 
 def _show(session: Session) -> None:

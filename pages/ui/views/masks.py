@@ -19,8 +19,8 @@ from pages.ui.figures.palette import CATEGORICAL
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted
+from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import tied
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
@@ -28,8 +28,8 @@ from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
 from transformer import ModelConfig
 
-SHOWN = 32
-"""Tokens of a picture at first; more can be asked for."""
+SHORTEST = 32
+"""Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
 MOST = 96
 """A longer mask looks the same, and its table takes long to make."""
 CANDIDATES = 5
@@ -70,7 +70,7 @@ def three_masks(session: Session) -> None:
     text = source or target
     longest = min(max(len(text), len(target)), session.config.context_length)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.slider("Padding tokens after the prompt", 0, 8, **tied("filler"), width=240)
+        widgets.slider("Padding tokens after the prompt", 0, 8, "filler", width=240)
         shown = _how_many(min(longest, MOST), "masks_shown")
     panels = [
         _causal_panel(session, target, shown),
@@ -109,8 +109,7 @@ def without_mask(session: Session) -> None:
                 "it goes straight from a token to the next one's odds.")  # fmt: skip
         return
     if not session.source:
-        st.segmented_control("Text", list(SCOPES), **tied("scope"), format_func=SCOPES.get, required=True,
-                             disabled=not session.writer.written)  # fmt: skip
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
     reading = _reading(session)
     both = [masking.predicted(session.name, reading.tokens, reading.following, session.source, masked=masked)
             for masked in (True, False)]  # fmt: skip
@@ -148,11 +147,11 @@ def _reading(session: Session) -> Reading:
     return Reading(tokens, text[offset + 1 :], offset)
 
 
-def _how_many(longest: int, key: str) -> int:
-    """How many tokens are shown, from the end: SHOWN of them, or as many as the visitor asks for."""
-    if longest <= SHOWN:
-        return SHOWN
-    return st.slider("Tokens shown, from the end", 8, longest, SHOWN, key=key, width=240)
+def _how_many(longest: int, field: str) -> int:
+    """How many tokens are shown, from the end: SHORTEST of them, or as many as the visitor asks for."""
+    if longest <= SHORTEST:
+        return SHORTEST
+    return widgets.slider("Tokens shown, from the end", 8, longest, field, width=240)
 
 
 def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:

@@ -12,16 +12,16 @@ import streamlit as st
 from pages.ui.figures import masks as mask_figures
 from pages.ui.markdown import code
 from pages.ui.models import library, masking
+from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import tied, visitor
+from pages.ui.shell.state import visitor
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import UNMOVED, Panel, show, show_panels
 from pages.ui.views.prompt_batch import MOST_LINES, PADDING, PromptBatch
 
 SIDES = {"right": "On the right", "left": "On the left"}
-EDITOR = "batch_editor"
-"""The key of the text area."""
 
 
 def batch(session: Session) -> None:
@@ -47,18 +47,10 @@ def _edit(session: Session) -> PromptBatch:
     current, tokenizer, context = session.visitor, library.tokenizer(session.name), session.config.context_length
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
-    shown = suggested if current.batch is None else current.batch
-    if st.session_state.get(EDITOR) != shown:
-        st.session_state[EDITOR] = shown
-    st.text_area("Prompts, one a line", key=EDITOR, height=140, on_change=_take, args=(suggested,),
-                 help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.")  # fmt: skip
+    typed = widgets.text_area("Prompts, one a line", Tie("batch", default=suggested), height=140,
+                              help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.")  # fmt: skip
     st.button("Take the examples again", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
-    return batches.read_batch(shown, tokenizer, context)
-
-
-def _take(suggested: str) -> None:
-    typed = st.session_state[EDITOR]
-    visitor().batch = None if typed == suggested else typed
+    return batches.read_batch(typed, tokenizer, context)
 
 
 def _reset() -> None:
@@ -73,8 +65,8 @@ def _dials(session: Session, found: PromptBatch) -> int:
         current.batch_row = rows - 1
     names = [f"line {line}: {_short(text)}" for line, text in zip(found.lines, found.texts, strict=True)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.segmented_control("Padding", list(SIDES), **tied("pad_side"), format_func=SIDES.get, required=True)
-        st.selectbox("Masks of", range(rows), **tied("batch_row"), format_func=names.__getitem__, width=320)
+        widgets.segmented_control("Padding", SIDES, "pad_side", SIDES.get)
+        widgets.selectbox("Masks of", range(rows), "batch_row", names.__getitem__, width=320)
     return current.batch_row
 
 

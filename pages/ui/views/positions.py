@@ -15,8 +15,12 @@ import streamlit as st
 from pages.ui.figures import positions as figures
 from pages.ui.markdown import plain
 from pages.ui.models import activations, library
+from pages.ui.shell import widgets
+from pages.ui.shell.choices import Visitor
+from pages.ui.shell.link import MOST_WAVES
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import Visitor, tied, visitor
+from pages.ui.shell.state import visitor
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.side_by_side import side_by_side
 from transformer import sinusoidal_encoding
@@ -27,10 +31,13 @@ def sinusoidal(session: Session) -> np.ndarray:
     """The table's dials and its heatmap; returns the table, (position, dimension)."""
     current = session.visitor
     left, middle, right = st.columns(3)
-    left.slider("Length: positions", 2, 512, **tied("length"))
-    middle.slider("Width: d_model", 2, 512, step=2, **tied("width"))
-    right.number_input("Base", 2.0, 1e6, step=100.0, format="%g", **tied("base"),
-                       help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
+    with left:
+        widgets.slider("Length: positions", 2, 512, "length")
+    with middle:
+        widgets.slider("Width: d_model", 2, 512, "width", step=2)
+    with right:
+        widgets.number_input("Base", 2.0, 1e6, "base", step=100.0, format="%g",
+                             help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
     st.subheader("The table", anchor=False)
@@ -48,8 +55,10 @@ def formula(session: Session, table: np.ndarray) -> None:
     with st.container(border=True):
         st.subheader("One number by hand", anchor=False)
         left, right = st.columns(2)
-        left.number_input("Position", 0, current.length - 1, **tied("position"))
-        right.number_input("Dimension", 0, current.width - 1, **tied("dimension"))
+        with left:
+            widgets.number_input("Position", 0, current.length - 1, "position")
+        with right:
+            widgets.number_input("Dimension", 0, current.width - 1, "dimension")
         st.latex(_formula(current, table))
         st.caption("Vaswani et al. 2017, §3.5: even dimensions 2i are sines, odd ones 2i+1 cosines of the same angle.")
 
@@ -58,12 +67,8 @@ def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
     st.subheader("The waves", anchor=False)
     width = table.shape[1]
-    key = "wave_dimensions"
-    default = sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width})
-    found = st.session_state.get(key, default)
-    kept = [d for d in found if d < width]
-    st.session_state[key] = kept if kept or not found else default
-    chosen = st.multiselect("Dimensions", range(width), key=key, max_selections=6)
+    telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
+    chosen = widgets.multiselect("Dimensions", range(width), Tie("waves", default=telling), most=MOST_WAVES)
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return
@@ -109,7 +114,7 @@ def rotation(session: Session) -> None:
     left, right = side_by_side("rotation", 2)
     with left:
         pair = current.dimension // 2
-        st.slider("Step k", 0, max(current.length - 1, 1), **tied("shift"))
+        widgets.slider("Step k", 0, max(current.length - 1, 1), "shift")
         frequency = float(_angles(current)[1, pair])
         turn = frequency * current.shift
         st.markdown(

@@ -10,7 +10,9 @@ import streamlit as st
 
 from pages.ui.markdown import architecture, plain
 from pages.ui.models import own_training as training
-from pages.ui.shell.state import Visitor, tied, visitor
+from pages.ui.shell import widgets
+from pages.ui.shell.choices import Visitor
+from pages.ui.shell.state import visitor
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SOURCES, is_at_hand, text_corpus
 from transformer.data.tasks import START
@@ -67,12 +69,11 @@ def choose() -> Choice | None:
     current = visitor()
     with st.container(border=True):
         st.subheader("What to learn from", anchor=False)
-        st.segmented_control("Kind", list(LEARN), **tied("learn"), format_func=LEARN.get, required=True,
-                             label_visibility="collapsed")  # fmt: skip
+        widgets.segmented_control("Kind", LEARN, "learn", LEARN.get, label_visibility="collapsed")
         try:
             learn, corpus = _subject(current)
         except CorpusError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
             return None
         if learn is None:
             return None
@@ -82,12 +83,11 @@ def choose() -> Choice | None:
         shapes = [shape for shape in SHAPES if not (is_task and shape == "rung")]
         if current.shape not in shapes:
             current.shape = "quick"
-        st.segmented_control("Shape", shapes, **tied("shape"), format_func=SHAPES.get, required=True,
-                             label_visibility="collapsed")  # fmt: skip
+        widgets.segmented_control("Shape", shapes, "shape", SHAPES.get, label_visibility="collapsed")
         try:
             return _shaped(current, learn, corpus)
         except ValueError as error:
-            st.error(str(error))
+            st.error(plain(str(error)))
             return None
 
 
@@ -117,8 +117,9 @@ def start(choice: Choice) -> bool:
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
             training.begin(plan, _references(plan), source + decode(plan.probe_tokens), begun)
+            visitor().snapshot = None
     except (CorpusError, ValueError) as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return False
     return True
 
@@ -133,7 +134,7 @@ def in_words(seconds: float) -> str:
 
 def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
     if current.learn == "task":
-        st.selectbox("Task", list(TASKS), **tied("task"), format_func=lambda name: TASKS[name].title)
+        widgets.selectbox("Task", TASKS, "task", lambda name: TASKS[name].title)
         st.caption(TASKS[current.task].summary)
         return current.task, None
     if current.learn == "own":
@@ -141,7 +142,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
         return (corpus.source.name, corpus) if corpus else (None, None)
     if current.corpus is None:
         current.corpus = next(name for name in SOURCES if is_at_hand(name))  # the last one always is
-    st.selectbox("Text", list(SOURCES), **tied("corpus"), format_func=lambda name: SOURCES[name].title)
+    widgets.selectbox("Text", SOURCES, "corpus", lambda name: SOURCES[name].title)
     if not is_at_hand(current.corpus):
         st.caption("It isn't on this machine yet: it will be downloaded, and checked, when training starts.")
         return current.corpus, None
@@ -155,7 +156,7 @@ def _own_text(current: Visitor) -> Corpus | None:
     uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5)
     if uploaded is not None:
         st.session_state["uploaded_text"] = (uploaded.name, uploaded.getvalue())
-    st.text_area("Or paste a text", height=160, **tied("own_text"))
+    widgets.text_area("Or paste a text", "own_text", height=160)
     name, content = st.session_state.get("uploaded_text", ("", b""))
     if current.own_text.strip():
         name, content = "Your text", current.own_text
@@ -171,7 +172,7 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
     """The chosen architecture. Raises ValueError for one that can't be."""
     preset = _quick(learn)
     if current.shape == "rung":
-        st.selectbox("Rung", RUNGS, **tied("rung"), format_func=lambda name: PRESETS[name].title)
+        widgets.selectbox("Rung", RUNGS, "rung", lambda name: PRESETS[name].title)
         preset = PRESETS[current.rung]
     fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
     if current.shape == "dials":
@@ -188,15 +189,21 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
 
 def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
     left, middle, right = st.columns(3)
-    left.slider("Layers", 1, 6, **tied("n_layers"))
-    middle.select_slider("Heads", HEADS, **tied("n_heads"))
-    right.select_slider("Width (d_model)", WIDTHS, **tied("d_model"))
+    with left:
+        widgets.slider("Layers", 1, 6, "n_layers")
+    with middle:
+        widgets.select_slider("Heads", HEADS, "n_heads")
+    with right:
+        widgets.select_slider("Width (d_model)", WIDTHS, "d_model")
     left, middle, right = st.columns(3)
     if learn not in TASKS:
-        left.select_slider("Context", CONTEXTS, **tied("context"))
-    middle.selectbox("Positions", ["sinusoidal", "learned", "rotary", "none"], **tied("positions"))
-    right.selectbox("Norm", ["pre", "post"], **tied("norm"), format_func="{}-norm".format)
-    st.slider("Steps", 50, 3000, step=50, **tied("steps"))
+        with left:
+            widgets.select_slider("Context", CONTEXTS, "context")
+    with middle:
+        widgets.selectbox("Positions", ["sinusoidal", "learned", "rotary", "none"], "positions")
+    with right:
+        widgets.selectbox("Norm", ["pre", "post"], "norm", "{}-norm".format)
+    widgets.slider("Steps", 50, 3000, "steps", step=50)
     context = TASKS[learn].longest if learn in TASKS else current.context
     batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
     fields = {

@@ -13,7 +13,10 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.markdown import code, plain
 from pages.ui.models import own_training as training
+from pages.ui.shell import widgets
 from pages.ui.shell.model_files import offer_download
+from pages.ui.shell.state import visitor, write_address
+from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.train_choice import in_words
@@ -22,6 +25,8 @@ from transformer.training.worker import ENDED, Job
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
+NEWEST = "newest"
+"""At the right end of the slider, which then stands still while snapshots are added."""
 STATES = {
     "waiting": "Waiting for a place on the server",
     "running": "Training",
@@ -67,6 +72,7 @@ def _watch() -> None:
         _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
+    write_address("address_live")
 
 
 def _progress(job: Job) -> None:
@@ -77,7 +83,7 @@ def _progress(job: Job) -> None:
     text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
-        st.error(job.problem)
+        st.error(plain(job.problem))
 
 
 def _times(job: Job) -> str:
@@ -92,7 +98,7 @@ def _times(job: Job) -> str:
 def _buttons(job: Job) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
-            st.button("Train another", icon=":material/restart_alt:", key="train_another", on_click=training.leave)
+            st.button("Train another", icon=":material/restart_alt:", key="train_another", on_click=_leave)
             return
         if job.state == "paused":
             st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
@@ -101,6 +107,11 @@ def _buttons(job: Job) -> None:
                       disabled=job.state != "running" or job.finishing)  # fmt: skip
         st.button("Stop", icon=":material/stop:", key="train_stop", on_click=job.stop, disabled=job.finishing,
                   help="Ends the training and keeps the model as it is now.")  # fmt: skip
+
+
+def _leave() -> None:
+    visitor().snapshot = None
+    training.leave()
 
 
 def _result(job: Job, name: str | None) -> None:
@@ -133,7 +144,7 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
     if not snapshots:
         return None
     steps = [snapshot.step for snapshot in snapshots]
-    back = st.session_state.get("snapshot_step")
+    back = visitor().snapshot
     return snapshots[steps.index(back)] if back in steps else snapshots[-1]
 
 
@@ -141,12 +152,10 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
     st.subheader("Attention, as it forms", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
-        shown = st.session_state.get("snapshot_slider")
-        follows = st.session_state.get("snapshot_step") is None
-        if shown not in steps or (follows and shown != steps[-1]):
-            st.session_state["snapshot_slider"] = steps[-1]
-        st.select_slider("Step", steps, key="snapshot_slider", on_change=_go_back, args=(steps,),
-                         help="Go back through the training. At the right end it follows the newest step.")  # fmt: skip
+        back = chosen.step if visitor().snapshot in steps else NEWEST
+        widgets.select_slider("Step", [*steps, NEWEST], Tie("snapshot", value=back, take=_go_back), grows=True,
+                              help="Go back through the training. At the right end it follows the newest step."
+                              )  # fmt: skip
     losses = f"training loss {chosen.train_loss:.3f}" if chosen.train_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
     st.markdown(f"After **{chosen.step:,}** steps: {losses} nats per token.")
@@ -160,9 +169,8 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
     st.caption(f"Rows are queries, columns are keys, always of the same text: {code(probe_text)}")
 
 
-def _go_back(steps: list[int]) -> None:
-    chosen = st.session_state["snapshot_slider"]
-    st.session_state["snapshot_step"] = None if chosen == steps[-1] else chosen
+def _go_back(chosen: int | str) -> None:
+    visitor().snapshot = None if chosen == NEWEST else chosen
 
 
 def _sample(chosen: Snapshot | None, begun: str) -> None:

@@ -1,0 +1,33 @@
+"""The address bar: brought up to date without an entry in the browser's history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.sources import reader
+
+_mount = st.components.v2.component("headsup_address", js=reader(__file__)("address.js"))
+
+
+def address(query: str, at: float, *, key: str, begins: bool, on_return: Callable[[str], None]) -> None:
+    """Put parameters into the address bar.
+
+    query: encoded. at: when they were; what is older than the last is ignored. begins: the session is new and its URL
+    has no parameters; if the tab had some in an earlier session, before the server was restarted, say, nothing is
+    written, and on_return is called with them, before another run.
+    """
+
+    def returned() -> None:
+        before = checked_query(st.session_state[key].get("before"))
+        if before is not None:
+            on_return(before)
+
+    _mount(key=key, data={"query": query, "at": at, "begins": begins}, on_before_change=returned)
+
+
+def checked_query(value: Any) -> str | None:
+    """The parameters in a `before` event, or None: browsers can send anything."""
+    return value if isinstance(value, str) and len(value) <= 100_000 else None

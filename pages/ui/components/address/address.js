@@ -1,0 +1,19 @@
+// Writes the page's parameters over those in the address bar, so that going back leaves the page in one step.
+export default function ({ data, setTriggerValue }) {
+  const last = (globalThis.headsupAddress ??= { at: 0, query: "" });
+  if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
+  last.at = data.at;
+  if (data.begins && last.query && last.query !== data.query) {
+    setTriggerValue("before", last.query);
+    return;
+  }
+  last.query = data.query;
+  const embedding = [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed"));
+  const search = [data.query, new URLSearchParams(embedding).toString()].filter(Boolean).join("&");
+  if (location.search === `?${search}`) return;
+  try {
+    history.replaceState(history.state, "", `${location.pathname}?${search}${location.hash}`);
+  } catch {
+    // Browsers allow so many changes in half a minute and no more; a later one brings the bar up to date.
+  }
+}

@@ -1,0 +1,96 @@
+"""What belongs to one visitor: the choices that every page shares, and that make up the link."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from transformer.data.corpora import LONGEST_TEXT
+
+DEFAULT_MODEL = "shakespeare"
+LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "own_text": LONGEST_TEXT}
+"""Characters a text may have."""
+PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
+"""Tokens per second."""
+
+
+@dataclass
+class Visitor:
+    """One visitor's choices. `None` stands for the default that the model or the text decides."""
+
+    model: str = DEFAULT_MODEL
+    prompt: str | None = None
+    """None: the model's first example."""
+    text: str = ""
+    """What has been written after the prompt."""
+    temperature: float = 0.8
+    top_k: int = 0
+    """0: off."""
+    top_p: float = 1.0
+    seed: int = 1
+    tokens: int = 200
+    """How many tokens *Generate* writes."""
+    pace: str = "fast"
+    attention: str = "cross"
+    """Which attention of an encoder–decoder is shown."""
+    layer: int = 0
+    head: int = 0
+    all_layers: bool = False
+    """Whether the small heatmaps are of all layers, or of the chosen one."""
+    step: int | None = None
+    """The token that is inspected, by its place in the whole text; None follows the newest."""
+    scope: str = "prompt"
+    shown: int = 48
+    """Tokens of a text that the page Attention draws, from the end, if there are more."""
+    source_shown: int = 48
+    """The same of what an encoder reads."""
+    stage: str = "scaled"
+    """Which scores are shown beside the mask: as they are, or divided by √d_head."""
+    query: int | None = None
+    """The cell whose arithmetic is shown; None: the last query and its heaviest key."""
+    key: int | None = None
+    length: int = 64
+    """Rows of the sinusoidal table."""
+    width: int = 64
+    base: float = 10000.0
+    position: int = 5
+    dimension: int = 4
+    waves: tuple[int, ...] | None = None
+    """The dimensions whose waves are drawn; None: a few that tell the story."""
+    shift: int = 6
+    filler: int = 3
+    """Padding tokens after the prompt, on the page Masks."""
+    masks_shown: int = 32
+    """Tokens of its masks, from the end, if there are more."""
+    positions_shown: int = 32
+    """Tokens of its predictions."""
+    batch: str | None = None
+    """Prompts of unequal length, one a line; None: made from the model's examples."""
+    batch_row: int = 0
+    """The prompt of the batch whose masks are shown."""
+    pad_side: str = "right"
+    learn: str = "task"
+    """What the page Train learns from: a task, a text that ships, or the visitor's own."""
+    task: str = "induction"
+    corpus: str | None = None
+    """None until a text is asked for: then one that is on this machine."""
+    own_text: str = ""
+    """A text that was pasted; not part of any link."""
+    shape: str = "quick"
+    rung: str = "ladder-8-blocks"
+    n_layers: int = 2
+    n_heads: int = 4
+    d_model: int = 64
+    context: int = 32
+    positions: str = "sinusoidal"
+    norm: str = "pre"
+    steps: int = 500
+    snapshot: int | None = None
+    """The step of a training that is looked at; None follows the newest."""
+    notices: list[str] = field(default_factory=list)
+    """What was wrong in the link, to be said once."""
+
+
+def fields() -> list[str]:
+    """The names of the visitor's fields, notices left out."""
+    return [entry.name for entry in dataclasses.fields(Visitor) if entry.name != "notices"]

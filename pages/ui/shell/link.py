@@ -1,0 +1,175 @@
+"""The visitor's choices as a link's parameters, there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from pages.ui.shell.choices import LONGEST, PACES, Visitor
+from transformer import TASKS
+from transformer.data.corpora import SOURCES
+from transformer.training.presets import PRESETS, Group
+
+LONGEST_QUERY = 7_500
+"""Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
+MOST_WAVES = 6
+TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt"}
+"""The texts that a link may have no room for, and what they are called."""
+SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"))
+"""What is left out of a link that would be too long: the first of these that makes it short enough."""
+BELONGS_TO = {"prompt": ("query", "key"), "text": ("step", "query", "key"), "batch": ("batch_row",)}
+"""What means nothing without a text that was left out."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in the URL, and the range it must lie in."""
+
+    kind: type
+    low: float
+    high: float
+    meaning: str
+
+    def __call__(self, text: str) -> int | float:
+        try:
+            value = self.kind(text)
+        except ValueError:
+            value = float("nan")
+        if not self.low <= value <= self.high:
+            raise ValueError(f"{self.meaning} must be a number from {self.low:,.12g} to {self.high:,.12g}")
+        return value
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"it can be {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def _one_number_of(*choices: int) -> Callable[[str], int]:
+    return lambda text: int(_one_of(*map(str, choices))(text))
+
+
+def _flag(text: str) -> bool:
+    return _one_of("false", "true")(text) == "true"
+
+
+def _text(name: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if len(text) > LONGEST[name]:
+            raise ValueError(f"it can have at most {LONGEST[name]:,} characters")
+        return text
+
+    return parse
+
+
+def _waves(text: str) -> tuple[int, ...]:
+    dimension = Number(int, 0, 511, "each dimension")
+    chosen = tuple(dict.fromkeys(dimension(part) for part in text.split(","))) if text else ()
+    if len(chosen) > MOST_WAVES:
+        raise ValueError(f"at most {MOST_WAVES} waves can be drawn")
+    return chosen
+
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "model": _text("model"),
+    "prompt": _text("prompt"),
+    "text": _text("text"),
+    "temperature": Number(float, 0, 2, "the temperature"),
+    "top_k": Number(int, 0, 100, "top-k"),
+    "top_p": Number(float, 0.05, 1, "top-p"),
+    "seed": Number(int, 0, 2**31 - 1, "the seed"),
+    "tokens": Number(int, 1, 500, "the number of tokens"),
+    "pace": _one_of(*PACES),
+    "attention": _one_of("encoder", "decoder", "cross"),
+    "layer": Number(int, 0, 1000, "the layer"),
+    "head": Number(int, 0, 1000, "the head"),
+    "all_layers": _flag,
+    "step": Number(int, 0, 10**6, "the step"),
+    "scope": _one_of("prompt", "all"),
+    "shown": Number(int, 8, 10**4, "the number of tokens shown"),
+    "source_shown": Number(int, 8, 10**4, "the number of tokens shown"),
+    "stage": _one_of("raw", "scaled"),
+    "query": Number(int, 0, 10**6, "the query's position"),
+    "key": Number(int, 0, 10**6, "the key's position"),
+    "length": Number(int, 2, 512, "the length of the table"),
+    "width": Number(int, 2, 512, "the width of the table"),
+    "base": Number(float, 2, 1e6, "the base"),
+    "position": Number(int, 0, 511, "the position"),
+    "dimension": Number(int, 0, 511, "the dimension"),
+    "waves": _waves,
+    "shift": Number(int, 0, 511, "the shift"),
+    "filler": Number(int, 0, 8, "the number of padding tokens"),
+    "masks_shown": Number(int, 8, 10**4, "the number of tokens shown"),
+    "positions_shown": Number(int, 8, 10**4, "the number of tokens shown"),
+    "batch": _text("batch"),
+    "batch_row": Number(int, 0, 7, "the prompt of the batch"),
+    "pad_side": _one_of("right", "left"),
+    "learn": _one_of("task", "text", "own"),
+    "task": _one_of(*TASKS),
+    "corpus": _one_of(*SOURCES),
+    "shape": _one_of("quick", "rung", "dials"),
+    "rung": _one_of(*(preset.name for preset in PRESETS.values() if preset.group == Group.LADDER)),
+    "n_layers": Number(int, 1, 6, "the number of layers"),
+    "n_heads": _one_number_of(1, 2, 4, 8),
+    "d_model": _one_number_of(16, 32, 48, 64, 96, 128, 192),
+    "context": _one_number_of(8, 16, 32, 64, 128),
+    "positions": _one_of("sinusoidal", "learned", "rotary", "none"),
+    "norm": _one_of("pre", "post"),
+    "steps": Number(int, 50, 3000, "the number of steps"),
+    "snapshot": Number(int, 0, 10**6, "the step of the training"),
+}
+"""How each field is read from the URL. A ValueError says what would do; what the model decides is checked later."""
+
+
+def from_query(parameters: Mapping[str, str]) -> Visitor:
+    """Read a link. What can't be used keeps its default, and a notice says so."""
+    found = Visitor()
+    for name, parse in PARSERS.items():
+        if name in parameters:
+            try:
+                setattr(found, name, parse(parameters[name]))
+            except ValueError as error:
+                shown = parameters[name][:40]
+                found.notices.append(f"The link has {name} = “{shown}”, but {error}. The default is used instead.")
+    if found.width % 2:
+        found.width += 1
+        found.notices.append(f"A sinusoidal table has an even width, so {found.width} is used.")
+    return found
+
+
+def to_query(current: Visitor) -> dict[str, str]:
+    """The link's parameters: everything that differs from the default, less what makes it too long."""
+    return _without(_everything(current), left_out(current))
+
+
+def left_out(current: Visitor) -> list[str]:
+    """The texts that the link has no room for, of those in `TOO_LONG`."""
+    parameters = _everything(current)
+    fitting = (names for names in SACRIFICES if len(urlencode(_without(parameters, names))) <= LONGEST_QUERY)
+    return [name for name in next(fitting, SACRIFICES[-1]) if name in parameters]
+
+
+def _without(parameters: dict[str, str], names: Iterable[str]) -> dict[str, str]:
+    gone = {part for name in names if name in parameters for part in (name, *BELONGS_TO[name])}
+    return {name: value for name, value in parameters.items() if name not in gone}
+
+
+def _everything(current: Visitor) -> dict[str, str]:
+    defaults = Visitor()
+    changed = {name: getattr(current, name) for name in PARSERS if getattr(current, name) != getattr(defaults, name)}
+    return {name: _as_text(value) for name, value in {"model": current.model, **changed}.items()}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

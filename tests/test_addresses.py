@@ -1,0 +1,193 @@
+"""Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
+
+import time
+
+import pytest
+
+from pages.ui.markdown import JOINER
+from pages.ui.shell import state
+from pages.ui.shell.link import LONGEST_QUERY
+from tests.app_driver import (
+    checked,
+    choose,
+    component,
+    figure,
+    go,
+    link_of,
+    live_text,
+    named,
+    press,
+    prompt,
+    said,
+    start,
+    text_of,
+    type_prompt,
+    use,
+    write,
+)
+from tests.tiny_models import save_pair, save_tiny, save_translator
+from transformer import Tokenizer, save_checkpoint
+
+pytestmark = pytest.mark.usefixtures("folder")
+LONG = "abcdefghijklmnopqrstuvwxyz" * 3
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=80)
+    save_translator(folder)
+    return folder
+
+
+def captions(at):
+    return " ".join(element.value for element in [*at.sidebar.caption, *at.main.caption])
+
+
+# What changes a picture is in the link
+
+
+CHANGES = [
+    ("Attention", lambda at: named(at.toggle, "All layers").set_value(True), {"all_layers": "true"}),
+    ("Attention", lambda at: named(at.get("button_group"), "Scores").set_value("raw"), {"stage": "raw"}),
+    ("Attention", lambda at: named(at.slider, "Tokens shown, from the end").set_value(60), {"shown": "60"}),
+    ("Masks", lambda at: at.slider[1].set_value(40), {"masks_shown": "40"}),
+    ("Masks", lambda at: at.slider[2].set_value(70), {"positions_shown": "70"}),
+    ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
+    ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
+]
+
+
+@pytest.mark.parametrize(("page", "change", "added"), CHANGES)
+def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
+    at = start(page, prompt=LONG)
+    before = link_of(at)
+    checked(change(at).run())
+    assert link_of(at) == before | added
+    other = start(page, **link_of(at))
+    assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
+    for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
+        assert one.proto.spec == same.proto.spec
+    grids = [c for c in at.get("bidi_component") if "head_grid" in c.proto.component_name]
+    if grids:
+        assert grids[0].proto.bytes == component(other, "headsup_head_grid").bytes
+
+
+def test_a_link_may_ask_for_more_tokens_than_there_are():
+    at = start("Attention", prompt=LONG, shown=9999)
+    assert named(at.slider, "Tokens shown, from the end").value == 78
+    type_prompt(at, "short")
+    assert len(figure(at, "clicked_weights")["layout"]["xaxis"]["ticktext"]) == 5
+
+
+# Back and forward
+
+
+@pytest.fixture
+def back(monkeypatch):
+    """`back(at, page, link)`: the browser goes back to a page, whose URL has these parameters."""
+
+    def go_back(at, page, link):
+        at.switch_page(page)
+        at.query_params.clear()
+        for name, value in link.items():
+            at.query_params[name] = value
+        monkeypatch.setattr(state, "went_through_history", lambda: True)
+        checked(at.run())
+        monkeypatch.setattr(state, "went_through_history", lambda: False)
+        return at
+
+    return go_back
+
+
+def test_going_back_brings_the_page_as_it_was(back):
+    at = write(start(tokens=5, prompt="To be"))
+    generate = link_of(at)
+    go(at, "Attention")
+    choose(at, "Head", 1)
+    attention = link_of(at)
+    go(at, "Generate")
+    type_prompt(at, "KING:")
+    assert text_of(at) == ""
+    back(at, "pages/Attention.py", attention)
+    assert link_of(at) == attention and named(at.selectbox, "Head").value == 1
+    back(at, "app.py", generate)
+    assert prompt(at) == "To be" and text_of(at) == generate["text"]
+    assert live_text(at)["flags"] == "p" * 5 + "w" * 5
+    assert link_of(checked(at.run())) == generate  # and it isn't read again
+
+
+def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back(back):
+    at = start(prompt="é" * 4000)
+    short = link_of(at)
+    assert "prompt" not in short
+    go(at, "Masks")
+    back(at, "app.py", short)
+    assert prompt(at) == "é" * 4000
+    back(at, "app.py", {"model": "shakespeare", "prompt": "To be"})
+    assert prompt(at) == "To be"
+
+
+def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is(back):
+    at = start(prompt="To be")
+    back(at, "pages/Masks.py", {})
+    assert prompt(at) == "To be"
+
+
+def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
+    at = start("Attention")
+    state_of = component(at, "headsup_address")
+    assert '"begins": true' in state_of.json
+    assert '"begins": false' in component(checked(at.run()), "headsup_address").json
+    assert '"begins": false' in component(start("Attention", model="shakespeare"), "headsup_address").json
+
+
+# A link that would be too long
+
+
+def test_what_is_left_out_of_a_link_is_said():
+    at = start()
+    assert "Too long for the link" not in captions(at)
+    type_prompt(at, "é" * 4000)
+    assert "Too long for the link, and left out of it: the prompt." in captions(at)
+    (address,) = at.sidebar.code
+    assert len(address.value) < LONGEST_QUERY + 100
+    type_prompt(at, "short")
+    assert "Too long for the link" not in captions(at)
+
+
+def test_boxes_hold_no_more_than_a_session_can_bear():
+    at = start("Masks")
+    assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
+    assert type_prompt(at, "a" * 9_000) and len(prompt(at)) == 5_000
+
+
+# Texts of links and files
+
+
+@pytest.mark.parametrize("value", ["http://a.b/c", "www.a.bc", "me@a.bc", ":material/info:", "![x](http://a.b/c.png)"])
+def test_no_address_in_a_notice_is_left_whole(value):
+    at = start(seed=value, model=value, prompt="To be")
+    (warning,) = at.warning
+    assert value not in warning.value and JOINER in warning.value
+    assert value in said(at)
+
+
+def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
+    checkpoint = save_tiny(tmp_path, "shakespeare")
+    checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
+    save_checkpoint(tmp_path / "shakespeare", checkpoint)
+    use(monkeypatch, tmp_path)
+    (card,) = [element.value for element in start().sidebar.markdown if "Train it again" in element.value]
+    assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
+
+
+def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
+    calls, taken_out = [], Tokenizer.without_unknown
+    monkeypatch.setattr(Tokenizer, "without_unknown", lambda *given: calls.append(1) or taken_out(*given))
+    began = time.perf_counter()
+    at = type_prompt(start(), "中" * 5_000)
+    assert time.perf_counter() - began < 20
+    assert "This model has never seen" in said(at) and not calls
+    press(at, "Remove what it can't read")
+    assert calls == [1] and prompt(at) == ""
