@@ -175,7 +175,7 @@ def test_each_attention_is_shown_with_its_own_labels(kind):
     columns = target if kind == "decoder" else source
     assert shown["layout"]["yaxis"]["ticktext"] == checkpoint.tokenizer.labels(rows)
     assert shown["layout"]["xaxis"]["ticktext"] == checkpoint.tokenizer.labels(columns)
-    assert ("Causal mask" in [heading.value for heading in at.subheader]) == (kind == "decoder")
+    assert ("Causal mask" in [heading.value for heading in at.header]) == (kind == "decoder")
 
 
 def test_the_attention_can_be_changed_and_its_layers_are_its_own():
@@ -205,7 +205,7 @@ def test_uniform_attention_is_shown_without_scores(page):
 
 def test_the_positions_of_an_encoder_decoder_are_its_table():
     at = start("Positions", model="translator")
-    assert any("translator" in heading.value.lower() for heading in [*at.subheader, *at.caption, *at.markdown])
+    assert any("translator" in heading.value.lower() for heading in [*at.header, *at.caption, *at.markdown])
 
 
 def test_models_are_grouped_and_a_group_is_a_click_away():

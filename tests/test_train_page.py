@@ -138,7 +138,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
     for page in PAGES:
         at = go(at, page)
-        shown = [*at.markdown, *at.caption, *at.subheader, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
+        shown = [*at.markdown, *at.caption, *at.header, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)
         for element in shown:
             assert picture not in re.sub("`.*`", "", element.value)

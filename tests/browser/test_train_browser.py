@@ -79,6 +79,8 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     expect(heads(page)).to_have_count(2)
     page.wait_for_function(CHANGED, arg=early)
 
+    page.reload()  # which begins a new session
+    expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))
     button(page, "Stop").click()
     expect(page.get_by_text("is among your models now").first).to_be_visible()
     wait_ready(page, timeout=60)
@@ -90,6 +92,10 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
     wait_ready(page, timeout=60)
     expect(heads(page).first).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
+    expect(heads(page).first).to_be_visible()
+    expect(page.get_by_test_id("stSidebar").get_by_text("Yours")).to_be_visible()
 
     other = visit("Train", apart=True)
     other.get_by_text("Your models as files").click()

@@ -153,17 +153,17 @@ def weights(session: Session, shown: Shown) -> None:
     pattern, mask = shown.cut(shown.steps.pattern[shown.head]), shown.cut(shown.steps.mask)
     labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
     with left:
-        st.subheader("Attention weights", anchor=False)
+        st.header("Attention weights", anchor=False)
         figure = figures.attention_heatmap(pattern, *labels, mask=mask, **options)
         _clickable(figure, "weights", shown)
         st.caption(f"{_in_words(shown, pattern)} {labelling_note(figure)}")
     with right:
         if shown.steps.scores is None:
-            st.subheader("No scores", anchor=False)
+            st.header("No scores", anchor=False)
             st.info("This attention is uniform: it has no queries and keys to choose with. Every visible token gets "
                     "the same weight, one divided by how many there are.")  # fmt: skip
             return
-        st.subheader("Masked scores", anchor=False)
+        st.header("Masked scores", anchor=False)
         scores = shown.cut(shown.steps.scores.masked[shown.head])
         figure = figures.scores_heatmap(scores, *labels, **options)
         _clickable(figure, "scores", shown)
@@ -178,7 +178,7 @@ def by_hand(session: Session, shown: Shown) -> None:
     row, column = shown.cell
     query, key = row + shown.rows.first, column + shown.columns.first
     with st.container(border=True):
-        st.subheader("By hand", anchor=False)
+        st.header("By hand", anchor=False)
         with st.container(horizontal=True):
             _cell_dial("Query (row)", "query", shown.rows, row)
             _cell_dial("Key (column)", "key", shown.columns, column)
@@ -194,14 +194,14 @@ def steps_before(session: Session, shown: Shown) -> None:
     labels, options = (shown.rows.labels, shown.columns.labels), _options(session, shown)
     title, why = MASKS["causal" if shown.kind in ("self", "decoder") else shown.kind]
     with left:
-        st.subheader(title, anchor=False)
+        st.header(title, anchor=False)
         figure = figures.mask_heatmap(shown.cut(shown.steps.mask), *labels, **options)
         _plain(figure, "mask")
         st.caption(f"{why} {labelling_note(figure)}")
     if shown.steps.scores is None:
         return
     with right:
-        st.subheader("Scores before the mask", anchor=False)
+        st.header("Scores before the mask", anchor=False)
         which = widgets.segmented_control("Scores", STAGES, "stage", STAGES.get, label_visibility="collapsed")
         scores = shown.steps.scores.raw if which == "raw" else shown.steps.scores.scaled
         figure = figures.scores_heatmap(shown.cut(scores[shown.head]), *labels, **options)

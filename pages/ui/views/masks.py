@@ -65,7 +65,7 @@ class Reading:
 
 def three_masks(session: Session) -> None:
     """Causal, padding and none, side by side."""
-    st.subheader("Three masks", anchor=False)
+    st.header("Three masks", anchor=False)
     source, target = session.source, _text(session)
     text = source or target
     longest = min(max(len(text), len(target)), session.config.context_length)
@@ -103,7 +103,7 @@ def show(figure: go.Figure, name: str) -> None:
 
 def without_mask(session: Session) -> None:
     """The model's predictions with its causal mask beside those with every position visible."""
-    st.subheader("What the model predicts without its causal mask", anchor=False)
+    st.header("What the model predicts without its causal mask", anchor=False)
     if not session.config.n_layers:
         st.info("This model has no layers, and so no attention and no mask to take away: "
                 "it goes straight from a token to the next one's odds.")  # fmt: skip

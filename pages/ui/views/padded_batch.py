@@ -26,7 +26,7 @@ SIDES = {"right": "On the right", "left": "On the left"}
 
 def batch(session: Session) -> None:
     """The visitor's prompts as a rectangle, and the masks of one of them."""
-    st.subheader("A batch of unequal prompts", anchor=False)
+    st.header("A batch of unequal prompts", anchor=False)
     st.markdown("Prompts that are computed together have to be equally long, because a batch is one rectangle of "
                 "numbers. The short ones are filled up with padding tokens.")  # fmt: skip
     found = _edit(session)

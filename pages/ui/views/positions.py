@@ -40,7 +40,7 @@ def sinusoidal(session: Session) -> np.ndarray:
                              help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
-    st.subheader("The table", anchor=False)
+    st.header("The table", anchor=False)
     cell = (current.position, current.dimension)
     _chart(figures.encoding_heatmap(table, theme=session.theme, selected=cell), "table")
     st.caption("Rows are positions, columns are dimensions. On the left the waves are fast and tell neighbours apart; "
@@ -53,7 +53,7 @@ def formula(session: Session, table: np.ndarray) -> None:
     """The paper's formula with one cell's numbers filled in."""
     current = session.visitor
     with st.container(border=True):
-        st.subheader("One number by hand", anchor=False)
+        st.header("One number by hand", anchor=False)
         left, right = st.columns(2)
         with left:
             widgets.number_input("Position", 0, current.length - 1, "position")
@@ -65,7 +65,7 @@ def formula(session: Session, table: np.ndarray) -> None:
 
 def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
-    st.subheader("The waves", anchor=False)
+    st.header("The waves", anchor=False)
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
     chosen = widgets.multiselect("Dimensions", range(width), Tie("waves", default=telling), most=MOST_WAVES)
@@ -90,7 +90,7 @@ def waves(session: Session, table: np.ndarray) -> None:
 
 def similarity(session: Session, table: np.ndarray) -> None:
     """How alike two positions' rows are."""
-    st.subheader("How alike two positions are", anchor=False)
+    st.header("How alike two positions are", anchor=False)
     products = figures.dot_products(table)
     distances = figures.pair_distances(len(table))
     left, right = side_by_side("similarity", 2)
@@ -110,7 +110,7 @@ def similarity(session: Session, table: np.ndarray) -> None:
 def rotation(session: Session) -> None:
     """A step of k positions turns every pair by the same angle, wherever it starts."""
     current = session.visitor
-    st.subheader("A step is a rotation", anchor=False)
+    st.header("A step is a rotation", anchor=False)
     left, right = side_by_side("rotation", 2)
     with left:
         pair = current.dimension // 2
@@ -136,7 +136,7 @@ def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
     title = library.model(session.name).card.title
-    st.subheader(f"What {plain(title, 100)} uses", anchor=False)
+    st.header(f"What {plain(title, 100)} uses", anchor=False)
     st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
                                                       head=config.d_head))  # fmt: skip
     table = activations.position_table(session.name)

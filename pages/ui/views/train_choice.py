@@ -68,7 +68,7 @@ def choose() -> Choice | None:
     """The dials, and what they choose; None while that can't be trained, after saying why."""
     current = visitor()
     with st.container(border=True):
-        st.subheader("What to learn from", anchor=False)
+        st.header("What to learn from", anchor=False)
         widgets.segmented_control("Kind", LEARN, "learn", LEARN.get, label_visibility="collapsed")
         try:
             learn, corpus = _subject(current)
@@ -78,7 +78,7 @@ def choose() -> Choice | None:
         if learn is None:
             return None
     with st.container(border=True):
-        st.subheader("What to train", anchor=False)
+        st.header("What to train", anchor=False)
         is_task = learn in TASKS
         shapes = [shape for shape in SHAPES if not (is_task and shape == "rung")]
         if current.shape not in shapes:

@@ -61,7 +61,7 @@ def _watch() -> None:
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
     with left:
-        st.subheader("Loss", anchor=False)
+        st.header("Loss", anchor=False)
         loss_chart(key="loss", train=job.train_losses, validation=job.validation_losses, references=own.references,
                    steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
         st.caption("Mean cross-entropy per token: how surprised the model is. Training is what it learns from, "
@@ -149,7 +149,7 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
 
 
 def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> None:
-    st.subheader("Attention, as it forms", anchor=False)
+    st.header("Attention, as it forms", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
         back = chosen.step if visitor().snapshot in steps else NEWEST
@@ -174,7 +174,7 @@ def _go_back(chosen: int | str) -> None:
 
 
 def _sample(chosen: Snapshot | None, begun: str) -> None:
-    st.subheader("What it writes", anchor=False)
+    st.header("What it writes", anchor=False)
     if chosen is None:
         st.caption("A sample comes with the first snapshot.")
         return
