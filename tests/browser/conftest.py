@@ -122,7 +122,7 @@ class Server:
         cwd: Path,
         env: Mapping[str, str],
         options: Sequence[str],
-        port: int | None,
+        port: int | None = None,
     ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -373,7 +373,7 @@ def test_markup_in_a_prompt_is_text(visit):
 def test_a_link_with_pictures_in_it_loads_none(visit):
     page = visit("?temperature=![x](http://127.0.0.2/a.png)&model=![x](http://127.0.0.3/b.png)")
     alert = page.get_by_test_id("stAlert")
-    expect(alert).to_contain_text("![x](http://127.0.0.2/a.png)")
+    expect(alert).to_contain_text("![x](http:\u2060//127.0.0.2/a.png)")  # an invisible sign keeps links from being made
     expect(alert.locator("img")).to_have_count(0)
 
 
