@@ -261,3 +261,17 @@ def test_the_family_of_models_stays_marked_from_page_to_page(tmp_path, monkeypat
     for pages in ("Attention", "Masks", "Generate", "Attention", "Positions"):
         assert named(at.sidebar.get("button_group"), "Models").value == "Texts"
         go(at, pages)
+
+
+def test_a_slider_whose_options_grow_stays_the_widget_it_is():
+    call = 'select_slider("W", [*options, "newest"], Tie("rung", value=None, default="newest"), grows=True)'
+    at = page(call, visitor=field_of("rung", None))
+    assert at.session_state["got"] == "newest" and field(at, "rung") is None
+    key = control(at).key
+    at.session_state["options"] = ["a", "b", "c", "d"]
+    checked(at.run())
+    assert control(at).key == key and at.session_state["got"] == "newest"
+    report(at, control(at), "d")
+    assert control(at).key == key and field(at, "rung") == "d"
+    report(at, control(at), "newest")
+    assert field(at, "rung") is None

@@ -6,19 +6,24 @@ export default function ({ data }) {
   const within = `.st-key-${CSS.escape(data.container)}`;
   watched.get(data.container)?.();
   let last = null; // the button of the container that has the focus, or had it until it was disabled
+  let lost = false;
   let timer = 0;
+  const usable = (button) => button.isConnected && !button.disabled;
   const follow = ({ target }) => {
     last = target instanceof HTMLButtonElement && target.closest(within) ? target : null;
+    lost = false;
   };
   const leave = () => (last = null); // a click beside everything takes the focus away on purpose
   const restore = () => {
-    if (!last || (last.isConnected && !last.disabled)) return;
     const active = document.activeElement;
-    if (active && active !== document.body && active !== last) return;
-    document.querySelector(`${within} button:not(:disabled)`)?.focus({ preventScroll: true });
+    if (!last || (active && active !== document.body && active !== last)) return;
+    const next = usable(last) ? last : document.querySelector(`${within} button:not(:disabled)`);
+    next?.focus({ preventScroll: true });
   };
   const observer = new MutationObserver((changes) => {
     if (!last || !changes.some(({ target }) => target.closest?.(within))) return;
+    lost ||= !usable(last);
+    if (!lost) return;
     clearTimeout(timer);
     timer = setTimeout(restore, REST_MS);
   });
