@@ -293,8 +293,10 @@ def new_page(
     # follow_reruns also follows a tab that the page itself opens
     listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
 
-    def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
-        context = chromium.new_context() if apart else window
+    def create(
+        width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False, **context_options: object
+    ) -> "Page":
+        context = chromium.new_context(**context_options) if apart or context_options else window
         if context not in opened:
             opened.append(context)
             for event, listener in listeners.items():

@@ -293,5 +293,6 @@ def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_rea
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).focus()
     page.keyboard.press("Enter")
     until(page, lambda: len(parameters(page).get("text", "")) == 3)
+    until(page, lambda: focused(page) == "Generate")
     wait_ready(page)
     assert focused(page) == "Generate"
