@@ -123,7 +123,7 @@ class TestTheRectangle:
         for prompt, mask in zip(rows, batches.hides_padding(tokens, PAD), strict=True):
             length, width = len(prompt), tokens.shape[1]
             future = length * (length - 1) // 2 if causal else 0
-            expected = Cells(used=length**2 - future, future=future, in_vain=width**2 - length**2)
+            expected = Cells(used=length**2 - future, future=future, wasted=width**2 - length**2)
             assert batches.count_cells(mask, causal=causal) == expected
 
     def test_padding_is_the_model_s_own_token_or_none_of_its_vocabulary(self):

@@ -252,15 +252,15 @@ def test_the_batch_s_masks_are_those_the_model_uses(where):
     assert listed[~listed["padding"]].groupby("line")["token"].agg("".join).tolist() == ["KING:", "To␣be", "Hath"]
 
 
-def test_what_is_computed_in_vain_is_counted():
+def test_what_is_wasted_is_counted():
     costs = table(visit(batch="abc\na\nab"), COSTS)
     assert costs["tokens"].tolist() == [3, 1, 2] and costs["padding"].tolist() == [0, 2, 1]
     assert costs["cells of use"].tolist() == [6, 1, 3]
-    assert costs["in vain: padding"].tolist() == [0, 8, 5] and costs["in vain: future"].tolist() == [3, 0, 1]
-    assert costs["in vain"].tolist() == ["33%", "89%", "67%"]
+    assert costs["wasted: padding"].tolist() == [0, 8, 5] and costs["wasted: future"].tolist() == [3, 0, 1]
+    assert costs["wasted"].tolist() == ["33%", "89%", "67%"]
     costs = table(visit(model="translator", batch="two\nforty two"), COSTS)
-    assert costs["cells of use"].tolist() == [1, 4] and costs["in vain: padding"].tolist() == [3, 0]
-    assert costs["in vain"].tolist() == ["75%", "0%"] and "in vain: future" not in costs
+    assert costs["cells of use"].tolist() == [1, 4] and costs["wasted: padding"].tolist() == [3, 0]
+    assert costs["wasted"].tolist() == ["75%", "0%"] and "wasted: future" not in costs
 
 
 def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():

@@ -162,7 +162,7 @@ def test_pause_resume_and_stop():
     assert any(button.label == "Resume" for button in at.button)
     press(at, "Resume")
     at = go(at, "Positions")
-    assert "Your training goes on" in " ".join(caption.value for caption in at.sidebar.caption)
+    assert "Your training continues" in " ".join(caption.value for caption in at.sidebar.caption)
     at = go(at, "Train")
     press(at, "Stop")
     deadline = time.monotonic() + 60

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("preset", choices=PRESETS)
     command.add_argument("--corpus-dir", type=Path, help="where the texts are; else the cache, else a download")
     command.add_argument("--work-dir", type=Path, help="where to keep the state of the run (default: runs/PRESET)")
-    command.add_argument("--resume", action="store_true", help="go on from an interrupted run")
+    command.add_argument("--resume", action="store_true", help="continue an interrupted run")
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cpu is the default")
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
     command.set_defaults(run=_train)
@@ -65,12 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--threads", type=int)
     command.set_defaults(run=_ladder, device="cpu", resume=False)
 
-    command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never met")
+    command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never saw")
     command.add_argument("name")
     command.add_argument("--corpus-dir", type=Path)
     command.set_defaults(run=_evaluate)
 
-    command = commands.add_parser("generate", help="let a checkpoint go on from a prompt")
+    command = commands.add_parser("generate", help="let a checkpoint continue a prompt")
     command.add_argument("name")
     command.add_argument("prompt")
     command.add_argument("--tokens", type=int, default=300)

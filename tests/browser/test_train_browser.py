@@ -72,7 +72,7 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     expect(page.get_by_test_id("loss-chart").locator(".train")).to_have_attribute("d", re.compile("L"))
 
     link(page, "Positions").click()
-    expect(page.get_by_text("Your training goes on")).to_be_visible()
+    expect(page.get_by_text("Your training continues")).to_be_visible()
     link(page, "Train").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Train")
     expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))

@@ -189,7 +189,7 @@ def _check_that_it_computes(checkpoint: Checkpoint) -> None:
     tokens = torch.arange(min(config.context_length, TRIED))[None] % config.vocab_size
     inputs = (tokens,) if config.architecture == "decoder-only" else (tokens, tokens)
     if not checkpoint.model(*inputs).isfinite().all():
-        raise CheckpointError(f"In the archive, {WEIGHTS} holds weights so large that the model computes no numbers.")
+        raise CheckpointError(f"In the archive, {WEIGHTS} holds weights too large for the model to compute with them.")
 
 
 def _parsed(folder: Path, name: str) -> Any:

@@ -1,7 +1,7 @@
 """What a visitor should know of a model, and what it takes to train it again.
 
 Cards are untrusted: they come with archives that anybody may have made. `Card.from_dict` refuses what a page could
-not print: numbers that are no numbers, texts that no file can hold, and more of anything than fits on a page.
+not print: numbers that aren't finite, texts that no file can hold, and more of anything than fits on a page.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Card:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Card:
-        """Read a card; fields of later versions are ignored. Raises ValueError, saying why, if it is none."""
+        """Read a card; fields of later versions are ignored. Raises ValueError, saying why, if it isn't one."""
         if not isinstance(fields, dict) or not isinstance(fields.get("title"), str) or not fields["title"].strip():
             raise ValueError("a card needs at least a title")
         known = {field.name for field in dataclasses.fields(cls)}

@@ -72,7 +72,7 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Tokenizer:
-        """Read a `tokenizer.json`. Raises ValueError for a file that is none."""
+        """Read a `tokenizer.json`. Raises ValueError for any other file."""
         try:
             return cls(tokenizers.Tokenizer.from_file(str(path)))
         except (KeyboardInterrupt, SystemExit):

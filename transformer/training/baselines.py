@@ -17,7 +17,7 @@ def bigram_loss(
     """What the best table of pairs loses, which knows the last token and nothing else: the line for a model to beat.
 
     On the training part it is the counted frequencies themselves, below which no table can go; on the validation
-    part `SMOOTHING` is added to each count (Lidstone 1920), so that a pair never met isn't held impossible.
+    part `SMOOTHING` is added to each count (Lidstone 1920), so that an unseen pair isn't considered impossible.
     Returns: mean cross-entropy on the training part and on the validation part, in nats per token.
     Raises: ValueError for a part without a pair, or ids outside the vocabulary.
     """

@@ -1,4 +1,4 @@
-"""How good a model is: losses, the share of right answers, and how well it goes on with what repeats.
+"""How good a model is: losses, the share of right answers, and how well it continues what repeats.
 
 A model in training is looked at in two ways: at a glance on the way, always on the same part of what is held out; and
 as fully as time allows at the end. Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
@@ -106,7 +106,7 @@ def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> l
 
 @dataclass(frozen=True)
 class InductionMeasure:
-    """How well a model goes on with what repeats. Losses in nats per token; the score is `induction_score`'s."""
+    """How well a model continues what repeats. Losses in nats per token; the score is `induction_score`'s."""
 
     sequences: int
     period: int
@@ -157,7 +157,7 @@ class Evaluator(ABC):
     def measure(
         self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
     ) -> Measures:
-        """Every measure of a model, on all that there is for it, or as much as so many seconds allow.
+        """Every measure of a model, on all there is for it, or on as much as `seconds` allow.
 
         check: called every now and then; what it raises ends the measurement.
         """

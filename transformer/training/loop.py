@@ -233,7 +233,7 @@ def train(
     """Train a model, step by step, to `config.steps`.
 
     on_step: called after each step; returning False stops there.
-    run: a run to go on with, say one that was resumed from a file.
+    run: a run to continue, say one that was resumed from a file.
     Returns: the run, whose `best_model` is the result.
     Raises: NotFiniteError if the loss stops being a number; the weights are then the last good ones.
     """

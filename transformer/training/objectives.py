@@ -23,7 +23,7 @@ class Objective(ABC):
     batch: int
     """Windows, or examples, in a batch."""
     end_token_id: int | None = None
-    """What a model writes once it has finished; None for a text, which goes on."""
+    """What a model writes once it has finished; None for a text, which has no end."""
 
     @property
     @abstractmethod

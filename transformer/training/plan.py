@@ -33,7 +33,7 @@ class Plan:
     probe_source: tuple[int, ...] = ()
     """What an encoder reads, for the attention and for the sample."""
     sample_prompt: tuple[int, ...] = ()
-    """What a sample goes on from; for an encoder–decoder its start token. Empty: no samples."""
+    """What a sample continues; for an encoder–decoder its start token. Empty: no samples."""
     sample_tokens: int = 160
     """The longest sample; on a slow machine, or in a short training, they are shorter."""
     snapshots: int = 40
@@ -64,7 +64,7 @@ class Plan:
 
     @property
     def is_task(self) -> bool:
-        """True if there are right answers, rather than a text to go on with."""
+        """True if there are right answers, rather than a text to continue."""
         return isinstance(self.objective, TaskObjective)
 
 

@@ -29,7 +29,7 @@ class Preset:
     task: str = ""
     """Instead of a corpus."""
     shape: dict[str, Any]
-    """Fields of ModelConfig, but for those that corpus or task decide."""
+    """Fields of ModelConfig, except those that corpus or task decide."""
     training: TrainingConfig
     batch: int
     """Windows, or examples, in a batch."""
@@ -146,7 +146,7 @@ _PRESETS = (
     Preset(
         name="sort-letters",
         title="Sort letters",
-        summary="Puts up to ten letters into alphabetical order: hello= goes on with ehllo.",
+        summary="Puts up to ten letters into alphabetical order: hello= is followed by ehllo.",
         group=Group.TASKS,
         task="sort-letters",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"},
@@ -160,7 +160,7 @@ _PRESETS = (
     Preset(
         name="induction",
         title="Induction",
-        summary="Attention alone, no feed-forward layer; it has learnt to go on with whatever repeats.",
+        summary="Attention alone, no feed-forward layer; it has learnt to continue whatever repeats.",
         group=Group.TASKS,
         task="induction",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "d_ff": 0, "positions": "rotary"},

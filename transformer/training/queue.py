@@ -1,4 +1,4 @@
-"""The queue of trainings: so many at once, the others wait for their turn."""
+"""The queue of trainings: at most `limit` at once, the others wait for their turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 120.0
 class Queue:
     """All trainings of a server: the first `limit` of them run, the others wait for their turn.
 
-    A paused one keeps its place for `patience` seconds; after that it gives it up as soon as somebody waits.
+    A paused one keeps its place for `patience` seconds; after that it gives it up as soon as another waits.
     """
 
     def __init__(self, limit: int | None = None, patience: float = PATIENCE) -> None:
@@ -86,7 +86,7 @@ class Queue:
                     self.changed.notify_all()
 
     def _hand_out(self) -> bool:
-        """Give free places, and those of jobs that have paused too long, to whoever waits; True if any was given."""
+        """Give free places, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
         if self._waiting:
             now = time.monotonic()
             self._placed = [job for job in self._placed

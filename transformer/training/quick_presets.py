@@ -19,7 +19,7 @@ _QUICK = (
     Preset(
         name="quick-induction",
         title="Induction",
-        summary="Attention alone; somewhere on the way it finds out how to go on with what repeats.",
+        summary="Attention alone; somewhere on the way it finds out how to continue what repeats.",
         group=Group.TASKS,
         task="induction",
         shape={"n_layers": 2, "n_heads": 2, "d_model": 64, "d_ff": 0, "positions": "rotary"},

@@ -59,7 +59,7 @@ class Progress:
 class Runner:
     """One training, from its first step to a checkpoint. Used by one thread.
 
-    state: a file that takes the state of a thorough training at each validation, for `resume` to go on from.
+    state: a file that takes the state of a thorough training at each validation, for `resume` to continue from.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class Clock:
         return (tokens - before) / (now - then) if now > then else 0.0
 
     def seconds_left(self, steps: int) -> float | None:
-        """Until the last of so many steps, at the speed of the last ten seconds or so; None until that can be told."""
+        """Until the last of `steps` steps, at the speed of the last ten seconds or so; None until that can be told."""
         (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
         if self._step == steps:
             return 0.0

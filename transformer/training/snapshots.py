@@ -27,7 +27,7 @@ SHORTEST_SAMPLE = 32
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model as it was after so many steps. Losses in nats per token."""
+    """A model as it was after `step` steps. Losses in nats per token."""
 
     step: int
     train_loss: float | None
@@ -75,7 +75,7 @@ def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[
 
 
 def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float) -> str:
-    """What the model writes after the plan's prompt; after so many seconds it stops at `SHORTEST_SAMPLE`."""
+    """What the model writes after the plan's prompt; after `seconds` it stops at `SHORTEST_SAMPLE` tokens."""
     if not plan.sample_prompt:
         return ""
     end = plan.objective.end_token_id

@@ -49,7 +49,7 @@ class Job:
         """Why it failed, in a sentence or two."""
         self.paused_at = 0.0
         self._progress = Progress(plan.training.steps)
-        self._wish: Literal["go on", "stop", "close"] = "go on"
+        self._wish: Literal["continue", "stop", "close"] = "continue"
         self._begun = False
         self._rested_at = 0.0
         self._queue = queue
@@ -97,20 +97,20 @@ class Job:
 
     @property
     def is_ending(self) -> bool:
-        """True once somebody has said that no further step is to be taken."""
-        return self._wish != "go on"
+        """True once it was told to take no further step."""
+        return self._wish != "continue"
 
     def start(self) -> None:
         """Begin as soon as there is a place. Called once, by the queue."""
         self._thread.start()
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait for the thread to end; returns whether it did within so many seconds."""
+        """Wait for the thread to end; returns whether it did within `seconds`."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def pause(self) -> None:
-        """Take no step after the one in progress, until resumed. Whoever still waits for a place leaves the queue."""
+        """Take no step after the one in progress, until resumed. A job that waits for a place leaves the queue."""
         with self._queue.changed:
             if self.state not in ("waiting", "running") or self.is_ending:
                 return

@@ -167,7 +167,7 @@ def _marker_trace(grid: Grid, words: np.ndarray) -> dict:
         name="cells",
         x=np.tile(grid.places["x"], grid.shape[0]),
         y=np.repeat(grid.places["y"], grid.shape[1]),
-        # A list, because Streamlit hands a packed array's rows back as dictionaries.
+        # A list, because Streamlit returns a packed array's rows as dictionaries.
         customdata=np.argwhere(np.ones(grid.shape)).tolist(),
         text=words.ravel().tolist(),
         hovertemplate=hover(TOKENS, "%{text}"),

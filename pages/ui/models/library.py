@@ -28,7 +28,7 @@ _VERSIONS = itertools.count(1)
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model as it was when it was opened. Whoever holds it keeps it, whatever becomes of its folder."""
+    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
 
     name: str
     version: str

@@ -22,7 +22,7 @@ doesn't end it, a closed tab does."""
 
 @st.cache_resource(show_spinner=False)
 def queue() -> Queue:
-    """The server's queue: so many trainings at once, the others wait."""
+    """The server's queue: at most `limit` trainings at once, the others wait."""
     return Queue()
 
 

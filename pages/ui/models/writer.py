@@ -83,7 +83,7 @@ class Writer:
             return True
 
     def restore(self, tokens: tuple[int, ...]) -> None:
-        """Take over a text that somebody else had written, with the model's own statistics for each token."""
+        """Take over a text that was written elsewhere, with the model's own statistics for each token."""
         found = activations.scored(self.opened, self.prompt + tokens, self.source)
         first = len(self.prompt) - 1
         with self._lock:
@@ -94,7 +94,7 @@ class Writer:
             ]
 
     def start(self, tokens: int) -> None:
-        """Begin to write so many tokens more."""
+        """Begin to write `tokens` more tokens."""
         with self._lock:
             self.live, self.target = True, len(self.written) + tokens
             self._started, self._written_at_start = time.monotonic(), len(self.written)
@@ -119,7 +119,7 @@ class Writer:
             self.newest, self._steps = None, None
 
     def write(self, sampling: Sampling, seconds: float, pace: float = float("inf")) -> None:
-        """Write for about so many seconds, no faster than `pace` tokens per second, until the run's target."""
+        """Write for about `seconds` seconds, at most `pace` tokens per second, until the run's target."""
         deadline = time.monotonic() + seconds
         with self._lock:
             while self.live and len(self.written) < self.target and time.monotonic() < deadline:

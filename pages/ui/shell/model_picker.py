@@ -19,7 +19,7 @@ from transformer.training.presets import Group
 
 YOURS = "Yours"
 GROUPS = {
-    Group.TEXTS: "They go on with a text, in the manner of what they read.",
+    Group.TEXTS: "They continue a text in the style of what they have read.",
     Group.TASKS: "Each has learnt one thing that has a right answer.",
     Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
     YOURS: "Trained or uploaded by you, and seen by nobody else.",
@@ -103,7 +103,7 @@ def _show_card(card: Card, config: ModelConfig) -> None:
             "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
             "Language": card.language,
             "It predicts the": "next token" if card.task in TASKS else card.task,
-            "Exactly right": "" if card.accuracy is None else f"{card.accuracy:.2%} of examples it never met",
+            "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
             "Validation loss": _nats(card.validation_loss),
             "Training loss": _nats(card.train_loss),
             "Steps": str(training.get("best_step", training.get("steps", "?"))),

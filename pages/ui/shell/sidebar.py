@@ -36,7 +36,7 @@ STYLE = Path(__file__).with_name("style.css")
 class Session:
     """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
 
-    A decoder goes on from `tokens`: the prompt; for an encoder–decoder its start token, and the prompt is the `source`.
+    A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
     """
 
     visitor: Visitor
@@ -58,7 +58,7 @@ class Session:
 def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool = True) -> Session:
     """Set up a page: browser title, sidebar, heading, notices.
 
-    what: says in a sentence what can be seen. writes: whether text goes on being written while the page is open.
+    what: says in a sentence what can be seen. writes: whether a text is written further while the page is open.
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
     current = state.begin_run(title)
@@ -90,7 +90,7 @@ def finish() -> None:
     """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
     # Opening it runs the page, for a token that was clicked since is part of the view.
     with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
-        st.caption("Whoever opens it sees this page as you do: model, prompt, text, layer, head and step.")
+        st.caption("Anyone who opens it sees this page as you do: model, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
@@ -125,7 +125,7 @@ def _show_training() -> None:
     training.collect()
     if training.is_under_way() and st.session_state["page"] != "Train":
         job = training.slot().job
-        st.caption(f"Your training goes on: step {job.step:,} of {job.steps:,}.")
+        st.caption(f"Your training continues: step {job.step:,} of {job.steps:,}.")
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:
@@ -133,7 +133,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
     if current.prompt is None:
         current.prompt = card.examples[0] if card.examples else ""
     reads_source = library.config(name).architecture == "encoder-decoder"
-    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model goes on from here")
+    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
     linked = current.prompt
     widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
@@ -180,7 +180,7 @@ def _show_notices(current: Visitor) -> None:
 
 
 def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-    """What the decoder goes on from, and what the encoder reads; None for the first after saying what is wrong."""
+    """What the decoder continues, and what the encoder reads; None for the first after saying what is wrong."""
     tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
     if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
         st.error(plain(problem))

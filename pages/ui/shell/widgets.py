@@ -69,7 +69,7 @@ class Tie:
 
 
 def selectbox(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
-    """One of several, from a list; returns it. labels: what an option is called; look: handed to Streamlit."""
+    """One of several, from a list; returns it. labels: what an option is called; look: passed on to Streamlit."""
     options = list(options)
     widget = _one_of(options, tie, labels)
     return widget.settle(
@@ -105,7 +105,7 @@ def select_slider(
 
 
 def multiselect(label: str, options: Iterable[Any], tie: str | Tie, *, most: int, **look: Any) -> tuple:
-    """At most so many of several; returns them in the order in which they were chosen."""
+    """At most `most` of several; returns them in the order in which they were chosen."""
     tie, options = _tied(tie), list(options)
 
     def allows(value: Any) -> bool:

@@ -255,7 +255,7 @@ def _select(index: int) -> None:
 
 
 def _pick(index: int, token_id: int) -> None:
-    """Write another token at a place, and go on from there when *Generate* or *Step* is pressed."""
+    """Write another token at a place; *Generate* and *Step* continue from there."""
     visitor().step = None
     writer = st.session_state["writer"]
     writer.pick(index - len(writer.source), token_id)

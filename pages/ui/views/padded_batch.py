@@ -71,7 +71,7 @@ def _dials(session: Session, found: PromptBatch) -> int:
 
 
 def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
-    """The rectangle, and what of it is computed in vain."""
+    """The rectangle, and what of it is wasted."""
     tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
     labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
     figure = mask_figures.batch_picture(labels, tokens == pad, found.lines, theme=session.theme, selected=row)
@@ -90,7 +90,7 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     st.dataframe(_costs(session, found, tokens, pad), hide_index=True)
     kept = "" if session.source else ", or whose key the causal mask hides"
     st.caption(f"In each layer and head, every prompt of this batch takes {width} × {width} = {width * width:,} "
-               f"cells of attention. Computed in vain are those whose query or key is padding{kept}.")  # fmt: skip
+               f"cells of attention. Wasted are those whose query or key is padding{kept}.")  # fmt: skip
     place = np.indices(tokens.shape)
     cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
              "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
@@ -98,9 +98,9 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
 
 
 def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
-    """What is computed for each prompt, and what of it in vain."""
+    """What is computed for each prompt, and how much of it is wasted."""
     counts = [batches.count_cells(mask, causal=not session.source) for mask in batches.hides_padding(tokens, pad)]
-    future = {} if session.source else {"in vain: future": [count.future for count in counts]}
+    future = {} if session.source else {"wasted: future": [count.future for count in counts]}
     return pd.DataFrame(
         {
             "line": found.lines,
@@ -108,9 +108,9 @@ def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -
             "tokens": [len(prompt) for prompt in found.prompts],
             "padding": (tokens == pad).sum(1),
             "cells of use": [count.used for count in counts],
-            "in vain: padding": [count.in_vain for count in counts],
+            "wasted: padding": [count.wasted for count in counts],
             **future,
-            "in vain": [f"{(count.future + count.in_vain) / tokens.shape[1] ** 2:.0%}" for count in counts],
+            "wasted": [f"{(count.future + count.wasted) / tokens.shape[1] ** 2:.0%}" for count in counts],
         }
     )
 

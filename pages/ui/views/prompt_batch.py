@@ -45,7 +45,7 @@ class Cells:
     used: int
     future: int
     """Hidden by the causal mask; both tokens are real."""
-    in_vain: int
+    wasted: int
     """The query or the key is padding."""
 
 
@@ -118,7 +118,7 @@ def count_cells(padding: np.ndarray, *, causal: bool) -> Cells:
     """Count what becomes of the cells of one prompt, given its padding mask (query, key)."""
     real = padding & padding.T
     visible = hides_future(len(real)) if causal else np.ones_like(real)
-    return Cells(used=int((real & visible).sum()), future=int((real & ~visible).sum()), in_vain=int((~real).sum()))
+    return Cells(used=int((real & visible).sum()), future=int((real & ~visible).sum()), wasted=int((~real).sum()))
 
 
 def token_labels(tokens: Iterable[int], tokenizer: Tokenizer, pad: int) -> list[str]:
@@ -127,7 +127,7 @@ def token_labels(tokens: Iterable[int], tokenizer: Tokenizer, pad: int) -> list[
 
 
 def _read_line(line: str, tokenizer: Tokenizer, context: int) -> tuple[tuple[int, ...], str]:
-    """A line's tokens, none if it can't be used, and how the sentence about it goes on after `Line 1`."""
+    """A line's tokens, none if it can't be used, and how the sentence about it continues after `Line 1`."""
     if len(line) > LONGEST_TYPED:
         return (), f"has {len(line):,} characters. That is too long for this picture; it is left out."
     if unknown := tokenizer.unknown_pieces(line):

@@ -234,7 +234,7 @@ def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
 
 
 def _plan(choice: Choice) -> Plan:
-    """All that a job needs. Raises CorpusError if a text can't be had."""
+    """All that a job needs. Raises CorpusError if a text is not available."""
     corpus = choice.corpus
     if corpus is None and not choice.is_task:
         bar = st.progress(0.0, "Downloading …")
@@ -272,7 +272,7 @@ def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
 
 
 def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
-    """The fixed text whose attention is watched, what an encoder reads, and what samples go on from."""
+    """The fixed text whose attention is watched, what an encoder reads, and what samples continue."""
     encode = objective.tokenizer.encode
     if not choice.is_task:
         held_out = _from_a_paragraph(objective.corpus.split()[1], config.context_length)
@@ -286,7 +286,7 @@ def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[t
 
 
 def _from_a_paragraph(text: str, least: int) -> str:
-    """A text from its second paragraph on, else its second line, if that leaves so many characters; else all of it."""
+    """A text from its second paragraph on, else its second line, if that leaves `least` characters; else all of it."""
     for end in ("\n\n", "\n"):
         rest = text.partition(end)[2].lstrip()
         if len(rest) >= least:

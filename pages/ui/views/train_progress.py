@@ -118,7 +118,7 @@ def _result(job: Job, name: str | None) -> None:
     if name is None or job.result is None:
         return
     card = job.result.card
-    exact = "" if card.accuracy is None else f" It gets {card.accuracy:.1%} of examples it never met exactly right."
+    exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Nobody "
                     "else can see it, and it goes when this tab is closed, so download it to keep it.")  # fmt: skip
@@ -179,7 +179,7 @@ def _sample(chosen: Snapshot | None, begun: str) -> None:
         st.caption("A sample comes with the first snapshot.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
-    st.caption(f"After {chosen.step:,} steps, always going on from {code(begun)}")
+    st.caption(f"After {chosen.step:,} steps, always continuing {code(begun)}")
 
 
 def _tables(job: Job, chosen: Snapshot | None) -> None:

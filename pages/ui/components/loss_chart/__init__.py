@@ -26,7 +26,7 @@ _mount = st.components.v2.component(
 def loss_chart(
     *, train: Points, validation: Points, references: Mapping[str, float], steps: int, here: int | None, key: str
 ) -> Any:
-    """Show losses; call it again with the same `key`, and the chart goes on.
+    """Show losses; call it again with the same `key`, and the chart grows.
 
     references: losses to compare with, by name, drawn as level lines. steps: the right end of the chart.
     here: a step to mark, or None.
@@ -51,7 +51,7 @@ def build_payload(
 
 
 def _drawn(points: Points) -> list[list[float]]:
-    """Losses that are no numbers are left out: JSON has none such."""
+    """Losses that aren't finite are left out: JSON has no such numbers."""
     return [[step, short(loss)] for step, loss in points if math.isfinite(loss)]
 
 

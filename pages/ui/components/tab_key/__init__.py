@@ -11,7 +11,7 @@ _mount = st.components.v2.component("headsup_tab_key", js=reader(__file__)("tab_
 
 
 def tab_key(value: str, seconds: int) -> None:
-    """Let the browser keep a key for so many seconds after the tab is left. value: "" for nothing to keep."""
+    """Let the browser keep a key for `seconds` after the tab is left. value: "" for nothing to keep."""
     _mount(key="tab_key", data={"key": value, "seconds": seconds})
 
 
