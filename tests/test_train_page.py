@@ -352,3 +352,11 @@ class TestLeaving:
         job.stop()
         training.stop_when_left(job, is_here=lambda: True)
         assert job.state in ENDED
+
+
+def test_a_file_with_an_endless_name_gives_a_model_that_can_be_taken_along():
+    at = start("Train", **SMALL | {"learn": "own"})
+    box = next(box for box in at.get("file_uploader") if "A text file" in box.label)
+    checked(box.upload(f"{'long ' * 100}.txt", b"All the world is a stage. " * 100, "text/plain").run())
+    (checkpoint,) = train_to_the_end(at).session_state["belongings"].models.values()
+    assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title

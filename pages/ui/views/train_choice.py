@@ -29,6 +29,8 @@ RUNGS = [preset.name for preset in PRESETS.values() if preset.group == Group.LAD
 HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
 LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
 """What one training may take on a machine that others share."""
+LONGEST_NAME = 80
+"""Characters of a text's file name that are kept: it becomes part of the model's title."""
 UNKNOWN_VOCABULARY = 100
 """Characters assumed of a text that isn't here yet."""
 SNAPSHOTS = 40
@@ -155,7 +157,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
 def _own_text(current: Visitor) -> Corpus | None:
     uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5)
     if uploaded is not None:
-        st.session_state["uploaded_text"] = (uploaded.name, uploaded.getvalue())
+        st.session_state["uploaded_text"] = (uploaded.name[:LONGEST_NAME], uploaded.getvalue())
     widgets.text_area("Or paste a text", "own_text", height=160)
     name, content = st.session_state.get("uploaded_text", ("", b""))
     if current.own_text.strip():
