@@ -202,9 +202,10 @@ class Walk:
         elif kind == "forward":
             self.page.go_forward(wait_until="commit")
         else:
+            before = self.page.url
             self.page.go_back(wait_until="commit")
             if not self.page.url.startswith(self.url):  # out of the app, to the empty tab
-                self.page.go_forward(wait_until="commit")
+                self.page.goto(before)  # forward is refused while the tab is being emptied
         return self.page.url.removeprefix(self.url)
 
     def _use(self, kind: str, label: str, element: "ElementHandle", rng: Random) -> str:
