@@ -1,0 +1,57 @@
+// Streamlit's side of the instrument: the view. It stays as long as its page does; the outline of a pass comes with it,
+// everything else through the box that it shares with the feed (attention_feed.js).
+import { AttentionInstrument } from "../../../../transformer/instrument/attention/instrument.js";
+import { boxOf } from "../../../../transformer/instrument/box.js";
+import { withView } from "../../../../transformer/instrument/dom.js";
+import { readRecording } from "../../../../transformer/instrument/recording.js";
+import { Reporter } from "./reporter.js";
+
+class View {
+  constructor(parts) {
+    this.parts = parts;
+  }
+
+  attach(name) {
+    this.box = boxOf(name);
+    this.reporter = new Reporter(() => this.box.send, this.parts.root);
+    this.instrument = new AttentionInstrument(this.parts.root, {
+      select: (chosen) => this.reporter.report(chosen),
+      want: (parts) => this.box.send?.("want", { id: this.id, parts }),
+    });
+    this.box.deliver = () => this.deliver();
+  }
+
+  // The feed may come before the outline that it belongs to, or after it.
+  update(bytes) {
+    const recording = readRecording(bytes);
+    const { id, name } = recording.metadata;
+    if (!this.instrument) this.attach(name);
+    if (id === this.id) this.instrument.draw(); // another theme
+    else {
+      this.id = id;
+      this.outline = recording;
+      this.begun = false;
+    }
+    this.deliver();
+  }
+
+  deliver() {
+    const { feed } = this.box;
+    if (!feed || feed.metadata.id !== this.id) return;
+    const { chosen, serial } = feed.metadata;
+    if (!this.begun) {
+      this.begun = true;
+      this.reporter.forget();
+      this.instrument.begin(this.outline, chosen);
+    } else if (serial > (this.serial ?? -1) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
+    this.serial = serial;
+    if (this.taken !== feed) this.instrument.add(feed);
+    this.taken = feed;
+  }
+}
+
+// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
+}

@@ -1,0 +1,217 @@
+// One cell by hand: from its query and key to its weight, on to what the head adds to the residual stream. Each step
+// ends in a number that is compared with the one that the model computed.
+
+import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
+import { Bars } from "../bars.js";
+import { attribute, node, put } from "../dom.js";
+import { Heatmap } from "../heatmap.js";
+import { plainNumber } from "../numbers.js";
+
+const EQUAL = 1e-5; // of the largest absolute value: what float32 leaves open
+const FIVE = 5; // significant digits
+const TALLEST = 320; // pixels of the picture of weight × v
+const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
+const STAYS = {
+  self: "the key is not after the query",
+  decoder: "the key is not after the query",
+  encoder: "an encoder hides nothing",
+  cross: "nothing of the source is hidden",
+};
+
+export class ByHand {
+  /** choose: called with { query } or { key }. */
+  constructor(parent, tip, choose) {
+    const header = node("header", "", parent);
+    put(node("h2", "", header), "By hand");
+    this.dials = {};
+    const tools = node("div", "tools", header);
+    for (const [name, title] of [["query", "Query (row)"], ["key", "Key (column)"]]) {
+      const label = node("label", "", tools);
+      label.append(`${title} `);
+      const dial = (this.dials[name] = node("select", "", label));
+      dial.addEventListener("change", () => choose({ [name]: Number(dial.value) }));
+    }
+    this.intro = node("p", "sentence", parent);
+    const list = node("ol", "steps", parent);
+    this.steps = {};
+    for (const name of STEPS) {
+      const item = node("li", "", list);
+      item.dataset.step = name;
+      const [text, badge] = [node("p", "text", item), node("p", "badge", item)];
+      this.steps[name] = { item, text, badge, drawn: node("div", "drawn", item) };
+    }
+    this.dotBars = new Bars(this.steps.dot.drawn, "Query and key, dimension by dimension", tip);
+    this.products = new Heatmap(this.steps.values.drawn, "weight × v for every key", {
+      point: (cell) => this.pointAtProduct(cell, tip),
+      select: (cell) => choose({ key: cell.row }),
+    });
+    this.zBars = new Bars(this.steps.values.drawn, "z, their sum", tip);
+    this.outputBars = new Bars(this.steps.output.drawn, "What this head adds", tip);
+    this.streamBars = new Bars(this.steps.stream.drawn, "The residual stream at the query", tip);
+    this.row = node("details", "row", parent);
+    put(node("summary", "", this.row), "This row as a table");
+    this.table = node("div", "scroller", this.row);
+    this.row.addEventListener("toggle", () => this.fillTable());
+  }
+
+  /** Fill the dials with the tokens of a new pass. */
+  begin(pass) {
+    for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
+      this.dials[name].replaceChildren(...pass.labels[which].map((label, at) => {
+        const option = document.createElement("option");
+        option.value = at;
+        option.textContent = `${pass.offsets[which] + at}: ${label}`;
+        return option;
+      }));
+    }
+  }
+
+  /** at: { layer, head, row, column }; steps: the head's, null while they are on their way. changed: not the model's. */
+  show(pass, at, steps, changed) {
+    this.shown = { pass, at, steps, changed };
+    this.dials.query.value = at.row;
+    this.dials.key.value = at.column;
+    put(this.intro, `How the query of ${pass.token("queries", at.row)} weighs the key of ${pass.token("keys", at.column)}, in layer `
+      + `${at.layer}, head ${at.head}, and what comes of it.`);
+    for (const { item } of Object.values(this.steps)) item.hidden = !steps;
+    if (!steps) return;
+    const keys = pass.keys;
+    const rowOf = (matrix) => matrix?.subarray(at.row * keys, (at.row + 1) * keys);
+    const rows = Object.fromEntries(["raw", "scaled", "masked", "weights"].map((name) => [name, rowOf(steps[name])]));
+    for (const name of ["dot", "scale", "mask", "exponential", "weight"]) this.steps[name].item.hidden = pass.uniform;
+    if (!pass.uniform) this.showScores(pass, at, rows);
+    this.showValues(pass, at, rows.weights);
+    if (this.row.open) this.fillTable();
+  }
+
+  draw() {
+    for (const view of [this.dotBars, this.products, this.zBars, this.outputBars, this.streamBars]) view.draw();
+  }
+
+  showScores(pass, { layer, head, row, column }, rows) {
+    const d = pass.width;
+    const [q, k] = [["q", row], ["k", column]].map(([name, place]) =>
+      pass.part(layer, name, `[:, ${head}]`).subarray(place * d, (place + 1) * d));
+    const limit = Math.max(largestAbsolute(q), largestAbsolute(k));
+    const products = q.map((value, at) => value * k[at]);
+    this.dotBars.show([
+      { name: "q", values: q, limit }, { name: "k", values: k, limit },
+      { name: "q × k", values: products, limit: largestAbsolute(products) },
+    ]);
+    const n = (value) => plainNumber(value, FIVE);
+    const { raw, scaled, masked, weights } = rows;
+    const own = (name) => this.own(layer, name, `[${head}, ${row}]`);
+    this.say("dot", `q · k: the sum of the ${d} products = ${n(raw[column])}`, [raw, own("raw")]);
+    const divided = scaled[column] === raw[column] && this.shown.changed.includes("scale");
+    this.say("scale", divided ? "÷ √d_head: left out" : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = `
+      + n(scaled[column]), [scaled, own("scaled")]);
+    const hidden = masked[column] === -Infinity;
+    const open = this.shown.changed.includes("mask");
+    this.say("mask", hidden ? "+ mask: the key comes after the query, so its score becomes −∞"
+      : open ? "+ mask: left out, so the score stays" : `+ mask: ${STAYS[pass.kind]}, so the score stays ${n(masked[column])}`,
+    [masked, own("masked")]);
+    const { maximum, exponentials, sum } = softmaxParts(masked);
+    this.say("exponential", hidden ? "exp(−∞) = 0"
+      : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
+    const counted = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
+    this.say("weight", `÷ the sum of the row's ${counted} exponentials: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(weights[column])}, `
+      + "the weight", [weights, own("weights")]);
+  }
+
+  showValues(pass, { layer, head, row, column }, weights) {
+    const d = pass.width;
+    const v = pass.part(layer, "v", `[:, ${head}]`);
+    const { products, z } = weightedValues(weights, v, d);
+    // Keys that are hidden add nothing; −∞ draws them as hidden.
+    const drawn = products.map((product, at) => (pass.visible(row, Math.floor(at / d)) ? product : -Infinity));
+    const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
+    this.products.show({
+      values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
+      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST,
+    }, null);
+    this.products.mark({ row: column, column: null }, null);
+    this.weighed = { products, d };
+    this.zBars.show([{ name: "z", values: z, limit: largestAbsolute(z) }]);
+    this.say("values", `weight × v for every key: a row for each key, a column for each of the ${d} dimensions. Added up, they are z, what `
+      + "this head found.", [z, this.own(layer, "z", `[${row}, ${head}]`)]);
+    const out = pass.part(layer, "weight", `[:, ${head}]`);
+    for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
+    if (out) this.showOutput(pass, { layer, head, row }, project(z, out));
+  }
+
+  showOutput(pass, { layer, head, row }, result) {
+    const n = (value) => plainNumber(value, 4);
+    this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
+    this.say("output", `z · W_O: this head's ${pass.width} columns of W_O turn z into ${result.length} numbers, the size of the residual stream.`,
+      [result, this.own(layer, "result", `[${row}, ${head}]`)]);
+    const [before, after, all] = ["before", "after", "out"].map((name) => this.own(layer, name, `[${row}]`));
+    this.steps.stream.item.hidden = !all;
+    if (!all) return;
+    const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
+    if (before) rows.unshift({ name: "before", values: before });
+    if (after) rows.push({ name: "after", values: after });
+    const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
+    this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    const share = `This head adds a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`;
+    if (!before || !after) {
+      this.say("stream", `${share}. This model has no residual connection: that is all that goes on.`);
+      return;
+    }
+    const sum = Float64Array.from(before, (value, at) => value + all[at]);
+    this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it has length `
+      + `${n(norm(after))} after.`, [sum, after]);
+  }
+
+  own(layer, name, brackets) {
+    return this.shown.pass.part(layer, name, brackets);
+  }
+
+  /** A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row. */
+  say(name, text, compared) {
+    const { text: words, badge } = this.steps[name];
+    put(words, text);
+    badge.hidden = !compared;
+    if (!compared) return;
+    const [found, own] = compared;
+    const changed = this.shown.changed.length > 0 && !["dot", "stream"].includes(name);
+    const difference = own ? largestDifference(found, own) : 0;
+    const equal = own && difference <= EQUAL * Math.max(largestAbsolute(own), Number.MIN_VALUE);
+    attribute(badge, "data-state", changed ? "changed" : !own ? "waiting" : equal ? "equal" : "different");
+    const amount = difference === 0 ? "no difference" : `difference ${plainNumber(difference, 2)}`;
+    put(badge, changed ? "not what the model computed" : !own ? "comparing with the model …"
+      : equal ? `recomputed, equal (${amount})` : `recomputed, not equal (${amount})`);
+  }
+
+  pointAtProduct(cell, tip) {
+    this.products.mark({ row: this.shown.at.column, column: null }, cell);
+    if (!cell) {
+      tip.hide();
+      return;
+    }
+    const { pass } = this.shown;
+    const bounds = this.products.marks.getBoundingClientRect();
+    const { box } = this.products;
+    tip.showAt(bounds.left + box.left + (cell.column + 0.5) * box.cellWide, bounds.top + box.top + cell.row * box.cellHigh, [
+      `key ${pass.token("keys", cell.row)}, dimension ${cell.column}`,
+      `weight × v: ${plainNumber(this.weighed.products[cell.row * this.weighed.d + cell.column], FIVE)}`,
+    ]);
+  }
+
+  fillTable() {
+    const { pass, at, steps } = this.shown ?? {};
+    if (!this.row.open || !steps) return;
+    const names = pass.uniform ? ["weights"] : ["raw", "scaled", "masked", "weights"];
+    const titles = { raw: "q · k", scaled: "÷ √d_head", masked: "+ mask", weights: "weight" };
+    const table = document.createElement("table");
+    const line = (tag, cells) => {
+      const made = node("tr", "", table);
+      for (const cell of cells) put(node(tag, "", made), cell);
+    };
+    line("th", ["place", "key", ...names.map((name) => titles[name])]);
+    for (let key = 0; key < pass.keys; key++) {
+      const numbers = names.map((name) => plainNumber(steps[name][at.row * pass.keys + key], FIVE));
+      line("td", [String(pass.offsets.keys + key), pass.labels.keys[key], ...numbers]);
+    }
+    this.table.replaceChildren(table);
+  }
+}

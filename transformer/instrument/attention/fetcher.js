@@ -1,0 +1,72 @@
+// Which parts of a pass are asked for, and when: what is looked at first, then its row, then what may be looked at next.
+
+const ANSWER_MS = 4000; // without an answer for so long, a request is made again
+const REST_MS = 250; // a row's own numbers are asked for when the hand has rested on it
+const AT_ONCE = 400_000; // bytes of one request that nobody waits for
+const AHEAD = 8_000_000; // bytes fetched ahead of a pass
+
+export class Fetcher {
+  /** want(parts): ask for a list of ["head", layer, head] and ["row", layer, head, query]. */
+  constructor(want) {
+    this.want = want;
+    this.pending = null;
+  }
+
+  begin(pass) {
+    this.pass = pass;
+    this.pending = null;
+    this.fetched = 0;
+    this.headBytes = 4 * pass.width * (pass.queries + 2 * pass.keys);
+  }
+
+  /** Something else is looked at. */
+  look(at) {
+    this.at = at;
+    this.restsAt = performance.now() + REST_MS;
+    this.next();
+  }
+
+  /** What was asked for has come. */
+  arrived() {
+    this.pending = null;
+    clearTimeout(this.timer);
+    this.next();
+  }
+
+  next() {
+    if (!this.at || !this.pass) return;
+    const wanted = this.choose();
+    clearTimeout(this.timer);
+    if (!wanted.length) return;
+    const urgent = wanted[0][0] === "head" && wanted[0][1] === this.at.layer && wanted[0][2] === this.at.head;
+    const wait = this.pending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();
+    if (wait > 0) {
+      this.timer = setTimeout(() => {
+        this.pending = null;
+        this.next();
+      }, wait);
+      return;
+    }
+    this.pending = { until: performance.now() + ANSWER_MS };
+    this.want(wanted);
+    this.timer = setTimeout(() => {
+      this.pending = null;
+      this.next();
+    }, ANSWER_MS);
+  }
+
+  choose() {
+    const { pass, at } = this;
+    if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
+    if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
+    if (this.fetched >= AHEAD) return [];
+    // Layers from the one that is looked at outwards.
+    const layers = Array.from({ length: pass.layers }, (_, layer) => layer)
+      .sort((one, other) => Math.abs(one - at.layer) - Math.abs(other - at.layer));
+    const missing = layers.flatMap((layer) =>
+      Array.from({ length: pass.heads }, (_, head) => ["head", layer, head]).filter(([, , head]) => !pass.has(layer, head)));
+    const chosen = missing.slice(0, Math.max(1, Math.floor(AT_ONCE / this.headBytes)));
+    this.fetched += chosen.length * this.headBytes;
+    return chosen;
+  }
+}

@@ -1,0 +1,246 @@
+// Attention as one instrument: all heads, the four steps of one of them, one token's view over the text, one cell by
+// hand. What is looked at is decided here; the host is told, and asked only for what has to be computed.
+
+import { attribute, node, partsOf, put } from "../dom.js";
+import { every } from "../numbers.js";
+import { OverviewGrid } from "../overview.js";
+import { Tip } from "../tip.js";
+import { SEQUENTIAL, gradient } from "../colours.js";
+import { ByHand } from "./by_hand.js";
+import { Fetcher } from "./fetcher.js";
+import { MARKUP } from "./markup.js";
+import { Measures } from "./measures.js";
+import { DIRECTIONS, OverText, SHARES } from "./over_text.js";
+import { Panels, STAGES } from "./panels.js";
+import { Pass } from "./pass.js";
+import { saveNumbers, savePicture } from "./saving.js";
+import { cellInWords } from "./words.js";
+import { closer, farther, fitted, following } from "./zoom.js";
+
+const BEGIN = {
+  layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
+};
+
+export class AttentionInstrument {
+  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  constructor(parent, host) {
+    parent.innerHTML = MARKUP; // constant
+    this.parts = partsOf(parent);
+    this.host = host;
+    this.chosen = { ...BEGIN };
+    this.tip = new Tip(this.parts.tip);
+    this.fetcher = new Fetcher((parts) => host.want(parts));
+    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
+    this.panels = new Panels(this.parts.panels, {
+      point: (cell) => this.point(cell),
+      select: ({ row, column }) => this.choose({ query: row, key: column }),
+      zoom: (window) => this.choose({ zoom: window }),
+      stage: (stage) => this.choose({ stage }),
+    });
+    this.measures = new Measures(this.parts);
+    this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
+    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change));
+    this.makeControls();
+    new ResizeObserver(() => this.draw()).observe(this.parts.root);
+  }
+
+  makeControls() {
+    const { parts } = this;
+    options(parts.direction, DIRECTIONS);
+    options(parts.share, SHARES);
+    for (const name of ["direction", "share"]) parts[name].addEventListener("change", () => this.choose({ [name]: parts[name].value }));
+    parts.sort.addEventListener("change", () => this.choose({ order: parts.sort.value }));
+    for (const [stage, { title }] of Object.entries(STAGES)) {
+      const button = node("button", "", parts.stages);
+      button.type = "button";
+      button.dataset.stage = stage;
+      put(button, title);
+      button.addEventListener("click", () => this.choose({ stage }));
+    }
+    for (const box of parts.root.querySelectorAll("[data-without]")) {
+      const rule = box.dataset.without;
+      box.addEventListener("change", () => {
+        const others = this.chosen.without.filter((each) => each !== rule);
+        this.choose({ without: box.checked ? [...others, rule].sort() : others });
+      });
+    }
+    parts.closer.addEventListener("click", () => this.zoom(closer));
+    parts.farther.addEventListener("click", () => this.zoom(farther));
+    parts.whole.addEventListener("click", () => this.choose({ zoom: null }));
+    parts.panels.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "+") this.zoom(closer);
+      if (event.key === "-") this.zoom(farther);
+      if (event.key === "0") this.choose({ zoom: null });
+    });
+    parts.root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
+    parts.png.addEventListener("click", () => savePicture(this));
+    parts.csv.addEventListener("click", () => saveNumbers(this));
+  }
+
+  /** A new pass. chosen: what is looked at first. */
+  begin(recording, chosen) {
+    this.pass = new Pass(recording);
+    this.fetcher.begin(this.pass);
+    this.chosen = { ...BEGIN, ...chosen };
+    const { pass, parts } = this;
+    const [layers, heads, queries, keys] = pass.cells.shape;
+    this.overview.show({ layers: Array.from({ length: layers }, (_, layer) => layer), heads, queries, keys, cells: pass.cells.data });
+    put(parts.pooled, queries < pass.queries || keys < pass.keys
+      ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
+    options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.measureKinds.map(({ name, title }) => [name, title])) });
+    this.order = "";
+    this.text.begin(pass);
+    this.hand.begin(pass);
+    parts.overRamp.style.background = gradient(SEQUENTIAL);
+    parts.scaleSwitch.hidden = pass.uniform;
+    parts.maskSwitch.hidden = !pass.causal;
+    parts.root.dataset.kind = pass.kind;
+    this.pointed = null;
+    this.show();
+  }
+
+  /** Parts that were asked for. */
+  add(recording) {
+    this.pass.add(recording);
+    this.fetcher.arrived();
+    this.show();
+  }
+
+  /** What somebody else has decided to look at, for example a link. */
+  turnTo(chosen) {
+    this.chosen = { ...this.chosen, ...chosen };
+    if (this.pass) this.show();
+  }
+
+  choose(change) {
+    const entries = Object.entries(change);
+    if (entries.every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value))) return;
+    this.chosen = { ...this.chosen, ...change };
+    // A query alone is looked at with the key that it weighs most.
+    this.show();
+    this.host.select(this.chosen);
+  }
+
+  zoom(change) {
+    this.choose({ zoom: change(this.chosen.zoom, this.cell, this.pass) });
+  }
+
+  /** The cell that is looked at: without a choice, the last query, and the key that it weighs most. */
+  findCell(steps) {
+    const { pass, chosen } = this;
+    const row = chosen.query !== null && chosen.query < pass.queries ? chosen.query : pass.queries - 1;
+    if (chosen.key !== null && chosen.key < pass.keys) return { row, column: chosen.key };
+    const weights = steps?.weights ?? new Float64Array(0);
+    let column = 0;
+    for (let key = 1; key < pass.keys; key++) if (weights[row * pass.keys + key] > weights[row * pass.keys + column]) column = key;
+    return { row, column };
+  }
+
+  show() {
+    const { pass, parts } = this;
+    const chosen = (this.chosen = fitted(this.chosen, pass));
+    const { layer, head, without } = chosen;
+    const steps = (this.steps = pass.steps(layer, head, without));
+    const model = pass.steps(layer, head);
+    const cell = (this.cell = this.findCell(model));
+    const window = (this.window = following(chosen.zoom, cell));
+    this.showControls(model);
+    const coarse = steps ? null : { ...pass.outline(layer, head), kind: "weights", limit: 1 };
+    this.panels.show(pass, { steps, coarse, without, window });
+    this.point(this.pointed);
+    this.note();
+    this.showOver(model);
+    this.hand.show(pass, { layer, head, ...cell }, steps, without);
+    this.overview.select(layer, head);
+    this.arrange();
+    this.fetcher.look({ layer, head, row: cell.row });
+    attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
+    attribute(parts.root, "data-whole", String(Boolean(steps)));
+  }
+
+  showControls() {
+    const { parts, chosen, pass } = this;
+    const { layer, head, without } = chosen;
+    put(parts.where, `Layer ${layer}, head ${head}`);
+    this.measures.show(pass.measures(layer, head));
+    attribute(parts.panels, "data-stage", chosen.stage);
+    for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
+    for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
+    put(parts.warning, without.length ? "The model didn't compute this: only this head's picture is redrawn." : "");
+    parts.direction.value = chosen.direction;
+    parts.share.value = chosen.share;
+    parts.sort.value = chosen.order;
+    attribute(parts.whole, "aria-disabled", String(!chosen.zoom));
+    attribute(parts.farther, "aria-disabled", String(!chosen.zoom));
+  }
+
+  showOver(model) {
+    const { pass, parts, chosen, cell } = this;
+    const { layer, head, share, direction } = chosen;
+    const weights = share === "layer" ? pass.mean(layer) : model?.weights;
+    const whose = share === "layer" ? `the mean of layer ${layer}` : `layer ${layer}, head ${head}`;
+    put(parts.overSentence, this.text.show(pass, cell, weights, direction, whose));
+  }
+
+  /** Point at a cell in all panels at once; null for none. */
+  point(cell) {
+    this.pointed = cell;
+    this.panels.mark(this.cell, cell);
+    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps));
+  }
+
+  /** Which labels had no room, and which part of the text is seen. */
+  note() {
+    const { pass, window } = this;
+    const { rows, columns, pooled } = this.panels.room;
+    const parts = [];
+    if (window) {
+      const range = (which, from, to) => `${pass.offsets[which] + from} to ${pass.offsets[which] + to - 1}`;
+      parts.push(`Zoomed in: queries ${range("queries", window.top, window.bottom)}, keys ${range("keys", window.left, window.right)}.`);
+    }
+    if (pooled) parts.push("There are more cells than pixels: of those that share one, the largest is shown. Zoom in to see each.");
+    if (rows > 1 || columns > 1) {
+      const which = rows === columns ? `${every(rows, "token")} is labelled`
+        : [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""].filter(Boolean).join(", ") + " is labelled";
+      parts.push(`${which}; pointing at a cell names both of its tokens.`);
+    }
+    put(this.parts.note, parts.join(" "));
+  }
+
+  /** The heads in the order that was asked for. */
+  arrange() {
+    const { pass, chosen } = this;
+    if (chosen.order === this.order) return;
+    this.order = chosen.order;
+    this.overview.arrange(chosen.order ? this.ranked(chosen.order) : null);
+  }
+
+  ranked(name) {
+    const { pass } = this;
+    const heads = Array.from({ length: pass.layers * pass.heads }, (_, at) => {
+      const [layer, head] = [Math.floor(at / pass.heads), at % pass.heads];
+      const value = pass.measures(layer, head).find((measure) => measure.name === name)?.value;
+      return { layer, head, value, caption: value === undefined ? "–" : value.toFixed(2) };
+    });
+    return heads.sort((one, other) => (other.value ?? -1) - (one.value ?? -1));
+  }
+
+  /** Draw everything again, in the page's present size and colours. */
+  draw() {
+    if (!this.pass) return;
+    this.panels.draw();
+    this.panels.mark(this.cell, this.pointed);
+    this.note();
+    this.hand.draw();
+  }
+}
+
+function options(select, titles) {
+  select.replaceChildren(...Object.entries(titles).map(([value, title]) => {
+    const option = document.createElement("option");
+    option.value = value;
+    option.textContent = title;
+    return option;
+  }));
+}

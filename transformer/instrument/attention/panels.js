@@ -1,0 +1,105 @@
+// The four steps from q · k to the weights, side by side: the same axes, pointed at, selected in and zoomed together.
+
+import { largestAbsolute } from "../arithmetic.js";
+import { attribute, put } from "../dom.js";
+import { Heatmap } from "../heatmap.js";
+
+export const STAGES = {
+  raw: { title: "q · k", what: "how well each query fits each key" },
+  scaled: { title: "÷ √d_head", what: "so that the spread doesn't grow with the head's width" },
+  masked: { title: "+ mask", what: "a hidden key's score becomes −∞" },
+  weights: { title: "softmax", what: "each row's weights sum to one" },
+};
+const UNIFORM = "This attention is uniform: it has no queries and keys to choose with.";
+const NO_MASK = {
+  cross: "No mask here: the whole source is there before the first word is written, so every query sees all of it. "
+    + "The scores stay as they are.",
+  encoder: "No mask here: the whole source is there from the start, so every token sees every other. "
+    + "The scores stay as they are.",
+};
+
+export class Panels {
+  constructor(parent, events) {
+    this.panels = {};
+    for (const figure of parent.querySelectorAll("figure")) {
+      const stage = figure.dataset.panel;
+      const [title, what, drawn, instead] = [".title", ".what", ".drawn", ".instead"].map((name) => figure.querySelector(name));
+      const heatmap = new Heatmap(drawn, STAGES[stage].title, events);
+      heatmap.marks.addEventListener("focus", () => events.stage(stage));
+      this.panels[stage] = { figure, title, what, drawn, instead, heatmap };
+    }
+  }
+
+  /**
+   * steps: as `Pass.steps` has them; of a head whose data haven't come yet, only weights, and `coarse`. without: what
+   * is left out; window: what is zoomed into.
+   */
+  show(pass, { steps, coarse, without, window }) {
+    for (const [stage, panel] of Object.entries(this.panels)) {
+      const { title, what } = STAGES[stage];
+      put(panel.title, title);
+      put(panel.what, this.leftOut(stage, without) ?? what);
+      const instead = this.instead(pass, stage, steps, without, coarse);
+      panel.drawn.hidden = instead !== "";
+      panel.instead.hidden = instead === "";
+      put(panel.instead, instead);
+      attribute(panel.figure, "aria-busy", String(Boolean(coarse)));
+      if (!instead) panel.heatmap.show(coarse && stage === "weights" ? coarse : this.data(pass, stage, steps), coarse ? null : window);
+    }
+  }
+
+  instead(pass, stage, steps, without, coarse) {
+    if (coarse) return stage === "weights" ? "" : "The scores of this head are on their way.";
+    if (stage === "weights") return "";
+    if (pass.uniform) return stage === "raw" ? UNIFORM : "No score, so there is nothing to divide or to mask.";
+    if (stage === "masked" && without.includes("mask")) return "Left out: every query sees every key, those after it too.";
+    if (stage === "masked" && !pass.causal) return NO_MASK[pass.kind];
+    if (stage === "scaled" && without.includes("scale")) return "Left out: the scores go to softmax as they are.";
+    return "";
+  }
+
+  leftOut(stage, without) {
+    if (stage === "weights" && without.length) return "not what the model computed";
+    return null;
+  }
+
+  data(pass, stage, steps) {
+    const { labels, queries, keys } = pass;
+    const values = stage === "weights" ? this.hiddenWeights(pass, steps) : steps[stage];
+    const limit = stage === "weights" ? 1 : largestAbsolute(values) || 1;
+    return {
+      values, rows: queries, columns: keys, rowLabels: labels.queries, columnLabels: labels.keys,
+      kind: stage === "weights" ? "weights" : "scores", limit,
+    };
+  }
+
+  // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden.
+  hiddenWeights(pass, { weights, masked }) {
+    if (masked) return weights.map((weight, at) => (masked[at] === -Infinity ? -Infinity : weight));
+    return weights.map((weight) => (weight === 0 ? -Infinity : weight));
+  }
+
+  mark(selected, pointed) {
+    for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.mark(selected, pointed);
+  }
+
+  draw() {
+    for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.draw();
+  }
+
+  /** Every so many-th label that there was room for, in the panel with the least, and whether cells share pixels. */
+  get room() {
+    const shown = Object.values(this.panels).filter(({ drawn }) => !drawn.hidden && drawn.clientWidth);
+    const steps = shown.map(({ heatmap }) => heatmap.steps);
+    return {
+      rows: Math.max(1, ...steps.map(({ rows }) => rows)), columns: Math.max(1, ...steps.map(({ columns }) => columns)),
+      pooled: shown.some(({ heatmap }) => heatmap.pooled),
+    };
+  }
+
+  /** The panels that can be seen, each with its title and its canvas. */
+  get pictures() {
+    const shown = Object.values(this.panels).filter(({ drawn }) => !drawn.hidden && drawn.clientWidth);
+    return shown.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));
+  }
+}

@@ -1,0 +1,85 @@
+// Vectors as rows of bars over the same dimensions, one below the other, so that they can be compared place by place.
+
+import { attribute, node } from "./dom.js";
+import { prepared } from "./heatmap.js";
+import { nextCell } from "./keys.js";
+import { LABEL_FONT } from "./labels.js";
+import { plainNumber } from "./numbers.js";
+
+const ROW = 46; // pixels
+const GUTTER = 92; // pixels of names and scales on the left
+const POSITIVE = "#b2182b";
+const NEGATIVE = "#2166ac";
+
+export class Bars {
+  /** name: said to screen readers. tip: shows what is pointed at. */
+  constructor(parent, name, tip) {
+    this.tip = tip;
+    this.plot = node("div", "plot bars", parent);
+    this.canvas = node("canvas", "picture", this.plot);
+    this.canvas.tabIndex = 0;
+    attribute(this.canvas, "role", "application");
+    attribute(this.canvas, "aria-roledescription", "bars");
+    attribute(this.canvas, "aria-label", name);
+    this.name = name;
+    this.at = 0;
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    for (const kind of ["pointerleave", "blur"]) this.canvas.addEventListener(kind, () => this.tip.hide());
+    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /** rows: [{ name, values, limit }]; rows with the same limit can be compared. Every row has as many values. */
+  show(rows) {
+    this.rows = rows;
+    this.count = rows[0].values.length;
+    this.at = Math.min(this.at, this.count - 1);
+    this.draw();
+  }
+
+  draw() {
+    const width = this.plot.clientWidth;
+    if (!width || !this.rows) return;
+    const context = prepared(this.canvas, width, ROW * this.rows.length);
+    const style = getComputedStyle(this.plot);
+    this.pitch = (width - GUTTER - 2) / this.count;
+    this.rows.forEach(({ name, values, limit }, row) => {
+      const middle = ROW * row + ROW / 2;
+      const scale = (ROW / 2 - 4) / (limit || 1);
+      context.font = LABEL_FONT;
+      context.textAlign = "right";
+      context.textBaseline = "middle";
+      context.fillStyle = style.color;
+      context.fillText(name, GUTTER - 8, middle - 7, GUTTER - 10);
+      context.fillStyle = style.getPropertyValue("--muted") || style.color;
+      context.fillText(`±${plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
+      context.fillRect(GUTTER, middle, width - GUTTER - 2, 1);
+      const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
+      values.forEach((value, at) => {
+        context.fillStyle = value < 0 ? NEGATIVE : POSITIVE;
+        const size = value * scale;
+        context.fillRect(GUTTER + at * this.pitch, middle - Math.max(size, 0), thickness, Math.abs(size));
+      });
+    });
+  }
+
+  point(event) {
+    const bounds = this.canvas.getBoundingClientRect();
+    const at = Math.floor((event.clientX - bounds.left - GUTTER) / this.pitch);
+    if (!(at >= 0 && at < this.count)) this.tip.hide();
+    else this.describe((this.at = at));
+  }
+
+  onKey(event) {
+    const next = nextCell(event, { row: 0, column: this.at }, 1, this.count);
+    if (!next) return;
+    event.preventDefault();
+    this.describe((this.at = next.column));
+  }
+
+  describe(at) {
+    const lines = [`dimension ${at}`, ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
+    attribute(this.canvas, "aria-label", `${this.name}. ${lines.join(", ")}`);
+    const bounds = this.canvas.getBoundingClientRect();
+    this.tip.showAt(bounds.left + GUTTER + (at + 0.5) * this.pitch, bounds.top, lines);
+  }
+}

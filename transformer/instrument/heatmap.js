@@ -1,0 +1,319 @@
+// A matrix of tokens × tokens (or tokens × dimensions) as a heatmap that can be pointed at, picked from and zoomed.
+// The picture is one canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws
+// only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
+
+import { DIVERGING, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
+import { node, attribute, put } from "./dom.js";
+import { LABEL_FONT, cut, fitColumns, fitRows } from "./labels.js";
+import { nextCell } from "./keys.js";
+import { plainNumber } from "./numbers.js";
+
+const LARGEST_CELL = 40; // pixels
+const SMALLEST_SIDE = 120; // pixels of the picture
+const DRAG = 6; // pixels that a pointer moves before it drags
+const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
+const SELECTED = "#d55e00";
+const LEVELS = 254; // of a colour scale; the byte above stands for what is hidden
+const SCALES = { weights: SEQUENTIAL, scores: DIVERGING };
+const PIXELS = { weights: lookupTable(SEQUENTIAL), scores: lookupTable(DIVERGING) };
+
+export class Heatmap {
+  /**
+   * name: said to screen readers. events: point(cell or null), select(cell), zoom(window), all optional; a cell is
+   * { row, column }, a window { top, bottom, left, right } with its last row and column left out.
+   */
+  constructor(parent, name, events) {
+    this.events = events;
+    this.plot = node("div", "plot", parent);
+    this.picture = node("canvas", "picture", this.plot);
+    this.marks = node("canvas", "marks", this.plot);
+    this.marks.tabIndex = 0;
+    attribute(this.marks, "role", "application");
+    attribute(this.marks, "aria-roledescription", "heatmap");
+    attribute(this.marks, "aria-label", name);
+    this.legend = node("div", "legend", parent);
+    this.low = node("span", "", this.legend);
+    this.ramp = node("i", "ramp", this.legend);
+    this.high = node("span", "", this.legend);
+    this.listen();
+  }
+
+  /**
+   * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden; kind "weights"
+   * runs from 0 to `limit`, "scores" from −limit to limit. window: what of it is drawn; null for all.
+   */
+  show(data, window) {
+    this.data = data;
+    this.window = window ?? { top: 0, bottom: data.rows, left: 0, right: data.columns };
+    const { limit, kind } = data;
+    put(this.low, kind === "weights" ? "0" : plainNumber(-limit, 3));
+    put(this.high, plainNumber(limit, 3));
+    if (this.kind !== kind) this.ramp.style.background = gradient(SCALES[kind]);
+    this.kind = kind;
+    this.draw();
+  }
+
+  /** Outline the selected cell with its row and column, and the cell that is pointed at; null for none. */
+  mark(selected, pointed) {
+    this.selected = selected;
+    this.pointed = pointed;
+    this.drawMarks();
+  }
+
+  /** Every so many-th row and column has a label. */
+  get steps() {
+    return { rows: this.rowFit?.step ?? 1, columns: this.columnFit?.step ?? 1 };
+  }
+
+  draw() {
+    const width = this.plot.clientWidth;
+    if (!width || !this.data) return;
+    this.layOut(width);
+    const context = prepared(this.picture, width, this.height);
+    const { left, top, wide, high } = this.box;
+    context.fillStyle = this.colour("--hidden");
+    context.fillRect(left, top, wide, high);
+    hatch(context, this.box, this.colour("--hatch"));
+    const image = this.image();
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, left, top, wide, high);
+    this.drawLabels(context);
+    this.drawMarks();
+  }
+
+  // The picture's height depends on the whole matrix, not on what is zoomed into: nothing below it moves.
+  layOut(width) {
+    const { rows, columns } = this.data;
+    const { window } = this;
+    const measure = this.measure();
+    const widths = (labels) => (labels ?? []).map((label) => measure(cut(label)));
+    const rowWidths = widths(this.data.rowLabels);
+    const columnWidths = widths(this.data.columnLabels);
+    const left = Math.min(fitRows(rowWidths, 1).width, width / 3);
+    const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
+    const pitch = this.data.pitch ?? wide / columns;
+    const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
+    this.box = { left, top: 2, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
+    this.rowFit = fitRows(rowWidths, this.box.cellHigh);
+    this.columnFit = fitColumns(columnWidths.slice(window.left, window.right), this.box.cellWide);
+    const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
+    // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
+    this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + 4;
+  }
+
+  measure() {
+    const context = this.picture.getContext("2d");
+    context.font = LABEL_FONT;
+    this.widths ??= new Map();
+    return (text) => {
+      if (!this.widths.has(text)) this.widths.set(text, context.measureText(text).width);
+      return this.widths.get(text);
+    };
+  }
+
+  // One pixel a cell; where there are more cells than pixels, a pixel has the one that stands out most.
+  image() {
+    const { values, columns, kind, limit } = this.data;
+    const { window, box } = this;
+    const ratio = devicePixelRatio || 1;
+    const across = Math.max(1, Math.min(window.right - window.left, Math.round(box.wide * ratio)));
+    const down = Math.max(1, Math.min(window.bottom - window.top, Math.round(box.high * ratio)));
+    this.pooled = across < window.right - window.left || down < window.bottom - window.top;
+    const image = new ImageData(across, down);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colours = PIXELS[kind];
+    const lowest = kind === "weights" ? 0 : -limit;
+    const scale = LEVELS / (limit - lowest || 1);
+    const edges = (from, to, count) => Array.from({ length: count + 1 }, (_, at) => from + Math.floor((at * (to - from)) / count));
+    const rowEdges = edges(window.top, window.bottom, down);
+    const columnEdges = edges(window.left, window.right, across);
+    for (let y = 0; y < down; y++) {
+      for (let x = 0; x < across; x++) {
+        let value = -Infinity;
+        for (let row = rowEdges[y]; row < rowEdges[y + 1]; row++) {
+          for (let column = columnEdges[x]; column < columnEdges[x + 1]; column++) {
+            const found = values[row * columns + column];
+            if (value === -Infinity || Math.abs(found) > Math.abs(value) || Number.isNaN(found)) value = found;
+          }
+        }
+        if (value === -Infinity) continue; // hidden: transparent
+        const level = Math.round((value - lowest) * scale);
+        pixels[y * across + x] = Number.isFinite(value) ? colours[Math.min(Math.max(level, 0), LEVELS)] : INVALID;
+      }
+    }
+    this.buffer ??= document.createElement("canvas");
+    this.buffer.width = across;
+    this.buffer.height = down;
+    this.buffer.getContext("2d").putImageData(image, 0, 0);
+    return this.buffer;
+  }
+
+  drawLabels(context) {
+    const { rowLabels, columnLabels } = this.data;
+    const { box, window, rowFit, columnFit } = this;
+    context.font = LABEL_FONT;
+    context.fillStyle = this.colour("color");
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    for (let row = window.top; rowLabels && row < window.bottom; row += rowFit.step) {
+      const y = box.top + (row - window.top + 0.5) * box.cellHigh;
+      context.fillText(cut(rowLabels[row]), box.left - 4, y, box.left - 4);
+    }
+    for (let column = window.left; columnLabels && column < window.right; column += columnFit.step) {
+      const x = box.left + (column - window.left + 0.5) * box.cellWide;
+      context.save();
+      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : 9));
+      if (columnFit.turned) context.rotate(-Math.PI / 2);
+      context.textAlign = columnFit.turned ? "right" : "center";
+      context.fillText(cut(columnLabels[column]), 0, 0);
+      context.restore();
+    }
+  }
+
+  drawMarks() {
+    if (!this.box) return;
+    const context = prepared(this.marks, this.plot.clientWidth, this.height);
+    const { box, window } = this;
+    context.save();
+    context.beginPath();
+    context.rect(box.left - 2, box.top - 2, box.wide + 4, box.high + 4);
+    context.clip();
+    const outline = (row, column, rows, columns, colour, thickness) => {
+      const x = box.left + (column - window.left) * box.cellWide;
+      const y = box.top + (row - window.top) * box.cellHigh;
+      for (const [style, width] of [[this.colour("--paper"), thickness + 2], [colour, thickness]]) {
+        context.strokeStyle = style;
+        context.lineWidth = width;
+        context.strokeRect(x, y, columns * box.cellWide, rows * box.cellHigh);
+      }
+    };
+    if (this.selected) {
+      const { row, column } = this.selected;
+      outline(row, window.left, 1, window.right - window.left, SELECTED, 1);
+      if (column !== null) {
+        outline(window.top, column, window.bottom - window.top, 1, SELECTED, 1);
+        outline(row, column, 1, 1, SELECTED, 2.5);
+      }
+    }
+    if (this.pointed) outline(this.pointed.row, this.pointed.column, 1, 1, this.colour("color"), 1.5);
+    context.restore();
+    if (this.drag?.moved) {
+      const { from, to } = this.drag;
+      context.fillStyle = "rgb(0 114 178 / 0.25)";
+      context.fillRect(from.x, from.y, to.x - from.x, to.y - from.y);
+    }
+  }
+
+  listen() {
+    const { marks, events } = this;
+    marks.addEventListener("pointermove", (event) => {
+      if (this.drag && event.pointerType === "mouse") {
+        this.drag.to = this.placeOf(event);
+        const { from, to } = this.drag;
+        this.drag.moved ||= Math.hypot(to.x - from.x, to.y - from.y) > DRAG;
+        if (this.drag.moved) this.drawMarks();
+      }
+      events.point?.(this.cellOf(event));
+    });
+    marks.addEventListener("pointerleave", () => events.point?.(null));
+    marks.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.drag = { from: this.placeOf(event), to: this.placeOf(event), moved: false };
+      if (event.pointerType === "mouse" && events.zoom) marks.setPointerCapture(event.pointerId);
+    });
+    marks.addEventListener("pointercancel", () => this.endDrag());
+    marks.addEventListener("pointerup", (event) => {
+      const drag = this.endDrag();
+      if (!drag) return;
+      if (drag.moved && events.zoom) {
+        const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
+        events.zoom({
+          top: Math.min(from.row, to.row), bottom: Math.max(from.row, to.row) + 1,
+          left: Math.min(from.column, to.column), right: Math.max(from.column, to.column) + 1,
+        });
+        return;
+      }
+      const cell = this.cellOf(event);
+      if (cell) events.select?.(cell);
+    });
+    marks.addEventListener("dblclick", () => events.zoom?.(null));
+    marks.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  onKey(event) {
+    if (!this.data) return;
+    const { rows, columns } = this.data;
+    const here = this.selected ?? { row: rows - 1, column: 0 };
+    const next = nextCell(event, { row: here.row, column: here.column ?? 0 }, rows, columns);
+    if (!next) return;
+    event.preventDefault();
+    this.events.select?.(next);
+  }
+
+  endDrag() {
+    const { drag } = this;
+    this.drag = null;
+    if (drag?.moved) this.drawMarks();
+    return drag;
+  }
+
+  placeOf(event) {
+    const bounds = this.marks.getBoundingClientRect();
+    return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
+  }
+
+  /** The cell nearest to a place. */
+  cellAt({ x, y }) {
+    const { box, window } = this;
+    const clamp = (value, low, high) => Math.min(Math.max(value, low), high - 1);
+    return {
+      row: clamp(window.top + Math.floor((y - box.top) / box.cellHigh), window.top, window.bottom),
+      column: clamp(window.left + Math.floor((x - box.left) / box.cellWide), window.left, window.right),
+    };
+  }
+
+  /** The cell that an event is on, or null. */
+  cellOf(event) {
+    const place = this.placeOf(event);
+    const { left, top, wide, high } = this.box ?? {};
+    const inside = place.x >= left && place.x < left + wide && place.y >= top && place.y < top + high;
+    return inside ? this.cellAt(place) : null;
+  }
+
+  /** A colour of the page: a custom property, or its text colour. */
+  colour(name) {
+    const style = getComputedStyle(this.plot);
+    return name === "color" ? style.color : style.getPropertyValue(name) || style.color;
+  }
+}
+
+/** A canvas of this size in CSS pixels, empty, as sharp as the screen allows; returns its context. */
+export function prepared(canvas, width, height) {
+  const ratio = devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== high) canvas.height = high;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+// Hidden cells are hatched, so that no colour scale has to be told from a grey.
+function hatch(context, { left, top, wide, high }, colour) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, high);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = left - high; x < left + wide; x += 6) {
+    context.moveTo(x, top + high);
+    context.lineTo(x + high, top);
+  }
+  context.stroke();
+  context.restore();
+}

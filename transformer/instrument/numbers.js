@@ -1,0 +1,33 @@
+// Numbers as people read them.
+
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** A number with at most `digits` significant digits and a true minus sign; −∞ and powers of ten are spelt out. */
+export function plainNumber(value, digits = 4) {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size < 1e-4 || size >= 1e6) {
+    const [mantissa, exponent] = value.toExponential(Math.min(digits, 2) - 1).split("e");
+    const power = [...exponent.replace("+", "")].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");
+    return `${mantissa.replace("-", "−")} × 10${power}`;
+  }
+  const decimals = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), digits);
+  return value.toFixed(decimals).replace("-", "−");
+}
+
+/** A share from 0 to 1 in per cent, finer where it is small. */
+export function percent(share) {
+  const value = 100 * share;
+  if (value === 0) return "0 %";
+  if (value < 0.1) return "<0.1 %";
+  return `${value.toFixed(value < 10 ? 1 : 0)} %`;
+}
+
+const ORDINALS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };
+
+/** "Every third token", "One token in 12". */
+export function every(step, what) {
+  return ORDINALS[step] ? `Every ${ORDINALS[step]} ${what}` : `One ${what} in ${step}`;
+}
