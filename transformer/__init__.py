@@ -17,6 +17,9 @@ from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.generation import GenerationStep, generate
+from .inference.head_measures import MEASURES, HeadMeasure, head_measures
+from .inference.interventions import Intervention
+from .inference.recording import Recording, record
 from .inference.sampling import Sampling, choose_token, sampling_distribution
 from .model.attention import attention
 from .model.caches import KeyValueCache
@@ -28,6 +31,7 @@ from .training.evaluation import evaluate_loss
 from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
 __all__ = [
+    "MEASURES",
     "TASKS",
     "ActivationCache",
     "Batch",
@@ -40,11 +44,14 @@ __all__ = [
     "DecoderOnly",
     "EncoderDecoder",
     "GenerationStep",
+    "HeadMeasure",
     "HookInfo",
     "HookPoint",
+    "Intervention",
     "KeyValueCache",
     "ModelConfig",
     "NotFiniteError",
+    "Recording",
     "Sampling",
     "ScoreArithmetic",
     "StepReport",
@@ -61,12 +68,14 @@ __all__ = [
     "choose_token",
     "evaluate_loss",
     "generate",
+    "head_measures",
     "hook_points",
     "induction_score",
     "list_checkpoints",
     "load_checkpoint",
     "load_corpus",
     "padding_mask",
+    "record",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",

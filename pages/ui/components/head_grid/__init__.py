@@ -15,13 +15,10 @@ import streamlit as st
 
 from pages.ui.components.sources import reader, script
 from pages.ui.figures.palette import sequential_stops
+from transformer.inference.overview import LIMIT, pool, quantise
 
-LIMIT = 64
-"""Rows and columns of one heatmap in the browser."""
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""
-HIDDEN = 255
-"""The byte of a cell that the mask hides; 0 to 254 stand for weights from 0 to 1."""
 
 _read = reader(__file__)
 _mount = st.components.v2.component(
@@ -88,33 +85,6 @@ def build_payload(
     }
     encoded = json.dumps(header).encode()
     return struct.pack("<I", len(encoded)) + encoded + cells.tobytes()
-
-
-def pool(
-    patterns: np.ndarray, hidden: np.ndarray | None, limit: int = LIMIT
-) -> tuple[np.ndarray, np.ndarray]:
-    """Max-pool the last two dimensions to at most `limit` each.
-
-    Returns the pooled weights and, in the same shape, True where every cell of a block is hidden or NaN. Blocks
-    differ by at most one row or column; a dimension within the limit is left as it is.
-    """
-    covered = np.isnan(patterns)
-    if hidden is not None:
-        covered = covered | np.broadcast_to(hidden, patterns.shape)
-    weights = np.where(covered, -np.inf, patterns)
-    for axis in (2, 3):
-        length = patterns.shape[axis]
-        if length > limit:
-            starts = np.arange(limit) * length // limit
-            weights = np.maximum.reduceat(weights, starts, axis=axis)
-    pooled_hidden = np.isneginf(weights)
-    return np.where(pooled_hidden, 0.0, weights), pooled_hidden
-
-
-def quantise(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Weights from 0 to 1 as bytes from 0 to 254, HIDDEN where hidden."""
-    levels = np.rint(np.clip(weights, 0, 1) * (HIDDEN - 1)).astype(np.uint8)
-    return np.where(hidden, np.uint8(HIDDEN), levels)
 
 
 def checked_head(value: Any, layers: Sequence[int], n_heads: int) -> tuple[int, int] | None:

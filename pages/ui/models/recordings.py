@@ -1,0 +1,227 @@
+"""What a page draws attention from: an overview of all heads, what one head starts from, and one row in every step.
+
+Asked for as in `activations`, and remembered. `tokens` is what a decoder has before it; `source` what an encoder reads;
+`kind` as in `attention_modules`; `interventions` change the pass. A tensor's name is its hook point or parameter, with
+the part of it that is there in brackets, as in NumPy and without the batch dimension: `blocks.2.attn.hook_z[17, 3]`.
+Dimensions: layer, head, query, key, d_head, d_model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pages.ui.models.cache import remembered
+from pages.ui.models.library import OpenModel, opened
+from transformer import (
+    MEASURES,
+    Checkpoint,
+    Intervention,
+    ModelConfig,
+    Recording,
+    attention_modules,
+    hook_points,
+)
+from transformer.hooks import ForwardHook
+from transformer.inference.head_measures import head_measures
+from transformer.inference.interventions import hooks_of
+from transformer.inference.overview import pool, quantise
+from transformer.inference.recording import as_array
+
+Tokens = tuple[int, ...]
+Interventions = tuple[Intervention, ...]
+
+ALL_LAYERS_BELOW = 16_000_000
+"""Bytes of all queries, keys and values of a model: below this, one pass serves all layers."""
+STEPS = ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern")
+
+
+@remembered
+def overview(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), kind: str = "self", interventions: Interventions = ()
+) -> Recording:
+    """All heads at a glance, and what is where. One layer's patterns at a time are held in memory.
+
+    Tensors: `overview` (layer, head, query, key), uint8 as `quantise` makes it, pooled to 64 × 64 cells a head;
+    `measures` (layer, head, measure), float32 as `head_measures` makes them.
+    Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
+    by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
+    `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are.
+    """
+    shape = checkpoint.model.config
+    modules = attention_modules(shape)[kind]
+    queries, keys = _lengths(tokens, source, kind)
+    looks_at_itself = None if kind == "cross" else torch.tensor(source if kind == "encoder" else tokens)
+    cells, measures = [], []
+    masks: dict[str, Tensor] = {}
+
+    def see_mask(mask: Tensor, hook: object) -> None:
+        masks["newest"] = mask.reshape(mask.shape[-2:])
+
+    def see_pattern(pattern: Tensor, hook: object) -> None:
+        mask = masks["newest"]  # a layer's mask is made before its pattern
+        cells.append(quantise(*pool(pattern[0].numpy(), ~mask.numpy())))
+        measures.append(head_measures(pattern[0], mask, looks_at_itself).numpy())
+
+    sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
+    _run(checkpoint, tokens, source, interventions,
+         [(f"{module}.{point}", see) for module in modules for point, see in sees.items()])  # fmt: skip
+    labels = checkpoint.tokenizer.labels
+    return Recording(
+        {"overview": np.stack(cells), "measures": np.stack(measures)},
+        {
+            "config": shape.to_dict(),
+            "labels": {"text": labels(tokens), "source": labels(source)},
+            "kind": kind,
+            "modules": modules,
+            "names": [names_around(shape, kind, layer) for layer in range(len(modules))],
+            "causal": checkpoint.model.get_submodule(modules[0]).causal,
+            "uniform": not has_scores(shape, kind),
+            "measures": [dataclasses.asdict(measure) for measure in MEASURES],
+            "queries": queries,
+            "keys": keys,
+        },
+    )
+
+
+def head(
+    model: str | OpenModel, tokens: Tokens, source: Tokens, kind: str, layer: int, head: int,
+    interventions: Interventions = (),
+) -> Recording:  # fmt: skip
+    """What the arithmetic of one head starts from: its queries, keys and values; values alone for a plain average.
+
+    Tensors: (pos, d_head) each, float32: those of `names_around` called q, k and v, followed by `[:, head]`.
+    Raises: ValueError for a layer or head that the model doesn't have.
+    """
+    model = opened(model) if isinstance(model, str) else model
+    shape = model.checkpoint.model.config
+    _check(shape, kind, layer, head)
+    queries, keys = _lengths(tokens, source, kind)
+    rows = queries + 2 * keys if has_scores(shape, kind) else keys
+    together = len(attention_modules(shape)[kind]) * rows * shape.d_model * np.dtype(np.float32).itemsize
+    passes = None if together < ALL_LAYERS_BELOW else layer
+    found = _queries_keys_values(model, tokens, source, kind, passes, interventions)
+    tensors = {f"{name}[:, {head}]": found[name][:, head] for name in _starting_points(shape, kind, layer)}
+    return Recording(tensors, {"kind": kind, "layer": layer, "head": head})
+
+
+@remembered
+def row(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, kind: str, layer: int, head: int, query: int,
+    interventions: Interventions = (),
+) -> Recording:  # fmt: skip
+    """What the model computed for one query of one head, step by step, so that what is derived can be compared.
+
+    Tensors: each of the `STEPS` that there is `[head, query]` (key,), −∞ among the masked scores where hidden;
+    `hook_z` (d_head,) and `hook_result` (d_model,) `[query, head]`; attention's output and the residual stream before
+    and after it, where there is one, `[query]` (d_model,); `out.weight[:, head]` (d_model, d_head), the head's part
+    of W_O.
+    Raises: ValueError for a layer, head or query that there isn't.
+    """
+    shape = checkpoint.model.config
+    _check(shape, kind, layer, head)
+    if not 0 <= query < _lengths(tokens, source, kind)[0]:
+        raise ValueError(f"There is no query {query} in this text.")
+    module, around = attention_modules(shape)[kind][layer], names_around(shape, kind, layer)
+    steps = STEPS if has_scores(shape, kind) else STEPS[-1:]
+    parts: dict[str, tuple[int, ...]] = {f"{module}.{point}": (head, query) for point in steps}
+    parts |= {f"{module}.{point}": (query, head) for point in ("hook_z", "hook_result")}
+    parts |= {name: (query,) for name in (around["before"], around["out"], around["after"]) if name}
+    tensors: dict[str, np.ndarray] = {}
+
+    def keep(name: str, part: tuple[int, ...]) -> Callable[[Tensor, object], None]:
+        def see(tensor: Tensor, hook: object) -> None:
+            tensors[f"{name}[{', '.join(map(str, part))}]"] = tensor[0][part].numpy().copy()
+
+        return see
+
+    _run(checkpoint, tokens, source, interventions, [(name, keep(name, part)) for name, part in parts.items()])
+    weight = checkpoint.model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (shape.n_heads, -1))
+    tensors[f"{module}.out.weight[:, {head}]"] = weight[:, head].numpy().copy()
+    return Recording(tensors, {"kind": kind, "layer": layer, "head": head, "query": query})
+
+
+def identity(
+    model: str | OpenModel, tokens: Tokens, source: Tokens = (), kind: str = "self", interventions: Interventions = ()
+) -> str:
+    """What recordings of this pass are called between server and browser: the same only for the same numbers."""
+    model = opened(model) if isinstance(model, str) else model
+    told = repr((model.version, tokens, source, kind, interventions))
+    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def has_scores(shape: ModelConfig, kind: str) -> bool:
+    """Whether an attention weighs by queries and keys, rather than taking the plain average."""
+    return shape.attention == "softmax" or kind == "cross"
+
+
+def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | None]:
+    """The hook points around one attention; None for what it doesn't have.
+
+    `q`, `k`, `v` as they enter the product (rotated, where positions are rotary); `out`, what attention gives;
+    `before` and `after`, the residual stream: `after` is `before` + `out`.
+    """
+    module = attention_modules(shape)[kind][layer]
+    block, cross = module.rpartition(".")[0], kind == "cross"
+    rotated = "rot_" if shape.positions == "rotary" and not cross else ""
+    stream = shape.residual
+    # Under post-norm, what cross-attention adds to has just been normalised.
+    before = "hook_resid_pre" if not cross else "ln1.hook_normalized" if shape.norm == "post" else "hook_resid_mid"
+    after = f"{block}.hook_resid_{'cross' if cross else 'mid'}"
+    return {
+        "q": f"{module}.hook_{rotated}q" if has_scores(shape, kind) else None,
+        "k": f"{module}.hook_{rotated}k" if has_scores(shape, kind) else None,
+        "v": f"{module}.hook_v",
+        "out": f"{block}.hook_{'cross_' if cross else ''}attn_out",
+        "before": f"{block}.{before}" if stream else None,
+        "after": (after if after in hook_points(shape) else f"{block}.hook_resid_post") if stream else None,
+    }
+
+
+@remembered
+def _queries_keys_values(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, kind: str, layer: int | None, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """Of all heads of one layer, or of all layers where that is None: (pos, head, d_head) each, by hook point."""
+    shape = checkpoint.model.config
+    layers = range(len(attention_modules(shape)[kind])) if layer is None else (layer,)
+    points, found = hook_points(shape), {}
+
+    def see(tensor: Tensor, hook: object) -> None:
+        found[hook.name] = as_array(tensor, points[hook.name].shape)
+
+    _run(checkpoint, tokens, source, interventions,
+         [(name, see) for each in layers for name in _starting_points(shape, kind, each)])  # fmt: skip
+    return found
+
+
+def _starting_points(shape: ModelConfig, kind: str, layer: int) -> list[str]:
+    around = names_around(shape, kind, layer)
+    return [name for name in (around["q"], around["k"], around["v"]) if name]
+
+
+def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
+    """How many queries and keys an attention has."""
+    return len(source if kind == "encoder" else tokens), len(tokens if kind in ("self", "decoder") else source)
+
+
+def _check(shape: ModelConfig, kind: str, layer: int, head: int) -> None:
+    if not 0 <= layer < len(attention_modules(shape).get(kind, ())):
+        raise ValueError(f"This model has no layer {layer} of this attention.")
+    if not 0 <= head < shape.n_heads:
+        raise ValueError(f"This model has no head {head}.")
+
+
+def _run(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions, readers: Iterable[ForwardHook]
+) -> None:
+    """One forward pass for the sake of its readers, which see what the interventions left."""
+    model = checkpoint.model
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    with torch.no_grad():
+        model.run_with_hooks(*inputs, fwd_hooks=[*hooks_of(interventions, model), *readers])

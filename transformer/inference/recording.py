@@ -1,0 +1,132 @@
+"""Recordings: what one forward pass computed, in a form that can leave the process.
+
+A recording's bytes are a safetensors file: eight bytes that hold the header's length, a JSON header, aligned arrays.
+Python reads it with `safetensors.numpy.load`, and a browser in twenty lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from torch import Tensor
+
+from ..hooks import NamesFilter
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import hook_points
+from .interventions import Intervention, hooks_of
+
+RESERVED = "__metadata__"
+"""The one name that the format keeps for itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Named tensors of one forward pass, and what belongs to them."""
+
+    tensors: Mapping[str, np.ndarray]
+    """By hook point or parameter, without the batch dimension; a part of one has its index in brackets."""
+    metadata: Mapping[str, Any]
+    """Whatever JSON can hold: configuration, labels, names."""
+
+    def to_bytes(self) -> bytes:
+        """The recording as a safetensors file, each metadata value as a JSON text.
+
+        Data starts at a multiple of eight bytes, and wider types come first, so that every array is aligned.
+        Raises: ValueError for a tensor of a type that the format lacks, or for metadata that JSON can't hold.
+        """
+        if RESERVED in self.tensors:
+            raise ValueError(f"No tensor of a recording can be called {RESERVED!r}; the file format uses that name.")
+        arrays = {name: np.asarray(array, order="C") for name, array in self.tensors.items()}
+        texts = {name: _as_json(name, value) for name, value in self.metadata.items()}
+        try:
+            return save(arrays, texts or None)
+        except SafetensorError as error:
+            types = ", ".join(sorted({str(array.dtype) for array in arrays.values()}))
+            raise ValueError(f"A recording can't hold tensors of these types: {types}.") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Recording:
+        """Read what `to_bytes` wrote. The bytes are untrusted: ValueError, saying why, if they are no recording."""
+        try:
+            tensors = load(data)
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        except KeyError as error:
+            raise ValueError(f"This recording holds numbers of a type that can't be read here: {error}.") from error
+        except (SafetensorError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise ValueError("This is no recording: it isn't a whole safetensors file.") from error
+        texts = header.get(RESERVED) or {}
+        return cls(tensors, {name: _from_json(name, text) for name, text in texts.items()})
+
+
+@torch.no_grad()
+def record(
+    model: DecoderOnly | EncoderDecoder,
+    inputs: Tensor | Sequence[Tensor],
+    names: NamesFilter,
+    *,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    interventions: Sequence[Intervention] = (),
+) -> Recording:
+    """One forward pass over one text, and what it computed at the chosen hook points.
+
+    inputs: tokens (1, pos); for an encoder–decoder the source and the target.
+    names: as in `run_with_cache`: None for all points, a name, a list of names, or a predicate.
+    labels: printable tokens, as {"text": […], "source": […]}.
+    interventions: what is changed in this pass; what is recorded is what they left.
+    Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`. Put the model into
+        evaluation mode first.
+    Raises: ValueError for a batch of several texts, or a name that is no hook point of this model.
+    """
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if several := [len(tokens) for tokens in inputs if len(tokens) != 1]:
+        raise ValueError(f"A recording is of one text; this batch has {several[0]}.")
+    _, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
+    points = hook_points(model.config)
+    tensors = {name: as_array(tensor, points[name].shape) for name, tensor in cache.items()}
+    words = {text: list(found) for text, found in (labels or {}).items()}
+    return Recording(tensors, {"config": model.config.to_dict(), "labels": words})
+
+
+def as_array(tensor: Tensor, shape: Sequence[str]) -> np.ndarray:
+    """One text's tensor as NumPy has it, a copy: without the batch dimension, and of a type that NumPy knows.
+
+    shape: the names of its dimensions, as in the registry. A mask gets dimensions for batch and head where
+    padding makes it differ; these go as well.
+    """
+    one = tensor[0] if shape[0] == "batch" else tensor.reshape(tensor.shape[-len(shape) :])
+    return (one.float() if one.dtype == torch.bfloat16 else one).numpy(force=True).copy()
+
+
+def _as_json(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"JSON can't hold the recording's {name}: {error}.") from error
+
+
+def _plain(value: object) -> object:
+    """What JSON has for a value of a type it doesn't know."""
+    if isinstance(value, Mapping):  # one that can't be changed, say
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"there is no JSON for a {type(value).__name__}")
+
+
+def _from_json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This is no recording: its {name[:40]!r} isn't written as JSON.") from error
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
