@@ -35,20 +35,24 @@ class Visitor:
     """Which attention of an encoder–decoder is shown."""
     layer: int = 0
     head: int = 0
-    all_layers: bool = False
-    """Whether the small heatmaps are of all layers, or of the chosen one."""
     step: int | None = None
     """The token that is inspected, by its place in the whole text; None follows the newest."""
     scope: str = "prompt"
-    shown: int = 48
-    """Tokens of a text that the page Attention draws, from the end, if there are more."""
-    source_shown: int = 48
-    """The same of what an encoder reads."""
-    stage: str = "scaled"
-    """Which scores are shown beside the mask: as they are, or divided by √d_head."""
+    stage: str = "weights"
+    """The step from q · k to the weights that is shown where there is room for one."""
     query: int | None = None
     """The cell whose arithmetic is shown; None: the last query and its heaviest key."""
     key: int | None = None
+    zoom: tuple[int, int, int, int] | None = None
+    """The part of the text that is drawn: queries from and up to, keys from and up to. None: all of it."""
+    without: tuple[str, ...] = ()
+    """What a head's picture is redrawn without: "mask", "scale"."""
+    order: str = ""
+    """The measure that heads are sorted by; empty: by layer and head."""
+    direction: str = "from"
+    """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
+    share: str = "head"
+    """Over the text: the weights of one head, or the mean of its layer."""
     length: int = 64
     """Rows of the sinusoidal table."""
     width: int = 64

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.shell.choices import LONGEST, PACES, Visitor
-from transformer import TASKS
+from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
 
@@ -55,10 +55,6 @@ def _one_number_of(*choices: int) -> Callable[[str], int]:
     return lambda text: int(_one_of(*map(str, choices))(text))
 
 
-def _flag(text: str) -> bool:
-    return _one_of("false", "true")(text) == "true"
-
-
 def _text(name: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if len(text) > LONGEST[name]:
@@ -76,6 +72,18 @@ def _waves(text: str) -> tuple[int, ...]:
     return chosen
 
 
+def _zoom(text: str) -> tuple[int, ...]:
+    place = Number(int, 0, 10**6, "each place")
+    found = tuple(map(place, text.split(",")))
+    if len(found) != 4 or found[0] >= found[1] or found[2] >= found[3]:
+        raise ValueError("it needs the first query, the one after the last, and the same of the keys")
+    return found
+
+
+def _without_rules(text: str) -> tuple[str, ...]:
+    return tuple(sorted(set(map(_one_of("mask", "scale"), text.split(","))))) if text else ()
+
+
 PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
@@ -89,14 +97,16 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "attention": _one_of("encoder", "decoder", "cross"),
     "layer": Number(int, 0, 1000, "the layer"),
     "head": Number(int, 0, 1000, "the head"),
-    "all_layers": _flag,
     "step": Number(int, 0, 10**6, "the step"),
     "scope": _one_of("prompt", "all"),
-    "shown": Number(int, 8, 10**4, "the number of tokens shown"),
-    "source_shown": Number(int, 8, 10**4, "the number of tokens shown"),
-    "stage": _one_of("raw", "scaled"),
+    "stage": _one_of("raw", "scaled", "masked", "weights"),
     "query": Number(int, 0, 10**6, "the query's position"),
     "key": Number(int, 0, 10**6, "the key's position"),
+    "zoom": _zoom,
+    "without": _without_rules,
+    "order": _one_of("", *(measure.name for measure in MEASURES)),
+    "direction": _one_of("from", "to"),
+    "share": _one_of("head", "layer"),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),
@@ -167,8 +177,6 @@ def _everything(current: Visitor) -> dict[str, str]:
 
 
 def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".

@@ -91,7 +91,7 @@ export class ByHand {
   showScores(pass, { layer, head, row, column }, rows) {
     const d = pass.width;
     const [q, k] = [["q", row], ["k", column]].map(([name, place]) =>
-      pass.part(layer, name, `[:, ${head}]`).subarray(place * d, (place + 1) * d));
+      pass.start(layer, head, name).subarray(place * d, (place + 1) * d));
     const limit = Math.max(largestAbsolute(q), largestAbsolute(k));
     const products = q.map((value, at) => value * k[at]);
     this.dotBars.show([
@@ -100,7 +100,7 @@ export class ByHand {
     ]);
     const n = (value) => plainNumber(value, FIVE);
     const { raw, scaled, masked, weights } = rows;
-    const own = (name) => this.own(layer, name, `[${head}, ${row}]`);
+    const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
     this.say("dot", `q · k: the sum of the ${d} products = ${n(raw[column])}`, [raw, own("raw")]);
     const divided = scaled[column] === raw[column] && this.shown.changed.includes("scale");
     this.say("scale", divided ? "÷ √d_head: left out" : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = `
@@ -120,7 +120,7 @@ export class ByHand {
 
   showValues(pass, { layer, head, row, column }, weights) {
     const d = pass.width;
-    const v = pass.part(layer, "v", `[:, ${head}]`);
+    const v = pass.start(layer, head, "v");
     const { products, z } = weightedValues(weights, v, d);
     // Keys that are hidden add nothing; −∞ draws them as hidden.
     const drawn = products.map((product, at) => (pass.visible(row, Math.floor(at / d)) ? product : -Infinity));
@@ -133,8 +133,8 @@ export class ByHand {
     this.weighed = { products, d };
     this.zBars.show([{ name: "z", values: z, limit: largestAbsolute(z) }]);
     this.say("values", `weight × v for every key: a row for each key, a column for each of the ${d} dimensions. Added up, they are z, what `
-      + "this head found.", [z, this.own(layer, "z", `[${row}, ${head}]`)]);
-    const out = pass.part(layer, "weight", `[:, ${head}]`);
+      + "this head found.", [z, pass.own(layer, "z", `[${row}, ${head}]`)]);
+    const out = pass.projection(layer, head);
     for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
     if (out) this.showOutput(pass, { layer, head, row }, project(z, out));
   }
@@ -143,8 +143,8 @@ export class ByHand {
     const n = (value) => plainNumber(value, 4);
     this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
     this.say("output", `z · W_O: this head's ${pass.width} columns of W_O turn z into ${result.length} numbers, the size of the residual stream.`,
-      [result, this.own(layer, "result", `[${row}, ${head}]`)]);
-    const [before, after, all] = ["before", "after", "out"].map((name) => this.own(layer, name, `[${row}]`));
+      [result, pass.own(layer, "result", `[${row}, ${head}]`)]);
+    const [before, after, all] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
     this.steps.stream.item.hidden = !all;
     if (!all) return;
     const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
@@ -160,10 +160,6 @@ export class ByHand {
     const sum = Float64Array.from(before, (value, at) => value + all[at]);
     this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it has length `
       + `${n(norm(after))} after.`, [sum, after]);
-  }
-
-  own(layer, name, brackets) {
-    return this.shown.pass.part(layer, name, brackets);
   }
 
   /** A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row. */

@@ -80,7 +80,7 @@ export class OverText {
     const named = ranked.map(({ weight, place }) => `${pass.token(other, place)} (${percent(weight)})`);
     const list = named.length ? named.join(", ") : "nothing in particular";
     if (!from) return `Who looked at ${pass.token("keys", asked)} in ${whose}: ${list}.`;
-    const next = pass.labels.next?.[asked];
+    const next = pass.next?.[asked];
     return `${pass.token("queries", asked)} looked, in ${whose}, at ${list}${next ? `, to choose “${next}”` : ""}.`;
   }
 

@@ -64,11 +64,11 @@ export class Panels {
   }
 
   data(pass, stage, steps) {
-    const { labels, queries, keys } = pass;
+    const { labels, rowLabels, queries, keys } = pass;
     const values = stage === "weights" ? this.hiddenWeights(pass, steps) : steps[stage];
     const limit = stage === "weights" ? 1 : largestAbsolute(values) || 1;
     return {
-      values, rows: queries, columns: keys, rowLabels: labels.queries, columnLabels: labels.keys,
+      values, rows: queries, columns: keys, rowLabels, columnLabels: labels.keys,
       kind: stage === "weights" ? "weights" : "scores", limit,
     };
   }

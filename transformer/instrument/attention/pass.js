@@ -4,18 +4,25 @@
 import { fourSteps, uniformWeights } from "../arithmetic.js";
 
 const KEPT = 24; // heads whose steps are remembered
+const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
 
 export class Pass {
   /** outline: the recording that begins a pass; the others are added as they come. */
   constructor({ metadata, tensors }) {
-    Object.assign(this, metadata);
+    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title } = metadata;
+    Object.assign(this, { kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
+    this.labels = {
+      queries: kind === "encoder" ? labels.source : labels.text,
+      keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
+    };
+    this.measureKinds = measures;
     this.cells = tensors.overview;
     this.measured = tensors.measures;
     this.tensors = {};
     this.derived = new Map();
-    this.layers = this.modules.length;
-    this.heads = this.config.n_heads;
-    this.width = this.config.d_model / this.heads;
+    this.layers = modules.length;
+    this.heads = config.n_heads;
+    this.width = config.d_model / this.heads;
   }
 
   /** Take in a recording of parts. */
@@ -25,17 +32,32 @@ export class Pass {
 
   /** Whether a head can be drawn in full. */
   has(layer, head) {
-    return this.part(layer, "v", `[:, ${head}]`) !== undefined;
+    return this.start(layer, head, "v") !== undefined;
   }
 
   /** Whether what the model computed for a row is there, to be compared with. */
   hasRow(layer, head, query) {
-    return this.part(layer, "pattern", `[${head}, ${query}]`) !== undefined;
+    return this.own(layer, "weights", `[${head}, ${query}]`) !== undefined;
   }
 
-  /** A tensor of one layer, by its name in the recording's list of names, and the part in brackets. */
-  part(layer, name, brackets) {
-    return this.tensors[`${this.names[layer][name]}${brackets}`]?.data;
+  /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v". */
+  start(layer, head, name) {
+    return this.tensors[`${this.names[layer][name]}[:, ${head}]`]?.data;
+  }
+
+  /** A part of what the model computed in a step: name as in `STEPS`. */
+  own(layer, name, brackets) {
+    return this.tensors[`${this.modules[layer]}.${STEPS[name]}${brackets}`]?.data;
+  }
+
+  /** The residual stream `before` and `after` the attention, or what all its heads gave, `out`: (d_model). */
+  around(layer, name, query) {
+    return this.tensors[`${this.names[layer][name]}[${query}]`]?.data;
+  }
+
+  /** A head's part of W_O, (d_model, d_head). */
+  projection(layer, head) {
+    return this.tensors[`${this.modules[layer]}.out.weight[:, ${head}]`]?.data;
   }
 
   /** The four steps of a head, (query, key) each, or null while they aren't there; only weights if it is uniform. */
@@ -51,7 +73,7 @@ export class Pass {
 
   derive(layer, head, without) {
     if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
-    const [q, k] = ["q", "k"].map((name) => this.part(layer, name, `[:, ${head}]`));
+    const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
     return fourSteps({ q, k, d: this.width, causal: this.causal, without });
   }
 
@@ -76,6 +98,12 @@ export class Pass {
     const start = (layer * this.heads + head) * count;
     const found = this.measureKinds.map((kind, at) => ({ ...kind, value: this.measured.data[start + at] }));
     return found.filter(({ value }) => !Number.isNaN(value));
+  }
+
+  /** Labels of the rows: in cross-attention each query's token and, after an arrow, the one it chose next. */
+  get rowLabels() {
+    const { next, labels } = this;
+    return next ? labels.queries.map((label, at) => (next[at] ? `${label} → ${next[at]}` : label)) : labels.queries;
   }
 
   visible(query, key) {

@@ -7,7 +7,7 @@ const GAP = 16; // pixels
 const LINE = 22;
 
 function nameOf({ pass, chosen }) {
-  return `${pass.name}-${pass.kind === "self" ? "" : `${pass.kind}-`}layer${chosen.layer}-head${chosen.head}`;
+  return `${pass.title}-${pass.kind === "self" ? "" : `${pass.kind}-`}layer${chosen.layer}-head${chosen.head}`;
 }
 
 /** Save the panels as a PNG file, with their titles, on the page's own colours. */
