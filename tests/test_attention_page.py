@@ -1,10 +1,10 @@
 """The page Attention: its figures and its arithmetic are the model's own numbers."""
 
-import json
 import re
 
 import numpy as np
 import pytest
+from safetensors.numpy import load
 
 from tests.app_driver import (
     cache_of,
@@ -24,6 +24,7 @@ from tests.app_driver import (
     use,
     write,
 )
+from tests.helpers import metadata_of
 from tests.tiny_models import save_tiny
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -113,13 +114,13 @@ def test_a_long_text_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path, m
 def test_the_grid_has_all_heads_of_the_layer_or_of_the_model():
     at = start("Attention", model="martin-fierro", layer=2)
 
-    def header():
+    def grid():
         content = component(at, "headsup_head_grid").bytes
-        return json.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])
+        return metadata_of(content)["grid"] | {"heads": load(content)["overview"].shape[1]}
 
-    assert (header()["layers"], header()["heads"], header()["selected"]) == ([2], 4, [2, 0])
+    assert grid() == {"layers": [2], "heads": 4, "selected": [2, 0]}
     checked(named(at.toggle, "All layers").set_value(True).run())
-    assert header()["layers"] == [0, 1, 2]
+    assert grid()["layers"] == [0, 1, 2]
 
 
 def test_the_matrices_are_offered_as_a_table():

@@ -2,8 +2,6 @@
 
 import json
 import math
-import re
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from safetensors.numpy import load
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.components import head_grid, live_text, sources
+from pages.ui.components import head_grid, live_text
 from pages.ui.components.live_text import Candidate, StripToken
 from pages.ui.components.numbers import short
+from tests.helpers import metadata_of
 
 DEMO = Path(__file__).with_name("browser") / "component_demo.py"
 
@@ -142,10 +142,7 @@ def test_pick_of_a_candidate_is_accepted():
 
 
 def read(data: bytes):
-    (length,) = struct.unpack_from("<I", data)
-    header = json.loads(data[4 : 4 + length])
-    shape = (len(header["layers"]), header["heads"], header["queries"], header["keys"])
-    return header, np.frombuffer(data[4 + length :], np.uint8).reshape(shape)
+    return metadata_of(data)["grid"], load(data)["overview"]
 
 
 patterns = arrays.arrays(
@@ -191,6 +188,11 @@ def test_hidden_weights_and_nan_never_reach_the_browser():
     np.testing.assert_array_equal(cells[0, 0], [[127, 255], [255, 254]])
 
 
+def test_equal_grids_are_equal_bytes():
+    weights = np.full((2, 2, 3, 3), 0.5)
+    assert len({head_grid.build_payload(weights, [4, 5], (4, 1), None) for _ in range(20)}) == 1
+
+
 @pytest.mark.parametrize("shape", [(6, 6, 256, 256), (12, 12, 512, 512), (24, 16, 100, 30)])
 def test_payload_stays_below_a_megabyte(shape):
     weights = np.zeros(shape, np.float32)
@@ -218,23 +220,6 @@ def test_a_head_that_was_shown_is_accepted():
 
 
 # What the components share
-
-
-def test_a_script_is_one_module_with_what_all_share_in_front():
-    folder = Path(live_text.__file__).parent
-    source = sources.script(live_text.__file__, "text.js", "live_text.js")
-    shared, text, last = (path.read_text() for path in (sources.SHARED, folder / "text.js", folder / "live_text.js"))
-    assert source == "\n".join([shared, text, last])
-    assert source.count("export default") == 1
-
-
-def test_no_component_repeats_what_all_share():
-    shared = set(re.findall(r"^(?:function|const|class) (\w+)", sources.SHARED.read_text(), re.MULTILINE))
-    assert {"node", "put", "decode", "withView"} <= shared
-    for path in sources.SHARED.parent.glob("*/*.js"):
-        own = re.findall(r"^(?:function|const|class) (\w+)", path.read_text(), re.MULTILINE)
-        assert not shared & set(own), path.name
-        assert "data-part" not in path.read_text(), path.name
 
 
 @given(st.floats() | st.none())

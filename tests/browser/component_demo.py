@@ -1,4 +1,4 @@
-"""A small app around the two components, fed with made-up tokens: only for the browser tests, no model anywhere."""
+"""A small app around the components, fed with made-up numbers: only for the browser tests, no model anywhere."""
 
 import math
 import sys
@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.live_text import Candidate, StripToken, live_text
+from pages.ui.components.loss_chart import loss_chart
 
 PROMPT = "<script>alert(1)</script>\n"
 TEXT = (
@@ -164,12 +165,21 @@ def grid_page() -> None:
     st.caption(f"events: {'; '.join(st.session_state.events)}")
 
 
+def loss_page() -> None:
+    st.title("Losses")
+    losses = [(step, 2 + 2 * math.exp(-step / 40)) for step in range(0, 101, 5)]
+    loss_chart(
+        train=losses, validation=losses[::4], references={"guessing": 4.2}, steps=120, here=50, key="loss"
+    )
+
+
 if __name__ == "__main__":
     st.set_page_config(page_title="Components", layout="wide")
     heads_first = "layers" in st.query_params
     demo_pages = [
         st.Page(writing_page, title="Writing", default=not heads_first),
         st.Page(grid_page, title="Heads", default=heads_first),
+        st.Page(loss_page, title="Losses"),
     ]
     for demo_page in demo_pages:
         st.sidebar.page_link(demo_page)

@@ -1,4 +1,4 @@
-"""The two components in a real browser, in a demo app that streams made-up tokens."""
+"""The components in a real browser, in a demo app that streams made-up tokens."""
 
 import re
 from pathlib import Path
@@ -296,7 +296,7 @@ def test_six_hundred_tokens_are_updated_quickly(open_demo):
     page = open_demo()
     # The view's own entry point, with layout forced after each update; the best of many, for a busy machine.
     milliseconds = page.evaluate("""() => {
-      const box = globalThis.headsupLiveText.get("text");
+      const box = globalThis.headsupBoxes.get("text");
       const kinds = box.data.kinds;
       const times = [];
       for (let count = 570; count <= 600; count++) {
@@ -366,3 +366,39 @@ def test_a_large_grid_scrolls_inside_itself(demo, new_page, wait_ready, query):
     assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") == 0
     page.get_by_test_id("head-grid-head").last.click()
     page.get_by_text(re.compile(r"events: head \d+ 11")).wait_for()
+
+
+# Pictures to save
+
+
+def saved_picture(page, tmp_path):
+    """The PNG file behind the button on screen, reached with the keyboard: its width and height in pixels, and its bytes."""
+    button = page.get_by_role("button", name="Save as PNG")
+    button.focus()
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    content = file.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert file.suffix == ".png"
+    return int.from_bytes(content[16:20]), int.from_bytes(content[20:24]), len(content)
+
+
+def test_the_grid_is_saved_as_a_picture(open_demo, wait_ready, tmp_path):
+    page = open_demo()
+    open_grid(page, wait_ready)
+    width, height, size = saved_picture(page, tmp_path)
+    assert width > 6 * 160 and height > 4 * 160  # 6 heads in each of 4 layers
+    assert size > 20_000
+
+
+def test_the_losses_are_saved_as_a_picture(open_demo, wait_ready, tmp_path):
+    page = open_demo()
+    page.get_by_role("link", name="Losses").click()
+    page.get_by_test_id("loss-chart").locator(".train").wait_for()
+    wait_ready(page)
+    width, height, size = saved_picture(page, tmp_path)
+    chart = page.get_by_test_id("loss-chart").bounding_box()
+    assert width > 2 * chart["width"] and height > 2 * chart["height"]
+    assert size > 10_000

@@ -1,11 +1,11 @@
-"""The files of a component, read from the folder that holds it."""
+"""The files of a component: what it has in its own folder, and what it uses of the instrument."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-SHARED = Path(__file__).with_name("shared.js")
+from transformer import instrument
 
 
 def reader(module_file: str) -> Callable[[str], str]:
@@ -14,10 +14,12 @@ def reader(module_file: str) -> Callable[[str], str]:
     return lambda name: (folder / name).read_text(encoding="utf-8")
 
 
-def script(module_file: str, *names: str) -> str:
-    """One JavaScript module: what all components share, then the named files beside a Python module, in this order.
+def script(module_file: str, name: str) -> str:
+    """One JavaScript module: a file beside a Python module, which has the default export, and all that it imports."""
+    return instrument.bundle(Path(module_file).with_name(name))
 
-    The browser gets it as text, where relative imports would fail. The last file has the default export.
-    """
-    read = reader(module_file)
-    return "\n".join([SHARED.read_text(encoding="utf-8"), *map(read, names)])
+
+def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
+    """One style sheet: the theme, the instrument's of these names, then those beside a Python module."""
+    read, read_instruments = reader(module_file), reader(instrument.__file__)
+    return "\n".join([reader(__file__)("theme.css"), *map(read_instruments, instruments), *map(read, names)])

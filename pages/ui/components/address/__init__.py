@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.sources import script
 
-_mount = st.components.v2.component("headsup_address", js=reader(__file__)("address.js"))
+_mount = st.components.v2.component("headsup_address", js=script(__file__, "address.js"))
 
 
 def address(query: str, at: float, *, key: str, begins: bool, on_return: Callable[[str], None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.sources import script
 
-_mount = st.components.v2.component("headsup_focus", js=reader(__file__)("focus.js"))
+_mount = st.components.v2.component("headsup_focus", js=script(__file__, "focus.js"))
 
 
 def keep_focus(container: str) -> None:

@@ -6,25 +6,23 @@ Dimensions: layer, head, query (row of a heatmap), key (column).
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from safetensors.numpy import save
 
-from pages.ui.components.sources import reader, script
-from pages.ui.figures.palette import sequential_stops
+from pages.ui.components.sources import reader, script, style
 from transformer.inference.overview import LIMIT, pool, quantise
 
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""
 
-_read = reader(__file__)
 _mount = st.components.v2.component(
     "headsup_head_grid",
-    html=_read("head_grid.html"),
-    css=_read("head_grid.css"),
+    html=reader(__file__)("head_grid.html"),
+    css=style(__file__, instruments=["save.css", "overview.css"]),
     js=script(__file__, "head_grid.js"),
 )
 
@@ -63,7 +61,10 @@ def head_grid(
 def build_payload(
     patterns: np.ndarray, layers: Sequence[int], selected: tuple[int, int], hidden: np.ndarray | None
 ) -> bytes:
-    """The header's length (uint32, little-endian), the header (JSON), one byte a cell: one message without base64."""
+    """A recording: the tensor `overview` (layer, head, query, key), one byte a cell, and the metadata `grid`.
+
+    All that is known is in one entry, for safetensors writes several in any order, and equal grids are equal bytes.
+    """
     if patterns.ndim != 4 or patterns.shape[0] != len(layers):
         raise ValueError(
             f"patterns has shape {patterns.shape} for {len(layers)} layers; (layer, head, query, key) is needed"
@@ -75,16 +76,8 @@ def build_payload(
     if limit < 1:
         raise ValueError(f"{n_heatmaps} heads are too many for one grid; {MAX_BYTES} would do")
     cells = quantise(*pool(patterns, hidden, limit))
-    header = {
-        "layers": [int(layer) for layer in layers],
-        "heads": cells.shape[1],
-        "queries": cells.shape[2],
-        "keys": cells.shape[3],
-        "selected": [int(part) for part in selected],
-        "stops": sequential_stops(),
-    }
-    encoded = json.dumps(header).encode()
-    return struct.pack("<I", len(encoded)) + encoded + cells.tobytes()
+    known = {"layers": [int(layer) for layer in layers], "selected": [int(part) for part in selected]}
+    return save({"overview": np.ascontiguousarray(cells)}, {"grid": json.dumps(known)})
 
 
 def checked_head(value: Any, layers: Sequence[int], n_heads: int) -> tuple[int, int] | None:

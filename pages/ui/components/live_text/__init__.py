@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components.numbers import short
-from pages.ui.components.sources import reader, script
+from pages.ui.components.sources import reader, script, style
 from pages.ui.figures.palette import sequential_stops
 
 _read = reader(__file__)
@@ -19,11 +19,10 @@ _read = reader(__file__)
 _view = st.components.v2.component(
     "headsup_live_text",
     html=_read("live_text.html"),
-    css=_read("live_text.css"),
-    js=script(__file__, "box.js", "text.js", "strip.js", "timeline.js", "candidates.js", "picture.js", "tip.js",
-              "live_text.js"),
-)  # fmt: skip
-_feed = st.components.v2.component("headsup_live_text_feed", js=_read("box.js") + _read("live_text_feed.js"))
+    css=style(__file__, "live_text.css", instruments=["tip.css"]),
+    js=script(__file__, "live_text.js"),
+)
+_feed = st.components.v2.component("headsup_live_text_feed", js=script(__file__, "live_text_feed.js"))
 
 
 @dataclass(frozen=True)

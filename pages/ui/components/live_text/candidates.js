@@ -1,8 +1,10 @@
 // The tokens that could stand at the selected place, as buttons with bars: the model's odds, and as sampled.
+import { attribute, node, property, put } from "../../../../transformer/instrument/dom.js";
+import { percent } from "./text.js";
 
 const ROWS = 10;
 
-class Candidates {
+export class Candidates {
   /** onPick({index, id}): this token is to be written at that place instead. */
   constructor({ candidates, title }, onPick) {
     this.title = title;

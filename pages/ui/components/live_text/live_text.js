@@ -1,6 +1,14 @@
 // The view of a text while a model writes it. Its nodes are made once, then kept and changed in place for every new
 // `data`, so that nothing flickers and nothing on the page moves.
 // Whatever comes from `data` reaches the page through textContent, attributes and CSS properties, never as HTML.
+import { boxOf } from "../../../../transformer/instrument/box.js";
+import { attribute, put, withView } from "../../../../transformer/instrument/dom.js";
+import { Tip } from "../../../../transformer/instrument/tip.js";
+import { Candidates } from "./candidates.js";
+import { Picture } from "./picture.js";
+import { Strip } from "./strip.js";
+import { indexOf, Text } from "./text.js";
+import { Timeline } from "./timeline.js";
 
 const SEND_EVERY_MS = 120; // a dragged slider sends many selections: only so often, and always the last one
 const ECHO_MS = 5000; // how long a selection made here stands before Python has answered it

@@ -1,8 +1,10 @@
 // Where the newest token looked: a bar a token, the latest on the right.
+import { node, property, put } from "../../../../transformer/instrument/dom.js";
+import { percent } from "./text.js";
 
 const COLUMNS = 64;
 
-class Picture {
+export class Picture {
   constructor({ columns, looker, largest }) {
     Object.assign(this, { root: columns, looker, largest });
     this.columns = Array.from({ length: COLUMNS }, () => {

@@ -1,5 +1,7 @@
 // The tokens of a text, tinted and underlined. One tab stop: keys go from token to token. Its nodes are kept from
 // update to update, so that nothing flickers and a token that has the focus keeps it.
+import { node, property, put } from "../../../../transformer/instrument/dom.js";
+import { indexOf, percent } from "./text.js";
 
 /** Black or white, whichever has the higher contrast (WCAG relative luminance) on a "#rrggbb" colour. */
 function inkOn(hex) {
@@ -11,7 +13,7 @@ function inkOn(hex) {
   return (luminance + 0.05) ** 2 > 1.05 * 0.05 ? "#000000" : "#ffffff";
 }
 
-class Strip {
+export class Strip {
   /** onVisit(index): a token was clicked or reached with keys. onScroll(): what was over a token isn't any more. */
   constructor({ strip, ramp }, onVisit, onScroll) {
     this.strip = strip;

@@ -1,6 +1,6 @@
 // A text and its numbers, as they come from `data`, and what can be said of each token.
 
-function percent(p) {
+export function percent(p) {
   if (p == null) return "–";
   const value = 100 * p;
   if (value === 0) return "0 %";
@@ -8,7 +8,7 @@ function percent(p) {
   return `${value < 1 ? value.toPrecision(2) : value.toFixed(value > 99 && value < 100 ? 2 : 1)} %`;
 }
 
-class Text {
+export class Text {
   constructor(data) {
     this.data = data;
     this.length = data.kind.length;
@@ -46,7 +46,7 @@ class Text {
 }
 
 /** The index of the token that an event is about, or null. */
-function indexOf(event) {
+export function indexOf(event) {
   const index = event.target.closest?.("[data-index]")?.dataset.index;
   return index === undefined ? null : Number(index);
 }

@@ -1,6 +1,7 @@
 // The written tokens one after the other: a slider, a button back and one on.
+import { attribute, put } from "../../../../transformer/instrument/dom.js";
 
-class Timeline {
+export class Timeline {
   /** onGo(index): the token at an index is to be looked at. */
   constructor({ timeline, previous, next, place }, onGo) {
     Object.assign(this, { timeline, previous, next, place, onGo });

@@ -9,16 +9,15 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components.numbers import short
-from pages.ui.components.sources import reader, script
+from pages.ui.components.sources import reader, script, style
 
 Points = Sequence[tuple[int, float]]
 """(step, loss in nats)."""
 
-_read = reader(__file__)
 _mount = st.components.v2.component(
     "headsup_loss_chart",
-    html=_read("loss_chart.html"),
-    css=_read("loss_chart.css"),
+    html=reader(__file__)("loss_chart.html"),
+    css=style(__file__, "loss_chart.css", instruments=["save.css"]),
     js=script(__file__, "loss_chart.js"),
 )
 

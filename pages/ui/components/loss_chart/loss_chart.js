@@ -1,5 +1,8 @@
 // Losses by step, drawn anew into the same nodes for every new `data`, so that a chart that grows does not flicker.
 // Whatever comes from `data` reaches the page through textContent and attributes, never as HTML.
+import { attribute, node, put, withView } from "../../../../transformer/instrument/dom.js";
+import { pngButton } from "../../../../transformer/instrument/save.js";
+import { drawSaved } from "./saved.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 12, 10, 34]; // pixels around the plot
@@ -27,11 +30,12 @@ function ticks(low, high, count) {
 class Chart {
   constructor(parts) {
     this.parts = parts;
-    const { svg } = this.parts;
+    const { svg, legend, tools } = this.parts;
     this.back = make("g", "back", svg);
     this.lines = { train: make("path", "train", svg), validation: make("path", "validation", svg) };
     this.dots = make("g", "dots", svg);
     this.here = make("line", "here", svg);
+    pngButton(tools, () => "loss", () => drawSaved(svg, legend));
     new ResizeObserver(() => this.data && this.draw()).observe(svg);
   }
 

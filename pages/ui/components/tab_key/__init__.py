@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.components.sources import reader
+from pages.ui.components.sources import script
 
 COOKIE = "headsup_tab"
-_mount = st.components.v2.component("headsup_tab_key", js=reader(__file__)("tab_key.js"))
+_mount = st.components.v2.component("headsup_tab_key", js=script(__file__, "tab_key.js"))
 
 
 def tab_key(value: str, seconds: int) -> None:

@@ -1,0 +1,43 @@
+// The colours of numbers, the same as in every figure: readable in light and dark, by the colour-blind too.
+// Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016).
+
+/** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [place, colour]. */
+export const SEQUENTIAL = [
+  [0, "#440154"], [0.1111111111111111, "#482878"], [0.2222222222222222, "#3e4989"], [0.3333333333333333, "#31688e"],
+  [0.4444444444444444, "#26828e"], [0.5555555555555556, "#1f9e89"], [0.6666666666666666, "#35b779"],
+  [0.7777777777777778, "#6ece58"], [0.8888888888888888, "#b5de2b"], [1, "#fde725"],
+];
+
+/** Scores and encodings: blue below zero, neutral at zero (0.5), red above. */
+export const DIVERGING = [
+  [0, "#171c42"], [0.09090909090909091, "#293a8f"], [0.18181818181818182, "#0b66bd"], [0.2727272727272727, "#4590b9"],
+  [0.36363636363636365, "#8eb5c2"], [0.45454545454545453, "#d2d8db"], [0.5, "#f1eceb"], [0.5454545454545454, "#e6d2cc"],
+  [0.6363636363636364, "#d59d89"], [0.7272727272727273, "#c46548"], [0.8181818181818182, "#ac2b24"],
+  [0.9090909090909091, "#780e28"], [1, "#3c0911"],
+];
+
+/** The byte of a cell that is hidden; 0 to 254 stand for the places 0 to 1 of a colour scale. */
+export const HIDDEN = 255;
+
+/** [red, green, blue], 0 to 255, at a place from 0 to 1 of a colour scale. */
+export function colourAt(stops, place) {
+  const next = Math.max(stops.findIndex(([at]) => at >= place), 1);
+  const [[low, from], [high, to]] = [stops[next - 1], stops[next]];
+  const share = (place - low) / (high - low);
+  return [1, 3, 5].map((at) => {
+    const [a, b] = [from, to].map((hex) => parseInt(hex.slice(at, at + 2), 16));
+    return Math.round(a + share * (b - a));
+  });
+}
+
+/** For each byte of a cell the pixel's four bytes as ImageData has them, in one number; hidden is transparent. */
+export function lookupTable(stops) {
+  const bytes = new Uint8Array(4 * 256);
+  for (let value = 0; value < HIDDEN; value++) bytes.set([...colourAt(stops, value / (HIDDEN - 1)), 255], 4 * value);
+  return new Uint32Array(bytes.buffer);
+}
+
+/** A colour scale as a CSS gradient from left to right. */
+export function gradient(stops) {
+  return `linear-gradient(to right, ${stops.map(([place, colour]) => `${colour} ${100 * place}%`).join(", ")})`;
+}

@@ -1,0 +1,61 @@
+// Reads a recording: named tensors and what is known of them, in the bytes of a safetensors file (an eight-byte length, a
+// JSON header, aligned arrays; https://github.com/huggingface/safetensors#format).
+
+const ARRAYS = { F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
+const KINDS = "float32, int32, uint8 and bool";
+
+/**
+ * { metadata, tensors: { name: { shape, data } } } of a Uint8Array or ArrayBuffer. Metadata values are parsed as JSON;
+ * `data` is a typed array in row-major order, of bytes 0 and 1 for booleans. It shares the memory of `bytes` where that
+ * is aligned. An Error says what is wrong with bytes that are no recording.
+ */
+export function readRecording(bytes) {
+  const file = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
+  const { header, body } = split(file);
+  const { __metadata__: texts = {}, ...described } = header;
+  const metadata = Object.entries(texts).map(([key, text]) => [key, parsed(text, `its metadata “${key}”`)]);
+  const tensors = Object.entries(described).map(([name, tensor]) => [name, read(name, tensor, body)]);
+  return { metadata: Object.fromEntries(metadata), tensors: Object.fromEntries(tensors) };
+}
+
+function split(file) {
+  if (file.byteLength < 8) throw new Error(`A recording has at least 8 bytes; these are ${file.byteLength}.`);
+  const length = Number(new DataView(file.buffer, file.byteOffset, 8).getBigUint64(0, true));
+  if (length > file.byteLength - 8) {
+    throw new Error(`The recording's header should have ${length} bytes; only ${file.byteLength - 8} are there.`);
+  }
+  const header = parsed(new TextDecoder().decode(file.subarray(8, 8 + length)), "its header");
+  if (!isTable(header) || !isTable(header.__metadata__ ?? {})) throw new Error("The recording's header is no table of tensors.");
+  return { header, body: file.subarray(8 + length) };
+}
+
+function isTable(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parsed(text, what) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`The recording can't be read: ${what} isn't JSON.`);
+  }
+}
+
+function read(name, tensor, body) {
+  const { dtype, shape, data_offsets: offsets } = tensor ?? {};
+  const Kind = Object.hasOwn(ARRAYS, dtype) ? ARRAYS[dtype] : null;
+  if (!Kind) throw new Error(`The tensor ${name} is of type ${dtype}; ${KINDS} can be read.`);
+  const counts = (list) => Array.isArray(list) && list.every((value) => Number.isSafeInteger(value) && value >= 0);
+  if (!counts(shape) || !counts(offsets) || offsets.length !== 2) {
+    throw new Error(`The tensor ${name} has no shape or no place in the recording.`);
+  }
+  const [start, end] = offsets;
+  const count = shape.reduce((product, length) => product * length, 1);
+  if (end - start !== count * Kind.BYTES_PER_ELEMENT) {
+    throw new Error(`The tensor ${name} of shape ${shape.join(" × ")} needs ${count * Kind.BYTES_PER_ELEMENT} bytes; it has ${end - start}.`);
+  }
+  if (end > body.byteLength) throw new Error(`The tensor ${name} ends at byte ${end}; the recording has ${body.byteLength}.`);
+  const at = body.byteOffset + start;
+  if (at % Kind.BYTES_PER_ELEMENT === 0) return { shape, data: new Kind(body.buffer, at, count) };
+  return { shape, data: new Kind(body.slice(start, end).buffer) }; // typed arrays begin at multiples of their size
+}

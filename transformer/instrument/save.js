@@ -1,0 +1,54 @@
+// What a view shows as a file: a picture, or numbers as a table.
+import { node } from "./dom.js";
+
+/** Let the browser save a blob under a name. */
+export function saveBlob(name, blob) {
+  const link = node("a", "");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // not at once: the download may begin later
+}
+
+/**
+ * A table as CSV (RFC 4180). columns: their names; rows: lists as long. Null and undefined are empty fields, numbers that
+ * aren't finite are nan, inf and -inf, as pandas and NumPy read them.
+ */
+export function csv(columns, rows) {
+  const written = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value !== "number" || Number.isFinite(value)) return String(value);
+    return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  };
+  // A field of spaces, or with some at its ends, is quoted too: some readers would take them away.
+  const field = (value) => (/[",\r\n]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  return [columns, ...rows].map((row) => `${row.map((value) => field(written(value))).join(",")}\r\n`).join("");
+}
+
+/** A promise of a PNG file with canvases below one another. */
+export function png(...canvases) {
+  const whole = node("canvas", "");
+  whole.width = Math.max(...canvases.map(({ width }) => width));
+  whole.height = canvases.reduce((height, canvas) => height + canvas.height, 0);
+  const context = whole.getContext("2d");
+  let top = 0;
+  for (const canvas of canvases) {
+    context.drawImage(canvas, 0, top);
+    top += canvas.height;
+  }
+  return new Promise((resolve, reject) => {
+    whole.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture is too large to be saved."))), "image/png");
+  });
+}
+
+/**
+ * A small button that saves what a view shows as a PNG file. draw() → a canvas, or a promise of one. name() → the file's
+ * name without its ending.
+ */
+export function pngButton(parent, name, draw) {
+  const button = node("button", "save", parent);
+  button.type = "button";
+  button.textContent = "Save as PNG";
+  button.addEventListener("click", async () => saveBlob(`${name()}.png`, await png(await draw())));
+  return button;
+}

@@ -1,0 +1,49 @@
+// What is known of something, beside it, while it is pointed at or has the focus.
+import { put } from "./dom.js";
+
+const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge
+const POINTER = 12; // pixels that a mouse pointer covers
+
+export class Tip {
+  /** element: has role="tooltip" and popover="manual". */
+  constructor(element) {
+    this.element = element;
+  }
+
+  /** lines: what is said, a text each. */
+  show(target, lines) {
+    this.target = target;
+    const { left, top, bottom } = target.getBoundingClientRect();
+    this.place(lines, left, top - GAP, bottom + GAP);
+  }
+
+  /** The same at a point of the window, in pixels: for a cell of a canvas. */
+  showAt(x, y, lines) {
+    this.target = null;
+    this.place(lines, x + POINTER, y - GAP, y + POINTER + GAP);
+  }
+
+  // With its lower edge at `above` if there is room, else with its upper edge at `below`.
+  place(lines, x, above, below) {
+    const { element: tip } = this;
+    put(tip, lines.join("\n"));
+    // The top layer: neither a box's scrolling nor an ancestor's transform clips or moves the tip.
+    if (!tip.matches(":popover-open")) tip.showPopover?.();
+    tip.style.left = "0"; // where it was, the window's edge might make it narrow
+    const { width, height } = tip.getBoundingClientRect();
+    const { clientWidth, clientHeight } = document.documentElement;
+    const within = (start, size, length) => Math.max(Math.min(start, length - size - GAP), GAP);
+    tip.style.left = `${within(x, width, clientWidth)}px`;
+    tip.style.top = `${within(above - height > GAP ? above - height : below, height, clientHeight)}px`;
+  }
+
+  hide() {
+    this.target = null;
+    if (this.element.matches(":popover-open")) this.element.hidePopover();
+  }
+
+  /** A target that was taken away can't be described any more. */
+  hideIfGone() {
+    if (this.target && !this.target.isConnected) this.hide();
+  }
+}
