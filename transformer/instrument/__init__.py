@@ -20,6 +20,8 @@ _IMPORT = re.compile(r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*([\"'])(?P<path>\
 _EXPORT = re.compile(rf"export\s+(?:(?:async\s+)?function\s*\*?|class|const)\s+(?P<name>{_NAME})")
 _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
+# Lines of nothing but a comment, empty lines, and the space that a line begins with: a quarter of the text.
+_COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:.|\n)*?\*/[ \t]*\n|\n)|^[ \t]+", re.MULTILINE)
 # What a file declares at its top level begins a line.
 _DECLARED = re.compile(
     rf"^(?:export\s+)?(?:default\s+)?(?:(?:async\s+)?function\s*\*?\s*|class\s+|(?:const|let|var)\s+)"
@@ -57,7 +59,7 @@ def bundle(entry: Path) -> str:
             if name in seen:
                 raise ValueError(f"{seen[name].name} exports {name}, and {module.path.name} has it too; rename one")
             seen[name] = module.path
-    return "\n".join([*map(_scoped, others), main.text])
+    return _COMMENTS.sub("", "\n".join([*map(_scoped, others), main.text]))
 
 
 def _scoped(module: _Module) -> str:

@@ -102,9 +102,9 @@ export class OverviewGrid {
     this.shown = order ? order.map(({ layer, head }) => this.card(layer, head)).filter(Boolean) : [...this.cards];
     grid.style.setProperty("--heads", isTable ? heads : this.shown.length);
     const captions = new Map(order?.map(({ layer, head, caption }) => [this.card(layer, head), caption]));
-    const children = isTable ? [heading("corner", ""), ...Array.from({ length: heads }, (_, head) => heading("head", `head ${head}`))] : [];
+    const children = isTable ? [heading("corner", "", ""), ...Array.from({ length: heads }, (_, head) => heading("head", "head", head))] : [];
     this.shown.forEach((card, place) => {
-      if (isTable && place % heads === 0) children.push(heading("layer", `layer ${layers[place / heads]}`));
+      if (isTable && place % heads === 0) children.push(heading("layer", "layer", layers[place / heads]));
       card.caption = captions.get(card) ?? "";
       attribute(card.button, "aria-label", [nameOf(card), card.caption].filter(Boolean).join(", "));
       put(card.name, order ? `layer ${card.layer}, head ${card.head}` : `head ${card.head}`);
@@ -163,9 +163,10 @@ function nameOf({ layer, head }) {
   return `Layer ${layer}, head ${head}`;
 }
 
-function heading(kind, text) {
+function heading(kind, word, number) {
   const made = node("div", `heading ${kind}`);
-  put(made, text);
+  put(node("span", "word", made), word && `${word} `);
+  made.append(number);
   attribute(made, "aria-hidden", "true"); // every button has the same words in its label
   return made;
 }

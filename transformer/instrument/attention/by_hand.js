@@ -50,7 +50,7 @@ export class ByHand {
     this.streamBars = new Bars(this.steps.stream.drawn, "The residual stream at the query", tip);
     this.row = node("details", "row", parent);
     put(node("summary", "", this.row), "This row as a table");
-    this.table = node("div", "scroller", this.row);
+    this.table = node("div", "table", this.row);
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 
