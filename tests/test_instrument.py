@@ -4,8 +4,10 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
-import tomllib
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -166,12 +168,18 @@ def test_the_instrument_knows_nothing_of_who_shows_it():
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 
 
-def test_an_installed_engine_has_the_scripts():
-    """The patterns of package data in pyproject.toml name every file that isn't Python."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = settings["tool"]["setuptools"]["package-data"]["transformer.instrument"]
-    packed = {path for pattern in patterns for path in FOLDER.glob(pattern)}
-    assert packed == {path for path in FOLDER.rglob("*.*") if path.suffix not in (".py", ".pyc")}
+def test_an_installed_engine_has_the_scripts(tmp_path):
+    pytest.importorskip("setuptools", minversion="77", reason="setuptools, which builds the package, isn't installed")
+    shutil.copytree(ROOT / "transformer", tmp_path / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    packed = set(zipfile.ZipFile(tmp_path / built.stdout.split()[-1]).namelist())
+    there = {path.relative_to(ROOT).as_posix() for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind)}
+    assert there and there <= packed
+
 
 
 # Node
