@@ -1,13 +1,22 @@
 """The scripts that draw what a model computed: how they are linked, installed, and tested by Node."""
 
+import csv
+import json
+import os
 import re
-import tomllib
+import shutil
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
+from pages.ui.figures import palette
 from transformer.instrument import FOLDER, bundle
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -159,9 +168,87 @@ def test_the_instrument_knows_nothing_of_who_shows_it():
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 
 
-def test_an_installed_engine_has_the_scripts():
-    """The patterns of package data in pyproject.toml name every file that isn't Python."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = settings["tool"]["setuptools"]["package-data"]["transformer.instrument"]
-    packed = {path for pattern in patterns for path in FOLDER.glob(pattern)}
-    assert packed == {path for path in FOLDER.rglob("*.*") if path.suffix not in (".py", ".pyc")}
+def test_an_installed_engine_has_the_scripts(tmp_path):
+    pytest.importorskip("setuptools", minversion="77", reason="setuptools, which builds the package, isn't installed")
+    shutil.copytree(ROOT / "transformer", tmp_path / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    packed = set(zipfile.ZipFile(tmp_path / built.stdout.split()[-1]).namelist())
+    there = {path.relative_to(ROOT).as_posix() for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind)}
+    assert there and there <= packed
+
+
+
+# Node
+
+
+@pytest.fixture(scope="module")
+def node():
+    """`node(*arguments, **options)`: runs the Node that comes with Playwright."""
+    try:
+        from playwright._impl._driver import compute_driver_executable
+    except ImportError:
+        if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
+            pytest.fail("HEADSUP_REQUIRE_BROWSER=1, but playwright is not installed", pytrace=False)
+        pytest.skip("playwright, which brings Node, is not installed: see requirements-dev.txt")
+    executable = compute_driver_executable()[0]
+
+    def run(*arguments, **options):
+        # No folder above the scripts says that they are modules; Node finds out by reading them.
+        command = [executable, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_a_bundle_is_a_module_that_can_be_read(node, path):
+    found = node("--input-type=module", "--check", "-", input=bundle(path))
+    assert found.returncode == 0, found.stderr
+
+
+def test_every_script_can_be_imported_as_it_is(node):
+    script = "for (const path of process.argv.slice(1)) await import(path);"
+    found = node("--input-type=module", "--eval", script, *SCRIPTS)
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_tests_of_the_scripts_pass(node, tmp_path):
+    write_fixtures(tmp_path)
+    tests = sorted(Path(__file__).with_name("instrument").glob("*.test.mjs"))
+    assert tests
+    found = node("--test", *tests, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
+    assert found.returncode == 0, found.stdout + found.stderr
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [TABLE["columns"], *TABLE["rows"]]
+
+
+TABLE = {
+    "columns": ["query", "a, b", 'say "so"'],
+    "rows": [["\n", " ", ""], ["\r\n", "ñ", '"'], ["", "", ""], ["'", "\t", "=1+1"], [",", '","', "\u2028"]],
+}
+
+
+def write_fixtures(folder: Path) -> None:
+    """What the tests under tests/instrument read."""
+    tensors = {
+        "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
+        "ids": np.array([-1, 2**31 - 1], np.int32),
+        "weights": np.array([[0], [254], [255]], np.uint8),
+        "seen": np.array([True, False, True]),
+        "empty": np.zeros((0, 4), np.float32),
+        "one": np.array(7, np.uint8),
+    }
+    metadata = {"labels": ["␣", "ñ", "<b>"], "depth": {"layers": 2}}
+    recording = save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
+    (folder / "recording.safetensors").write_bytes(recording)
+    colours = {
+        "sequential": palette.SEQUENTIAL,
+        "diverging": palette.DIVERGING,
+        "evenly": palette.sequential_stops(33),
+    }
+    (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
+    (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")

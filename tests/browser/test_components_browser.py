@@ -372,7 +372,7 @@ def test_a_large_grid_scrolls_inside_itself(demo, new_page, wait_ready, query):
 
 
 def saved_picture(page, tmp_path):
-    """The PNG file behind the button on screen, reached with the keyboard: its width and height in pixels, and its bytes."""
+    """The PNG file of the button on screen, pressed with the keyboard: its width and height, and its bytes."""
     button = page.get_by_role("button", name="Save as PNG")
     button.focus()
     with page.expect_download() as download:

@@ -22,7 +22,9 @@ export function csv(columns, rows) {
   };
   // A field of spaces, or with some at its ends, is quoted too: some readers would take them away.
   const field = (value) => (/[",\r\n]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  return [columns, ...rows].map((row) => `${row.map((value) => field(written(value))).join(",")}\r\n`).join("");
+  // A line with nothing on it would be skipped by readers: a single empty field is quoted.
+  const line = (row) => row.map((value) => field(written(value))).join(",") || (row.length === 1 ? '""' : "");
+  return [columns, ...rows].map((row) => `${line(row)}\r\n`).join("");
 }
 
 /** A promise of a PNG file with canvases below one another. */

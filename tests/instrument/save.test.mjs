@@ -1,0 +1,26 @@
+// Tables as CSV; that pandas reads them as they were is held by tests/test_instrument.py.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { csv } from "../../transformer/instrument/save.js";
+
+test("names and rows, a line each", () => {
+  assert.equal(csv(["query", "weight"], [["a", 0.5], ["b", -1e-7]]), "query,weight\r\na,0.5\r\nb,-1e-7\r\n");
+  assert.equal(csv(["query"], []), "query\r\n");
+});
+
+test("what would be read as something else is quoted", () => {
+  const tokens = ["a,b", 'say "so"', "two\nlines", "\r", " ", "end ", "plain", "ñ", ""];
+  assert.equal(csv(tokens, []), '"a,b","say ""so""","two\nlines","\r"," ","end ",plain,ñ,\r\n');
+});
+
+test("what isn't there is empty, and numbers that aren't finite have a name", () => {
+  assert.equal(csv(["a"], [[null], [undefined], [NaN], [Infinity], [-Infinity], [0], [false]]), 'a\r\n""\r\n""\r\nnan\r\ninf\r\n-inf\r\n0\r\nfalse\r\n');
+  assert.equal(csv(["a", "b"], [[null, ""]]), "a,b\r\n,\r\n");
+});
+
+test("any table is written, for Python to read", () => {
+  const { columns, rows } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "table.json"), "utf-8"));
+  writeFileSync(join(process.env.HEADSUP_FIXTURES, "table.csv"), csv(columns, rows));
+});
