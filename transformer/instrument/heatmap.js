@@ -4,7 +4,7 @@
 
 import { DIVERGING, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
 import { node, attribute, put } from "./dom.js";
-import { LABEL_FONT, cut, fitColumns, fitRows } from "./labels.js";
+import { LABEL_FONT, LONGEST, cut, fitColumns, fitRows } from "./labels.js";
 import { nextCell } from "./keys.js";
 import { plainNumber } from "./numbers.js";
 
@@ -86,10 +86,10 @@ export class Heatmap {
     const { rows, columns } = this.data;
     const { window } = this;
     const measure = this.measure();
-    const widths = (labels) => (labels ?? []).map((label) => measure(cut(label)));
-    const rowWidths = widths(this.data.rowLabels);
-    const columnWidths = widths(this.data.columnLabels);
-    const left = Math.min(fitRows(rowWidths, 1).width, width / 3);
+    const widths = (labels, longest) => (labels ?? []).map((label) => measure(cut(label, longest)));
+    const rowWidths = widths(this.data.rowLabels, LONGEST.rows);
+    const columnWidths = widths(this.data.columnLabels, LONGEST.columns);
+    const left = Math.min(fitRows(rowWidths, 1).width, width / 2.2);
     const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
@@ -157,7 +157,7 @@ export class Heatmap {
     context.textAlign = "right";
     for (let row = window.top; rowLabels && row < window.bottom; row += rowFit.step) {
       const y = box.top + (row - window.top + 0.5) * box.cellHigh;
-      context.fillText(cut(rowLabels[row]), box.left - 4, y, box.left - 4);
+      context.fillText(cut(rowLabels[row], LONGEST.rows), box.left - 4, y, box.left - 4);
     }
     for (let column = window.left; columnLabels && column < window.right; column += columnFit.step) {
       const x = box.left + (column - window.left + 0.5) * box.cellWide;
@@ -165,7 +165,7 @@ export class Heatmap {
       context.translate(x, box.top + box.high + (columnFit.turned ? 4 : 9));
       if (columnFit.turned) context.rotate(-Math.PI / 2);
       context.textAlign = columnFit.turned ? "right" : "center";
-      context.fillText(cut(columnLabels[column]), 0, 0);
+      context.fillText(cut(columnLabels[column], LONGEST.columns), 0, 0);
       context.restore();
     }
   }

@@ -2,12 +2,12 @@
 
 export const LABEL_FONT = '11px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const LINE = 13; // pixels that one line of a label takes
-const LONGEST = 12; // characters of a label; a longer one is cut
+export const LONGEST = { rows: 24, columns: 12 }; // characters of a label; a longer one is cut
 
-/** A token's label, cut if it is long. */
-export function cut(label) {
+/** A token's label, cut if it is longer than so many characters. */
+export function cut(label, longest) {
   const signs = [...label];
-  return signs.length <= LONGEST ? label : `${signs.slice(0, LONGEST - 1).join("")}…`;
+  return signs.length <= longest ? label : `${signs.slice(0, longest - 1).join("")}…`;
 }
 
 /**

@@ -165,8 +165,9 @@ function nameOf({ layer, head }) {
 
 function heading(kind, word, number) {
   const made = node("div", `heading ${kind}`);
-  put(node("span", "word", made), word && `${word} `);
-  made.append(number);
+  const text = node("span", "", made);
+  put(node("span", "word", text), word && `${word} `);
+  text.append(number);
   attribute(made, "aria-hidden", "true"); // every button has the same words in its label
   return made;
 }

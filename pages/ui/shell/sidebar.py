@@ -225,7 +225,7 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source:
         if current.text != library.tokenizer(name).decode([token.id for token in writer.written]):
             _restore(current, writer)
     elif changed:
-        current.text, current.step = "", None
+        current.text, current.step, current.zoom = "", None, None
     return writer
 
 

@@ -2,6 +2,7 @@
 // looked at the queries, keys and values, from which everything else is derived here.
 
 import { fourSteps, uniformWeights } from "../arithmetic.js";
+import { HIDDEN } from "../colours.js";
 
 const KEPT = 24; // heads whose steps are remembered
 const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
@@ -16,7 +17,7 @@ export class Pass {
       keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
     };
     this.measureKinds = measures;
-    this.cells = tensors.overview;
+    this.cells = unpacked(tensors.overview);
     this.measured = tensors.measures;
     this.tensors = {};
     this.derived = new Map();
@@ -82,7 +83,7 @@ export class Pass {
     const [, heads, rows, columns] = this.cells.shape;
     const size = rows * columns;
     const bytes = this.cells.data.subarray((layer * heads + head) * size, (layer * heads + head + 1) * size);
-    return { rows, columns, values: Float64Array.from(bytes, (level) => (level === 255 ? -Infinity : level / 254)) };
+    return { rows, columns, values: Float64Array.from(bytes, (level) => (level === HIDDEN ? -Infinity : level / (HIDDEN - 1))) };
   }
 
   /** The mean of all heads' weights in a layer, or null while one of them isn't there. */
@@ -114,4 +115,19 @@ export class Pass {
   token(which, at) {
     return `“${this.labels[which][at]}” at place ${this.offsets[which] + at}`;
   }
+}
+
+/** An overview with all its cells: what a causal attention hides may have been left out, (layer, head, cell) remaining. */
+function unpacked({ shape, data }) {
+  if (shape.length === 4) return { shape, data };
+  const [layers, heads, count] = shape;
+  const side = Math.round((Math.sqrt(8 * count + 1) - 1) / 2); // count = side · (side + 1) / 2
+  const cells = new Uint8Array(layers * heads * side * side).fill(HIDDEN);
+  for (let at = 0, start = 0; start < cells.length; start += side * side) {
+    for (let row = 0; row < side; row++) {
+      cells.set(data.subarray(at, at + row + 1), start + row * side);
+      at += row + 1;
+    }
+  }
+  return { shape: [layers, heads, side, side], data: cells };
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from pages.ui.components.sources import reader, script, style
@@ -93,7 +94,7 @@ def attention(
     answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at,
     after: at the end of each run that this causes, which is a run of a fragment.
     """
-    whole = Recording(outline.tensors, {**outline.metadata, "id": name, "name": key})
+    whole = Recording(packed(outline), {**outline.metadata, "id": name, "name": key})
     with st.container(gap=None):
         _view(key=f"{key}-view", data=whole.to_bytes())
         st.fragment(_answer)(name, extent, chosen, serial, answer, on_choose, after, key)
@@ -128,6 +129,15 @@ def _answer(
     _feed(key=key, data=Recording(answer(parts).tensors, about).to_bytes(), on_chosen_change=chosen_in_browser,
           on_want_change=wanted_in_browser)  # fmt: skip
     after()
+
+
+def packed(outline: Recording) -> dict[str, np.ndarray]:
+    """An outline's tensors, smaller: of a causal attention's overview only the cells on and below the diagonal."""
+    tensors = dict(outline.tensors)
+    cells = tensors["overview"]
+    if outline.metadata["causal"]:
+        tensors["overview"] = cells[..., *np.tril_indices(cells.shape[-1])]
+    return tensors
 
 
 def as_message(chosen: Chosen) -> dict[str, Any]:

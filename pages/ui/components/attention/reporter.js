@@ -9,9 +9,14 @@ export class Reporter {
   constructor(sender, root) {
     this.sender = sender;
     this.sentAt = -EVERY_MS;
-    const elsewhere = (event) => !event.composedPath().includes(root) && this.flush();
-    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, elsewhere, { capture: true });
-    addEventListener("pagehide", () => this.flush());
+    this.root = root;
+    const gone = new AbortController();
+    const elsewhere = (event) => {
+      if (!root.isConnected) gone.abort();
+      else if (!event.composedPath().includes(root)) this.flush();
+    };
+    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, elsewhere, { capture: true, signal: gone.signal });
+    addEventListener("pagehide", () => this.flush(), { signal: gone.signal });
   }
 
   /** Whether something is looked at that Python doesn't know of. */
@@ -33,7 +38,7 @@ export class Reporter {
   flush() {
     const { chosen } = this;
     const send = this.sender();
-    if (chosen === undefined || !send) return;
+    if (chosen === undefined || !send || !this.root.isConnected) return;
     this.forget();
     this.sentAt = performance.now();
     send("chosen", chosen);
