@@ -33,8 +33,9 @@ class Visitor:
     pace: str = "fast"
     attention: str = "cross"
     """Which attention of an encoder–decoder is shown."""
-    layer: int = 0
-    head: int = 0
+    layer: int | None = None
+    """None, for layer and head: what the model's card says is worth seeing first."""
+    head: int | None = None
     all_layers: bool = False
     """Whether the small heatmaps are of all layers, or of the chosen one."""
     step: int | None = None
