@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streamlit.errors import StreamlitAPIException
 
 from pages.ui.markdown import plain
+from pages.ui.models import places
 from pages.ui.shell import model_picker, sidebar
 from pages.ui.views.prompt_batch import suggest_batch
 from tests.helpers import tiny_config
@@ -40,8 +41,15 @@ HONEST = {
     **dict.fromkeys(("parameters", "start_token_id", "end_token_id"), NUMBERS),
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
+    "opening": st.none() | st.fixed_dictionaries(
+        {"layer": NUMBERS, "head": NUMBERS, "attention": st.sampled_from(cards.ATTENTIONS) | TEXTS}
+    ),
 }
 """What a card's fields are more or less like."""
+
+
+BOTH = tiny_config(architecture="encoder-decoder", n_layers=3, n_encoder_layers=2)
+OPENING = {"layer": 1, "head": 0, "attention": "self"}
 
 
 @st.composite
@@ -64,6 +72,10 @@ def shown_on_every_page(card: Card) -> None:
     suggest_batch(card.examples, Tokenizer.of_characters("ab"), 8)
     json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
     assert card.task not in TASKS or TASKS[card.task].title
+    for shape in (tiny_config(), BOTH):
+        for kind in places.attentions(shape):
+            layer, head = places.opening(shape, card, kind)
+            assert 0 <= layer < places.depth(shape, kind) and 0 <= head < shape.n_heads
     for token in (card.start_token_id, card.end_token_id):
         assert token is None or -(2**63) <= token < 2**63
 
@@ -112,6 +124,11 @@ def nested(levels: int) -> dict:
         ("end_token_id", -1, "end_token_id"),
         ("examples", ["a"] * 20_000, "20,000 examples"), ("examples", ["x" * 2_001], "examples"),
         ("examples", ["\ud800"], "examples"), ("examples", "ab", "examples"), ("examples", [None], "examples"),
+        ("opening", [0, 0], "a layer, a head and an attention"), ("opening", {"layer": 0, "head": 0}, "attention"),
+        ("opening", OPENING | {"query": 1}, "nothing else"), ("opening", OPENING | {"layer": -1}, "the layer of"),
+        ("opening", OPENING | {"head": True}, "the head of"), ("opening", OPENING | {"head": 1.0}, "whole number"),
+        ("opening", OPENING | {"layer": 2**63}, "the layer of"), ("opening", OPENING | {"attention": "all"}, "cross"),
+        ("opening", OPENING | {"attention": ["self"]}, "can be self, encoder, decoder, cross"),
         ("training", {"seconds": 10**400}, "training"), ("training", {"seconds": math.inf}, "training"),
         ("training", {"machine": "\ud800"}, "training"), ("training", {"\ud800": 1}, "training"),
         ("training", nested(1_000), "levels"), ("training", {str(n): n for n in range(101)}, "100 values"),
@@ -130,7 +147,8 @@ def test_as_much_as_may_be_is_read_and_shown():
     full = {name: "x" * longest for name, longest in cards.LONGEST.items()}
     details = {str(number): 2**63 - 1 for number in range(cards.MOST_DETAILS - 3)} | {"a": {"b": ["x" * 2_000]}}
     full |= {"corpus": details, "training": {**details, "seconds": 2.0**62}, "parameters": 2**63 - 1, "accuracy": 1,
-             "validation_loss": 0, "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES}  # fmt: skip
+             "validation_loss": 0, "opening": OPENING | {"layer": 2**63 - 1},
+             "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES}  # fmt: skip
     full["training"].pop("0")
     card = Card.from_dict(full)
     assert dataclasses.asdict(card) == {**dataclasses.asdict(Card(title="x")), **full}
@@ -141,3 +159,20 @@ def test_the_check_would_see_what_a_page_cannot_show():
     for field, value in (("summary", "\ud800"), ("parameters", 10**400), ("training", {"seconds": 10**400})):
         with pytest.raises((ValueError, OverflowError, TypeError, StreamlitAPIException)):
             shown_on_every_page(Card(title="A title", **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("shape", "opening", "kind", "expected"),
+    [
+        (tiny_config(), None, "self", (0, 0)), (tiny_config(), OPENING, "self", (1, 0)),
+        (tiny_config(), OPENING | {"head": 1}, "self", (1, 1)),
+        (tiny_config(), OPENING | {"layer": 2, "head": 1}, "self", (0, 1)),
+        (tiny_config(), OPENING | {"head": 2}, "self", (1, 0)),
+        (BOTH, None, "cross", (2, 0)), (BOTH, None, "encoder", (0, 0)),
+        (BOTH, OPENING | {"attention": "cross"}, "cross", (1, 0)),
+        (BOTH, OPENING | {"attention": "cross"}, "decoder", (0, 0)),
+        (BOTH, OPENING | {"attention": "encoder", "layer": 2}, "encoder", (0, 0)),
+    ],
+)  # fmt: skip
+def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
+    assert places.opening(shape, Card(title="A title", opening=opening), kind) == expected

@@ -30,6 +30,9 @@ from transformer import save_checkpoint
 
 pytestmark = pytest.mark.usefixtures("folder")
 
+FIRST_HEAD = {"layer": "0", "head": "0"}
+"""In the link from the start, so that it shows the same whatever a card says later."""
+
 
 # The first look
 
@@ -64,7 +67,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
         assert len(odds) == 10 and 0 < sum(odds) <= 1
     else:
         assert len(at.get("plotly_chart")) >= 4
-    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0]}
+    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
 
 
 # What belongs to the visitor survives a change of page
@@ -75,7 +78,7 @@ def test_another_model_brings_its_own_prompt_to_every_page():
     choose(at, "Model", "martin-fierro")
     for page in ("Attention", "Positions", "Generate"):
         assert prompt(at) == "Aquí me pongo"
-        assert link_of(at) == {"model": "martin-fierro", "prompt": "Aquí me pongo", "tokens": "5"}
+        assert link_of(at) == {"model": "martin-fierro", "prompt": "Aquí me pongo", "tokens": "5", **FIRST_HEAD}
         go(at, page)
         assert named(at.selectbox, "Model").value == "martin-fierro"
     assert not said(at)

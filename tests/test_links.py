@@ -61,7 +61,7 @@ def test_the_link_to_copy_is_the_address(page):
     at = start(page, layer=1, prompt="To be?\n& not=1")
     address = next(block.value for block in at.sidebar.code)
     assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
-    assert address.endswith("&layer=1")
+    assert address.endswith("&layer=1&head=0")
 
 
 # Links that can't be followed

@@ -163,7 +163,7 @@ def test_the_shipped_models_work(model, monkeypatch):
 
 def test_the_first_look_leaves_the_link_short():
     at = visit()
-    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0]}
+    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], "layer": "0", "head": "0"}
     assert editor(at).value == SUGGESTED
 
 
@@ -467,7 +467,7 @@ def test_the_last_token_s_change_is_said_in_numbers():
 @pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 def test_a_link_opens_the_same_view(alone):
     link = {"model": "shakespeare", "prompt": "To be", "filler": "5", "batch": "To be\nor é\nnot", "batch_row": "1",
-            "pad_side": "left"}  # fmt: skip
+            "pad_side": "left", "layer": "0", "head": "1"}  # fmt: skip
     at = visit(alone, **link)
     assert link_of(at) == link
     assert editor(at).value == "To be\nor é\nnot"

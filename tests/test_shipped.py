@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer import TASKS, CheckpointEntry, list_checkpoints, load_checkpoint
+from pages.ui.models.activations import greedy_answer
+from pages.ui.models.library import OpenModel
+from pages.ui.models.recordings import overview
+from transformer import MEASURES, TASKS, CheckpointEntry, attention_modules, list_checkpoints, load_checkpoint
 from transformer.data.tasks import Induction
 from transformer.training.evaluation import exact_matches, measure_induction
 from transformer.training.presets import PRESETS
@@ -66,6 +69,26 @@ def test_its_card_says_what_it_is_and_how_to_train_it_again(entry):
     assert 0 <= card.validation_loss < 4
     for field, value in preset.shape.items():
         assert getattr(entry.config, field) == value, field
+
+
+@every_checkpoint
+def test_it_opens_on_the_head_that_is_surest_where_to_look(entry):
+    """On its first example, in a translator with its own answer; the induction model, on its induction head."""
+    checkpoint, card = load_checkpoint(entry.path), entry.card
+    kinds = list(attention_modules(entry.config))
+    if not kinds:
+        assert card.opening is None
+        return
+    tokens, source = tuple(checkpoint.tokenizer.encode(card.examples[0])), ()
+    if kinds[-1] == "cross":
+        tokens, source = (card.start_token_id,), tokens
+        tokens += greedy_answer(checkpoint, tokens, source)
+    found = overview(OpenModel(entry.name, entry.name, checkpoint), tokens, source, kinds[-1]).tensors["measures"]
+    names = [measure.name for measure in MEASURES]
+    by_induction, by_spread = (found[..., names.index(name)] for name in ("induction", "spread"))
+    best = by_induction.argmax() if entry.name == "induction" else by_spread.argmin()
+    layer, head = divmod(int(best), entry.config.n_heads)
+    assert card.opening == {"layer": layer, "head": head, "attention": kinds[-1]}
 
 
 @every_task_model

@@ -29,7 +29,7 @@ CHOICES = {
     "all_layers": st.booleans(),
     "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
 }  # fmt: skip
-OPTIONAL = ("step", "query", "key", "snapshot")
+OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
 HOSTILE = (
     "", " ", "abc", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e999", "-1e999", "1e", "0x10", "1;2", "[1]",
@@ -184,8 +184,13 @@ LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
 )
 
 
-@given(LONG_TEXTS, LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]), LONG_TEXTS, st.none() | st.integers(0, 99))
-@example("😀" * 5500, "", "", None)
+@given(
+    LONG_TEXTS.map(lambda text: text[: LONGEST["prompt"]]),
+    LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]),
+    LONG_TEXTS,
+    st.none() | st.integers(0, 99),
+)
+@example("😀" * 5000, "", "", None)
 @example("x", "y" * LONGEST["batch"], "z" * LONGEST["text"], 3)
 def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, step):
     current = Visitor(prompt=prompt, batch=batch, text=text, step=step, seed=7)

@@ -154,15 +154,15 @@ def test_labels_that_change_with_the_text_bring_no_label_of_the_old_one():
 
 
 def test_a_report_from_before_the_choice_was_changed_elsewhere_is_discarded():
-    at = page('slider("W", 0, 9, "head")')
+    at = page('slider("W", 0, 9, "position")')
     report(at, control(at), 2)
     old = control(at)
-    at.session_state["visitor"].head = 7  # a click on a picture, say
+    at.session_state["visitor"].position = 7  # a click on a picture, say
     checked(at.run())
     report_late(at, old, 3)
     assert at.session_state["got"] == 7
     report(at, control(at), 3)
-    assert at.session_state["got"] == field(at, "head") == 3
+    assert at.session_state["got"] == field(at, "position") == 3
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def field_of(name, value):
 
 
 def test_a_widget_that_was_away_comes_back_with_the_choice():
-    for call, value in (('slider("W", 0, 9, "head")', 4), ('text_area("W", Tie("prompt", default="d"))', "typed"),
+    for call, value in (('slider("W", 0, 9, "position")', 4), ('text_area("W", Tie("prompt", default="d"))', "typed"),
                         ('toggle("W", "all_layers")', True)):  # fmt: skip
         at = page(call)
         report(at, control(at), value)

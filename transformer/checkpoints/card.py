@@ -15,6 +15,8 @@ LONGEST = {"title": 300, "summary": 1_000, "group": 60, "language": 60, "task": 
 MOST_EXAMPLES, LONGEST_EXAMPLE = 24, 2_000
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
 """Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
+ATTENTIONS = ("self", "encoder", "decoder", "cross")
+"""Which attention an opening can be of."""
 LARGEST_NUMBER = 2**63 - 1
 """What fits into 64 bits; no honest number is larger, and larger ones can't be divided or drawn."""
 
@@ -41,6 +43,8 @@ class Card:
     """The share of examples it answers correctly, from 0 to 1."""
     examples: list[str] = field(default_factory=list)
     """Prompts that suit the model."""
+    opening: dict[str, Any] | None = None
+    """The head worth seeing first, as {"layer": int, "head": int, "attention": one of `ATTENTIONS`}."""
     start_token_id: int | None = None
     end_token_id: int | None = None
 
@@ -61,6 +65,7 @@ class Card:
             if (value := getattr(card, name)) is not None:
                 _check_number(f"its {name}", value, largest)
         _check_examples(card.examples)
+        _check_opening(card.opening)
         for name in ("corpus", "training"):
             if not isinstance(getattr(card, name), dict):
                 raise ValueError(f"its {name} must be a set of named values")
@@ -91,6 +96,18 @@ def _check_examples(examples: object) -> None:
         raise ValueError(f"it has {len(examples):,} examples; it may have {MOST_EXAMPLES}")
     for example in examples:
         _check_text("one of its examples", example, LONGEST_EXAMPLE)
+
+
+def _check_opening(opening: object) -> None:
+    """Whether the model has that layer and head is for those to see who have the model."""
+    if opening is None:
+        return
+    if not isinstance(opening, dict) or opening.keys() != {"layer", "head", "attention"}:
+        raise ValueError("its opening must name a layer, a head and an attention, and nothing else")
+    for name in ("layer", "head"):
+        _check_number(f"the {name} of its opening", opening[name], whole=True)
+    if opening["attention"] not in ATTENTIONS:
+        raise ValueError(f"the attention of its opening can be {', '.join(ATTENTIONS)}")
 
 
 def _check_details(name: str, details: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer import ModelConfig, attention_modules
+from transformer import Card, ModelConfig, attention_modules
 
 
 def attentions(shape: ModelConfig) -> list[str]:
@@ -24,3 +24,17 @@ def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] | None 
 def depth(shape: ModelConfig, kind: str) -> int:
     """How many layers have an attention of this kind."""
     return len(attention_modules(shape).get(kind, ()))
+
+
+def opening(shape: ModelConfig, card: Card, kind: str) -> tuple[int, int]:
+    """The layer and head to show first of an attention: what the card says, as far as the model has it; else the first.
+
+    Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.
+    """
+    found, layers = card.opening, depth(shape, kind)
+    if found is None:
+        return layers - 1 if kind == "cross" else 0, 0
+    if found["attention"] != kind:
+        return 0, 0
+    layer, head = found["layer"], found["head"]
+    return layer if layer < layers else 0, head if head < shape.n_heads else 0

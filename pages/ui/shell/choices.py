@@ -33,8 +33,9 @@ class Visitor:
     pace: str = "fast"
     attention: str = "cross"
     """Which attention of an encoder–decoder is shown."""
-    layer: int = 0
-    head: int = 0
+    layer: int | None = None
+    """None, for layer and head: what the model's card says is worth seeing first."""
+    head: int | None = None
     step: int | None = None
     """The token that is inspected, by its place in the whole text; None follows the newest."""
     scope: str = "prompt"

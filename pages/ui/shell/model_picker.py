@@ -85,14 +85,7 @@ def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
     current.prompt, current.text, current.step = None, "", None
-    current.head = 0
-    entry = library.usable().get(current.model)
-    if entry is None:  # it has gone since the page was drawn, which `pick_model` will say
-        return
-    shape = entry.config
-    # The last cross-attention is where a translator's words align.
-    current.layer = shape.n_layers - 1 if shape.architecture == "encoder-decoder" and shape.n_layers else 0
-    current.query = current.key = None
+    current.layer = current.head = current.query = current.key = None
 
 
 def _show_card(card: Card, config: ModelConfig) -> None:

@@ -164,6 +164,10 @@ def _remove_unknown(name: str) -> None:
 def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
     """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
     if kind := places.chosen_attention(config, current.attention):
+        if current.layer is None and current.head is None:
+            current.layer, current.head = places.opening(config, library.model(current.model).card, kind)
+        # A link that names one of them alone was made when the other was 0.
+        current.layer, current.head = current.layer or 0, current.head or 0
         state.within("layer", places.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
     if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
