@@ -200,3 +200,9 @@ def test_a_name_that_is_no_point_is_refused():
     model = tiny_model()
     with pytest.raises(ValueError, match="no hook point"):
         record(model, torch.zeros(1, 2, dtype=torch.long), "blocks.9.attn.hook_q")
+
+
+def test_equal_recordings_are_equal_bytes():
+    about = {name: name for name in "abcdefgh"}
+    tensors = {name: np.arange(3, dtype=np.float32) for name in "stuvw"}
+    assert len({Recording(tensors, about).to_bytes() for _ in range(8)}) == 1
