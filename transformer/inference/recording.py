@@ -61,7 +61,7 @@ class Recording:
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         except KeyError as error:
             raise ValueError(f"This recording holds numbers of a type that can't be read here: {error}.") from error
-        except (SafetensorError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        except (SafetensorError, ValueError) as error:
             raise ValueError("This is no recording: it isn't a whole safetensors file.") from error
         texts = header.get(RESERVED) or {}
         return cls(tensors, {name: _from_json(name, text) for name, text in texts.items()})
