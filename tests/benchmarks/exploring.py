@@ -52,7 +52,7 @@ class Traffic:
     """What a page's websocket has brought."""
 
     def __init__(self, page) -> None:
-        self.bytes = self.page_runs = self.fragment_runs = 0
+        self.bytes = self.page_runs = 0
         self.last = time.perf_counter()
         page.on("websocket", lambda socket: socket.on("framereceived", self._note))
 
@@ -62,9 +62,7 @@ class Traffic:
         message = ForwardMsg()
         message.ParseFromString(payload if isinstance(payload, bytes) else payload.encode())
         if message.WhichOneof("type") == "script_finished":
-            of_page = message.script_finished != ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
-            self.page_runs += of_page
-            self.fragment_runs += not of_page
+            self.page_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
 
     def settle(self, page) -> None:
         """Wait until nothing has come for a while."""
