@@ -116,8 +116,12 @@ def _answer(
     """The feed, which is all that runs when something else is looked at, or a part is asked for."""
     key = about["name"]
 
+    def event(name: str) -> Any:
+        # A run of another page may be the one that hears of it, and has no such component.
+        return (st.session_state.get(key) or {}).get(name)
+
     def chosen_in_browser() -> None:
-        told = st.session_state[key].get("chosen")
+        told = event("chosen")
         found = checked_choice(told, extent)
         if found is not None:
             on_choose(found)
@@ -126,7 +130,7 @@ def _answer(
         st.session_state[f"{key}-seen"] = count if type(count) is int else 0
 
     def wanted_in_browser() -> None:
-        wanted = st.session_state[key].get("want")
+        wanted = event("want")
         if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
             st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
 
