@@ -330,7 +330,7 @@ def test_prompts_of_any_length_keep_the_instrument_alive(visit):
         expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(last + 1)
         page.locator(WHOLE).wait_for()
         traffic.settle()
-        assert shown(page)[0] == 2 and shown(page)[2] == last
+        assert shown(page)[0] == 2 and shown(page)[2] <= last
         all_equal(page)
         panel(page, "weights").locator("canvas.marks").focus()
         page.keyboard.press("PageUp")
