@@ -41,7 +41,12 @@ export class AttentionInstrument {
     this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
     this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change));
     this.makeControls();
-    new ResizeObserver(() => this.draw()).observe(this.parts.root);
+    let drawnAt = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === drawnAt) return; // only its height has changed, with the words in it
+      drawnAt = contentRect.width;
+      this.draw();
+    }).observe(this.parts.root);
   }
 
   makeControls() {
