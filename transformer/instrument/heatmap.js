@@ -91,10 +91,9 @@ export class Heatmap {
   layOut(width) {
     const { rows, columns } = this.data;
     const { window } = this;
-    const measure = this.measure();
-    const widths = (labels, longest) => (labels ?? []).map((label) => measure(cut(label, longest)));
-    const rowWidths = widths(this.data.rowLabels, LONGEST.rows);
-    const columnWidths = widths(this.data.columnLabels, LONGEST.columns);
+    const context = this.picture.getContext("2d");
+    const rowWidths = widthsOf(this.data.rowLabels, LONGEST.rows, context);
+    const columnWidths = widthsOf(this.data.columnLabels, LONGEST.columns, context);
     const left = Math.min(fitRows(rowWidths, 1).width, width / 2.2);
     const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
     const pitch = this.data.pitch ?? wide / columns;
@@ -105,16 +104,6 @@ export class Heatmap {
     const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
     // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
     this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + HALF_LINE + 2;
-  }
-
-  measure() {
-    const context = this.picture.getContext("2d");
-    context.font = LABEL_FONT;
-    this.widths ??= new Map();
-    return (text) => {
-      if (!this.widths.has(text)) this.widths.set(text, context.measureText(text).width);
-      return this.widths.get(text);
-    };
   }
 
   // One pixel a cell; where there are more cells than pixels, a pixel has the one that stands out most.
@@ -305,6 +294,18 @@ export function prepared(canvas, width, height) {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   return context;
+}
+
+const measured = { [LONGEST.rows]: new WeakMap(), [LONGEST.columns]: new WeakMap() };
+
+/** Pixels that each label takes; measured once for a list of labels. */
+function widthsOf(labels, longest, context) {
+  if (!labels) return [];
+  if (!measured[longest].has(labels)) {
+    context.font = LABEL_FONT;
+    measured[longest].set(labels, labels.map((label) => context.measureText(cut(label, longest)).width));
+  }
+  return measured[longest].get(labels);
 }
 
 /** Where each of `count` pixels begins among the cells from one place to another, and where the last ends. */
