@@ -110,6 +110,7 @@ HOSTILE = {
     "data before the beginning": file_of({"a": {**FLOATS, "data_offsets": [-8, 0]}}, bytes(8)),
     "overlapping data": file_of({"a": FLOATS, "b": FLOATS}, bytes(8)),
     "an endless shape": file_of({"a": {**FLOATS, "shape": [2**40, 2**40]}}, bytes(8)),
+    "a shape beyond what NumPy counts": file_of({"a": {**FLOATS, "shape": [0, 2**63], "data_offsets": [0, 0]}}),
     "an unknown type": file_of({"a": {**FLOATS, "dtype": "F4096"}}, bytes(8)),
     "a type NumPy lacks": file_of({"a": {**FLOATS, "dtype": "BF16", "shape": [4]}}, bytes(8)),
     "metadata that is no text": file_of({"__metadata__": {"labels": [1]}}),
@@ -200,3 +201,9 @@ def test_a_name_that_is_no_point_is_refused():
     model = tiny_model()
     with pytest.raises(ValueError, match="no hook point"):
         record(model, torch.zeros(1, 2, dtype=torch.long), "blocks.9.attn.hook_q")
+
+
+def test_equal_recordings_are_equal_bytes():
+    about = {name: name for name in "abcdefgh"}
+    tensors = {name: np.arange(3, dtype=np.float32) for name in "stuvw"}
+    assert len({Recording(tensors, about).to_bytes() for _ in range(8)}) == 1

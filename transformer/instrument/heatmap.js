@@ -10,6 +10,7 @@ import { plainNumber } from "./numbers.js";
 
 const LARGEST_CELL = 40; // pixels
 const SMALLEST_SIDE = 120; // pixels of the picture
+const HALF_LINE = 7; // pixels above the cells, for the label of a thin first row
 const DRAG = 6; // pixels that a pointer moves before it drags
 const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
 const SELECTED = "#d55e00";
@@ -93,12 +94,12 @@ export class Heatmap {
     const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
-    this.box = { left, top: 2, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
+    this.box = { left, top: HALF_LINE, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
     this.rowFit = fitRows(rowWidths, this.box.cellHigh);
     this.columnFit = fitColumns(columnWidths.slice(window.left, window.right), this.box.cellWide);
     const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
     // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
-    this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + 4;
+    this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + HALF_LINE + 2;
   }
 
   measure() {

@@ -136,7 +136,8 @@ def row(
 
     def keep(name: str, part: tuple[int, ...]) -> Callable[[Tensor, object], None]:
         def see(tensor: Tensor, hook: object) -> None:
-            tensors[f"{name}[{', '.join(map(str, part))}]"] = tensor[0][part].numpy().copy()
+            index = ", ".join(map(str, part))
+            tensors[f"{name}[{index}]"] = tensor[0][part].numpy().copy()  # the rest of the tensor can go
 
         return see
 

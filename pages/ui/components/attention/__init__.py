@@ -9,6 +9,7 @@ Dimensions: layer, head, query, key.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,8 @@ _view = st.components.v2.component(
     css=style(__file__, instruments=["tip.css", "save.css", "overview.css", "attention/attention.css"]),
     js=script(__file__, "attention.js"),
 )
+_RUNS = itertools.count(1)
+"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it."""
 _feed = st.components.v2.component("headsup_attention_feed", js=script(__file__, "attention_feed.js"))
 
 
@@ -95,39 +98,41 @@ def attention(
     after: at the end of each run that this causes, which is a run of a fragment.
     """
     whole = Recording(packed(outline), {**outline.metadata, "id": name, "name": key})
+    st.session_state[f"{key}-parts"] = [("head", chosen.layer, chosen.head)]
+    run = next(_RUNS)
     with st.container(gap=None):
         _view(key=f"{key}-view", data=whole.to_bytes())
-        st.fragment(_answer)(name, extent, chosen, serial, answer, on_choose, after, key)
+        st.fragment(_answer)({"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": run},
+                             extent, answer, on_choose, after)  # fmt: skip
 
 
 def _answer(
-    name: str,
+    about: dict[str, Any],
     extent: Extent,
-    chosen: Chosen,
-    serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
     after: Callable[[], None],
-    key: str,
 ) -> None:
+    """The feed, which is all that runs when something else is looked at, or a part is asked for."""
+    key = about["name"]
+
     def chosen_in_browser() -> None:
-        found = checked_choice(st.session_state[key].get("chosen"), extent)
+        told = st.session_state[key].get("chosen")
+        found = checked_choice(told, extent)
         if found is not None:
             on_choose(found)
+        # Said to have arrived whether or not it could be used: else it would be told again and again.
+        count = told.get("count") if isinstance(told, Mapping) else None
+        st.session_state[f"{key}-seen"] = count if type(count) is int else 0
 
     def wanted_in_browser() -> None:
         wanted = st.session_state[key].get("want")
-        if isinstance(wanted, Mapping) and wanted.get("id") == name:
-            st.session_state[f"{key}-parts"] = name, serial, checked_parts(wanted.get("parts"), extent)
+        if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
+            st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
 
-    # What was sent last is sent again where nothing else is asked for: then it goes as a reference.
-    last_name, last_serial, parts = st.session_state.get(f"{key}-parts", ("", 0, []))
-    if (last_name, last_serial) != (name, serial) or not parts:
-        parts = [("head", chosen.layer, chosen.head)]
-        st.session_state[f"{key}-parts"] = name, serial, parts
-    about = {"id": name, "name": key, "chosen": as_message(chosen), "serial": serial}
-    _feed(key=key, data=Recording(answer(parts).tensors, about).to_bytes(), on_chosen_change=chosen_in_browser,
-          on_want_change=wanted_in_browser)  # fmt: skip
+    parts = st.session_state.pop(f"{key}-parts", [])
+    message = Recording(answer(parts).tensors, {**about, "seen": st.session_state.get(f"{key}-seen", 0)})
+    _feed(key=key, data=message.to_bytes(), on_chosen_change=chosen_in_browser, on_want_change=wanted_in_browser)
     after()
 
 

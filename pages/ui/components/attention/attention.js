@@ -13,10 +13,10 @@ class View {
 
   attach(name) {
     this.box = boxOf(name);
-    this.reporter = new Reporter(() => this.box.send, this.parts.root);
+    this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
     this.instrument = new AttentionInstrument(this.parts.root, {
       select: (chosen) => this.reporter.report(chosen),
-      want: (parts) => this.box.send?.("want", { id: this.id, parts }),
+      want: (parts) => this.reporter.send("want", { id: this.id, parts }),
     });
     this.box.deliver = () => this.deliver();
   }
@@ -38,7 +38,9 @@ class View {
   deliver() {
     const { feed } = this.box;
     if (!feed || feed.metadata.id !== this.id) return;
-    const { chosen, serial } = feed.metadata;
+    const { chosen, serial, run, seen } = feed.metadata;
+    this.reporter.heard(seen, run !== this.run);
+    this.run = run;
     if (!this.begun) {
       this.begun = true;
       this.reporter.forget();
