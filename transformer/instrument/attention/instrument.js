@@ -206,8 +206,9 @@ export class AttentionInstrument {
     }
     if (pooled) parts.push("There are more cells than pixels: of those that share one, the largest is shown. Zoom in to see each.");
     if (rows > 1 || columns > 1) {
-      const which = rows === columns ? `${every(rows, "token")} is labelled`
-        : [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""].filter(Boolean).join(", ") + " is labelled";
+      const [queries, keys] = [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""];
+      const both = `${queries} and ${keys.charAt(0).toLowerCase()}${keys.slice(1)} are labelled`;
+      const which = rows === columns ? `${every(rows, "token")} is labelled` : queries && keys ? both : `${queries || keys} is labelled`;
       parts.push(`${which}; pointing at a cell names both of its tokens.`);
     }
     put(this.parts.note, parts.join(" "));
