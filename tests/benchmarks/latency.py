@@ -11,7 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, _find_chromium
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 from .measuring import Timing, machine, print_table
 
@@ -40,7 +41,7 @@ def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
     from playwright.sync_api import sync_playwright
 
-    executable = _find_chromium()
+    executable = find_chromium()
     if executable is None:
         raise SystemExit("This benchmark needs Chromium: install it, or name it in HEADSUP_CHROMIUM.")
     pages, tokens = [], []

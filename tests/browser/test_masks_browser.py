@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from tests.tiny_models import save_pair, save_translator
-
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
@@ -34,22 +32,13 @@ MISPLACED = """(charts) => charts.flatMap((chart) => {
 """The labels that leave their figure, or run into one another."""
 
 
-@pytest.fixture(scope="module")
-def server(serve, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder, context_length=48)
-    save_translator(folder)
-    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
-        yield server
-
-
 @pytest.fixture
-def visit(server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready, browser_errors):
     """`visit(link, **options)`: a visitor of their own on the page, which has come to rest with all its figures."""
 
     def open_page(link="", **options):
         page = new_page(**options)
-        page.goto(f"{server.url}/Masks{link}")
+        page.goto(f"{tiny_server.url}/Masks{link}")
         expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
         wait_ready(page, timeout=60)
         return page
