@@ -100,12 +100,3 @@ def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready, path, charts)
         assert plots.evaluate_all(OVERLAPPING) == []
         assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 4
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-
-
-def test_a_batch_of_long_lines_can_be_read_on_a_phone(visit):
-    page = visit(f"Masks{LONG}&batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor", width=420)
-    picture = page.locator(".js-plotly-plot").nth(3)
-    size = "(picture) => parseFloat(getComputedStyle(picture.querySelector('.heatmap-label')).fontSize)"
-    assert picture.evaluate(size) >= 9
-    assert picture.bounding_box()["width"] > 420
-    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")

@@ -9,12 +9,15 @@ expect.set_options(timeout=30_000)
 
 CHARTS = 11
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question"
+LONG_LINE = "batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/Masks/_stcore/[a-z-]+\)")
 
 CELLS = """(chart) => [...chart.querySelectorAll(".hm")].flatMap((map) =>
   [...map.querySelectorAll(".heatmap-label")].map((label) => label.textContent)).filter(Boolean)"""
 """What is written in the cells of a heatmap."""
+
+FONT_SIZE = "(chart) => parseFloat(getComputedStyle(chart.querySelector('.heatmap-label')).fontSize)"
 
 MISPLACED = """(charts) => charts.flatMap((chart) => {
   const frame = chart.getBoundingClientRect();
@@ -109,7 +112,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
 
 @pytest.mark.parametrize(
     ("link", "width", "dark"),
-    [(LONG, 390, True), ("?model=translator", 1280, False)],
+    [(f"{LONG}&{LONG_LINE}", 390, True), ("?model=translator", 1280, False)],
     ids=["a long prompt on a phone", "long words in three columns"],
 )
 def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
@@ -119,3 +122,6 @@ def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
     shown = page.locator("[class*=st-key-side_by_side]").first.locator(".js-plotly-plot")
     tops = {shown.nth(i).bounding_box()["y"] for i in range(3)}
     assert len(tops) == (1 if width == 1280 else 3)
+    if LONG_LINE in link:  # scrolls inside itself, so that it can be read
+        assert picture(page).evaluate(FONT_SIZE) >= 9
+        assert picture(page).bounding_box()["width"] > 420
