@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -49,8 +49,12 @@ FAILED = pytest.StashKey[bool]()
 IDLE = "[data-testid='stApp'][data-test-connection-state='CONNECTED'][data-test-script-state='notRunning']"
 EXCEPTION = "[data-testid='stException']"
 
-# Pages whose last rerun request has not been answered by the start of a script run.
-_unanswered: "WeakSet[Page]" = WeakSet()
+BEAT = 0.03  # seconds between two looks at a page that isn't at rest
+ASKED, RUNNING = "a run is asked for", "a run has begun"
+_busy: "WeakKeyDictionary[Page, str]" = WeakKeyDictionary()
+"""Pages whose last request for a run is not done with."""
+_stirred: "WeakKeyDictionary[Page, float]" = WeakKeyDictionary()
+"""When each page's last run ended, on the monotonic clock."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -325,19 +329,24 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
 
 
 def follow_reruns(page: "Page") -> None:
-    """Keep `_unanswered` up to date: after a click the app looks at rest until the server starts a rerun."""
+    """Keep `_busy` and `_stirred` up to date: after a click the app looks at rest until the server starts a rerun."""
 
     def sent(frame: bytes | str) -> None:
         if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
-            _unanswered.add(page)
+            _busy[page] = ASKED
 
     def received(frame: bytes | str) -> None:
-        if isinstance(frame, bytes) and ForwardMsg.FromString(frame).WhichOneof("type") == "new_session":
-            _unanswered.discard(page)
+        kind = ForwardMsg.FromString(frame).WhichOneof("type") if isinstance(frame, bytes) else ""
+        if kind == "new_session":
+            _busy[page] = RUNNING
+        elif kind == "script_finished":
+            _stirred[page] = time.monotonic()
+            if _busy.get(page) == RUNNING:  # else another run is asked for
+                del _busy[page]
 
     def follow(socket: "WebSocket") -> None:
         if "/_stcore/stream" in socket.url:
-            _unanswered.discard(page)  # what an earlier connection asked for is forgotten
+            _busy.pop(page, None)  # what an earlier connection asked for is forgotten
             socket.on("framesent", sent)
             socket.on("framereceived", received)
 
@@ -350,15 +359,16 @@ def wait_until_ready(page: "Page", timeout: float = 30.0, settled: float = 0.25)
     Both times are in seconds; `settled` covers widgets that wait a moment before they ask for a rerun.
     AssertionError if the app does not come to rest, or if it then shows an exception.
     """
-    deadline = time.monotonic() + timeout
-    resting_since = None
-    while resting_since is None or time.monotonic() - resting_since < settled:
-        page.wait_for_timeout(25)  # lets Playwright hand over the frames that have come in
-        if page in _unanswered or page.locator(IDLE).count() == 0:
-            resting_since = None
-        elif resting_since is None:
-            resting_since = time.monotonic()
-        if time.monotonic() > deadline:
+    began = time.monotonic()
+    left = 0.0
+    while True:
+        page.wait_for_timeout(1000 * max(left, BEAT))  # lets Playwright hand over the frames that have come in
+        left = 0.0
+        if page not in _busy:
+            left = max(began, _stirred.get(page, 0.0)) + settled - time.monotonic()
+            if left <= 0 and page.locator(IDLE).count() and page not in _busy:
+                break
+        if time.monotonic() > began + timeout:
             raise AssertionError(f"{page.url} did not come to rest in {timeout} s")
     exceptions = page.locator(EXCEPTION).all_inner_texts()
     if exceptions:
