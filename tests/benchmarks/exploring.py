@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 from .measuring import machine, print_table
 

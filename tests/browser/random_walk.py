@@ -28,7 +28,7 @@ from tests.tiny_models import save_pair, save_tiny, save_translator
 if TYPE_CHECKING:
     from playwright.sync_api import ElementHandle, Page
 
-    from tests.browser.conftest import Server
+    from tests.browser.servers import Server
 
 WEIGHTS = {
     "write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4, "click": 3,

@@ -6,8 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.tiny_models import save_pair, save_tiny
-
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
@@ -15,25 +13,11 @@ expect.set_options(timeout=30_000)
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder, context_length=48, group="Texts")
-    save_tiny(folder, "sorting", title="Sorting", group="Tasks", context_length=48)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(serve, folder):
-    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
-        yield server
-
-
 @pytest.fixture
-def visit(server, new_page, wait_ready, browser_errors):
-    def open_page(path="", at=None, **options):
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    def open_page(path="", **options):
         page = new_page(**options)
-        page.goto(f"{(at or server).url}/{path}")
+        page.goto(f"{tiny_server.url}/{path}")
         until_on(page, path.partition("?")[0] or "Generate", wait_ready)
         return page
 
@@ -179,17 +163,15 @@ def test_the_family_of_models_stays_marked(visit, wait_ready):
         expect(marked).to_have_attribute("aria-checked", "true")
 
 
-def reconnected(page):
-    connected = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
-    page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
-    return lambda: page.locator(connected).wait_for(timeout=120_000)
+def away(server, page):
+    """The server sleeps, and is started anew: the tab has lost its session, and connects again."""
+    with server.away():
+        page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
+    page.locator("[data-testid='stApp'][data-test-connection-state='CONNECTED']").wait_for(timeout=60_000)
 
 
-def test_prompt_text_and_place_return_when_the_server_was_away(serve, folder, visit, wait_ready):
-    """It slept, or was started anew, while the tab was open: its sessions are gone."""
-    env = {"HEADSUP_CHECKPOINTS": str(folder)}
-    server = serve("app.py", env=env)
-    page = visit("?tokens=6&layer=1", at=server)
+def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visit, wait_ready, browser_errors):
+    page = visit("?tokens=6&layer=1")
     type_prompt(page, "KING: I am", wait_ready)
     tokens = page.get_by_test_id("live-text-token")
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).click()
@@ -199,28 +181,24 @@ def test_prompt_text_and_place_return_when_the_server_was_away(serve, folder, vi
     before = parameters(page)
     written = tokens.all_inner_texts()
 
-    server.stop()
-    back = reconnected(page)
-    with serve("app.py", env=env, port=server.port):
-        back()
-        turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
-        expect(prompt_box(page)).to_have_value("KING: I am")
-        expect(page.get_by_text("Layer 1, head 0.")).to_be_visible()
-        until(page, lambda: parameters(page) == before)
-        turn_to(page, "Generate", wait_ready)
-        assert tokens.all_inner_texts() == written
-        prompt_box(page).focus()
-        prompt_box(page).press("End")
-        page.keyboard.type(" more")  # and not applied
+    away(tiny_server, page)
+    turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
+    expect(prompt_box(page)).to_have_value("KING: I am")
+    expect(page.get_by_text("Layer 1, head 0.")).to_be_visible()
+    until(page, lambda: parameters(page) == before)
+    turn_to(page, "Generate", wait_ready)
+    assert tokens.all_inner_texts() == written
+    prompt_box(page).focus()
+    prompt_box(page).press("End")
+    page.keyboard.type(" more")  # and not applied
 
-    back = reconnected(page)
-    with serve("app.py", env=env, port=server.port):
-        back()
-        expect(prompt_box(page)).to_have_value("KING: I am more")
-        pick(page, "Head", "head 1", wait_ready)
-        expect(prompt_box(page)).to_have_value("KING: I am more")
-        expect(tokens).to_have_count(len("KING: I am more"))
-        until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
+    away(tiny_server, page)
+    expect(prompt_box(page)).to_have_value("KING: I am more")
+    pick(page, "Head", "head 1", wait_ready)
+    expect(prompt_box(page)).to_have_value("KING: I am more")
+    expect(tokens).to_have_count(len("KING: I am more"))
+    until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
+    browser_errors.clear()  # that nobody answered
 
 
 @pytest.mark.parametrize(
