@@ -13,20 +13,18 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import pytest
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from tests.browser.at_rest import follow_reruns, wait_until_ready
 from tests.browser.servers import ROOT, Server
+from tests.browser.windows import Window
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, WebSocket
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,18 +41,7 @@ CHROMIUM_ARGS = (
     # The app works without a network, and so do its tests: no other host has an address.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-SPARE_TABS = 2
 FAILED = pytest.StashKey[bool]()
-
-IDLE = "[data-testid='stApp'][data-test-connection-state='CONNECTED'][data-test-script-state='notRunning']"
-EXCEPTION = "[data-testid='stException']"
-
-BEAT = 0.03  # seconds between two looks at a page that isn't at rest
-ASKED, RUNNING = "a run is asked for", "a run has begun"
-_busy: "WeakKeyDictionary[Page, str]" = WeakKeyDictionary()
-"""Pages whose last request for a run is not done with."""
-_stirred: "WeakKeyDictionary[Page, float]" = WeakKeyDictionary()
-"""When each page's last run ended, on the monotonic clock."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -119,15 +106,8 @@ def chromium() -> Iterator["Browser"]:
 
 
 @pytest.fixture(scope="package")
-def window(chromium: "Browser") -> Iterator["BrowserContext"]:
-    """The window that visitors' tabs are opened in: scripts that one of them has loaded are there for the next."""
-    with chromium.new_context() as context:
-        yield context
-
-
-@pytest.fixture(scope="package")
-def tabs(window: "BrowserContext") -> list["Page"]:
-    """Tabs of the window that no test has: one that has shown the app before opens it in half the time."""
+def windows(chromium: "Browser") -> list[Window]:
+    """The windows that visitors' tabs are opened in, kept from test to test; the first is most visitors'."""
     return []
 
 
@@ -257,8 +237,7 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
 @pytest.fixture
 def new_page(
     chromium: "Browser",
-    window: "BrowserContext",
-    tabs: list["Page"],
+    windows: list[Window],
     servers: list[Server],
     listen: Callable[..., Callable[[], None]],
     browser_errors: list[str],
@@ -267,112 +246,35 @@ def new_page(
 
     apart: in another browser, as it were, which shares neither cookies nor storage with any other page.
     """
-    opened: dict[BrowserContext, Callable[[], None]] = {}
+    used: dict[Window, Callable[[], None]] = {}
+    common: list[Window] = []
 
-    def create(
-        width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False, **context_options: object
-    ) -> "Page":
-        context = chromium.new_context(**context_options) if apart or context_options else window
-        if context not in opened:
-            opened[context] = listen(context, browser_errors)
-        page = tabs.pop() if context is window and tabs else context.new_page()
+    def take_window() -> Window:
+        free = [window for window in windows if window not in used]
+        if not free:
+            windows.append(Window(chromium))
+        window = free[0] if free else windows[-1]
+        used[window] = listen(window.context, browser_errors)
+        return window
+
+    def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
+        if not apart and not common:
+            common.append(take_window())
+        page = (take_window() if apart else common[0]).open_tab()
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference")
         return page
 
     yield create
-    for context, stop_listening in opened.items():
-        if context is window:
-            _empty_tabs(context, tabs, servers)
-            stop_listening()
-        else:
-            context.close()
-
-
-def _empty_tabs(context: "BrowserContext", tabs: list["Page"], servers: list[Server]) -> None:
-    """Keep some tabs, emptied, close the others, and forget what pages have stored; what has been loaded stays."""
-    for page in context.pages:
-        if page in tabs:
-            continue
-        if len(tabs) < SPARE_TABS and not page.opener() and _empty(page):
-            tabs.append(page)
-        else:
-            page.close()
-    if not tabs:
-        tabs.append(context.new_page())
-    storage = context.new_cdp_session(tabs[-1])
-    for server in servers:
-        storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
-    storage.detach()
-
-
-def _empty(page: "Page") -> bool:
-    """Leave what the tab shows, and forget the way there; False if it can't be done."""
-    from playwright.sync_api import Error
-
-    try:
-        page.mouse.move(0, 0)
-        page.evaluate("sessionStorage.clear()")
-        page.goto("about:blank")
-        history = page.context.new_cdp_session(page)
-        history.send("Page.resetNavigationHistory")
-        history.detach()
-    except Error:
-        return False
-    return True
+    for window, stop_listening in used.items():
+        window.empty(servers)
+        stop_listening()
 
 
 @pytest.fixture
 def page(new_page: Callable[..., "Page"]) -> "Page":
     """A light page of 1280 × 900."""
     return new_page()
-
-
-def follow_reruns(page: "Page") -> None:
-    """Keep `_busy` and `_stirred` up to date: after a click the app looks at rest until the server starts a rerun."""
-
-    def sent(frame: bytes | str) -> None:
-        if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
-            _busy[page] = ASKED
-
-    def received(frame: bytes | str) -> None:
-        kind = ForwardMsg.FromString(frame).WhichOneof("type") if isinstance(frame, bytes) else ""
-        if kind == "new_session":
-            _busy[page] = RUNNING
-        elif kind == "script_finished":
-            _stirred[page] = time.monotonic()
-            if _busy.get(page) == RUNNING:  # else another run is asked for
-                del _busy[page]
-
-    def follow(socket: "WebSocket") -> None:
-        if "/_stcore/stream" in socket.url:
-            _busy.pop(page, None)  # what an earlier connection asked for is forgotten
-            socket.on("framesent", sent)
-            socket.on("framereceived", received)
-
-    page.on("websocket", follow)
-
-
-def wait_until_ready(page: "Page", timeout: float = 30.0, settled: float = 0.25) -> None:
-    """Wait until the app is connected and idle, no rerun is asked for, and that has lasted `settled` seconds.
-
-    Both times are in seconds; `settled` covers widgets that wait a moment before they ask for a rerun.
-    AssertionError if the app does not come to rest, or if it then shows an exception.
-    """
-    began = time.monotonic()
-    left = 0.0
-    while True:
-        page.wait_for_timeout(1000 * max(left, BEAT))  # lets Playwright hand over the frames that have come in
-        left = 0.0
-        if page not in _busy:
-            left = max(began, _stirred.get(page, 0.0)) + settled - time.monotonic()
-            if left <= 0 and page.locator(IDLE).count() and page not in _busy:
-                break
-        if time.monotonic() > began + timeout:
-            raise AssertionError(f"{page.url} did not come to rest in {timeout} s")
-    exceptions = page.locator(EXCEPTION).all_inner_texts()
-    if exceptions:
-        raise AssertionError("the page shows an exception:\n" + "\n".join(exceptions))
 
 
 @pytest.fixture(scope="session")

@@ -289,7 +289,7 @@ def save_models(folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Walk, print a line for each seed and everything found; returns 1 if that is anything."""
-    from tests.browser.conftest import wait_until_ready
+    from tests.browser.at_rest import wait_until_ready
     from tests.browser.standalone import own_browser, own_server
 
     parser = argparse.ArgumentParser(prog="python -m tests.browser.random_walk", description=__doc__.split("\n")[0])

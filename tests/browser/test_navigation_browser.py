@@ -31,8 +31,11 @@ def until_on(page, name, wait_ready):
 
 
 def turn_to(page, name, wait_ready):
-    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    """Go to another page by the sidebar, where the family of models stays marked."""
+    sidebar = page.get_by_test_id("stSidebar")
+    sidebar.get_by_role("link", name=name).click()
     until_on(page, name, wait_ready)
+    expect(sidebar.get_by_role("radio", name="Texts")).to_have_attribute("aria-checked", "true")
 
 
 def prompt_box(page):
@@ -155,12 +158,10 @@ def test_batches_of_any_length_follow_one_another(visit, wait_ready):
     assert found["batch"] == "four\nfive" and not {"filler", "pad_side", "scope"} & set(found)
 
 
-def test_the_family_of_models_stays_marked(visit, wait_ready):
+def test_the_family_of_models_stays_marked_through_a_page_without_models(visit, wait_ready):
     page = visit()
-    for name in ("Attention", "Masks", "Positions", "Train", "Generate"):
-        turn_to(page, name, wait_ready)
-        marked = page.get_by_test_id("stSidebar").get_by_role("radio", name="Texts")
-        expect(marked).to_have_attribute("aria-checked", "true")
+    turn_to(page, "Train", wait_ready)
+    turn_to(page, "Generate", wait_ready)
 
 
 def away(server, page):
@@ -201,14 +202,20 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
     browser_errors.clear()  # that nobody answered
 
 
-@pytest.mark.parametrize(
-    "value", ["http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
-              "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)"],
+CLICKABLE = (
+    "http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
+    "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)",
 )  # fmt: skip
-def test_nothing_of_a_link_becomes_something_to_click(visit, value):
-    page = visit(f"?seed={value}&model={value}&pace={value}")
+PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
+
+
+@pytest.mark.parametrize("shift", [0, 3, 6])
+def test_nothing_of_a_link_becomes_something_to_click(visit, shift):
+    values = CLICKABLE[shift:] + CLICKABLE[:shift]
+    page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
     alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
-    assert alert.inner_text().replace("\u2060", "").count(f"“{value}”") == 3
+    said = alert.inner_text().replace("\u2060", "")
+    assert [said.count(f"“{value}”") for value in values] == [1] * len(values)
     assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
     assert page.get_by_test_id("stMain").locator("a").count() == 0
 
@@ -245,25 +252,25 @@ def focused(page):
     return page.evaluate("document.activeElement.innerText.trim().split('\\n').pop()")
 
 
-@pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready, key):
+def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):
     page = visit("?tokens=500&pace=steady")
     main = page.get_by_test_id("stMain")
-    main.get_by_role("button", name="Generate", exact=True).focus()
-    page.keyboard.press(key)
-    until(page, lambda: focused(page) == "Stop")
-    page.keyboard.press(key)
-    until(page, lambda: focused(page) == "Generate")
-    wait_ready(page)
-    expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
-    page.keyboard.press("Tab")
-    assert focused(page) == "Step"
-    page.keyboard.press(key)
-    wait_ready(page)
-    assert focused(page) == "Step"
-    prompt_box(page).focus()
-    wait_ready(page)
-    expect(prompt_box(page)).to_be_focused()
+    for key in ("Enter", "Space"):
+        main.get_by_role("button", name="Generate", exact=True).focus()
+        page.keyboard.press(key)
+        until(page, lambda: focused(page) == "Stop")
+        page.keyboard.press(key)
+        until(page, lambda: focused(page) == "Generate")
+        wait_ready(page)
+        expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+        page.keyboard.press("Tab")
+        assert focused(page) == "Step"
+        page.keyboard.press(key)
+        wait_ready(page)
+        assert focused(page) == "Step"
+        prompt_box(page).focus()
+        wait_ready(page)
+        expect(prompt_box(page)).to_be_focused()
 
 
 def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_ready):
