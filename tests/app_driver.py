@@ -1,6 +1,7 @@
 """The app without a browser: open a page as a visitor does, press, choose and type, and read what is shown."""
 
 import base64
+import functools
 import json
 import re
 import time
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 import streamlit as st
 import torch
-from streamlit.testing.v1 import AppTest
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
+from transformer import Recording
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
@@ -66,7 +69,7 @@ def choose(at, label, value):
 
 
 def dial(at, label):
-    """A dial of the page Generate or Attention: they are called the same on both."""
+    """A dial of the page Generate, say."""
     return named(at.selectbox, label)
 
 
@@ -111,6 +114,43 @@ def component(at, name):
     return found
 
 
+def tell(at, name, event, value):
+    """What a component's script in the browser reports, and the run that this causes: of its fragment alone.
+
+    Only what the fragment draws can be read afterwards; another run brings back the rest of the page.
+    """
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, name).id, "events")
+    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+    (fragment,) = at._fragment_storage._fragments
+    with pytest.MonkeyPatch.context() as patch:
+        rerun = functools.partial(local_script_runner.RerunData, fragment_id=fragment)
+        patch.setattr(local_script_runner, "RerunData", rerun)
+        at._run(states)
+    return checked(at)
+
+
+def overview(at):
+    """The outline of a pass that the page Attention shows, as it goes to the browser."""
+    return Recording.from_bytes(component(at, "headsup_attention").bytes)
+
+
+def parts(at):
+    """The parts of the pass that go with it, or that were asked for last."""
+    return Recording.from_bytes(component(at, "headsup_attention_feed").bytes)
+
+
+def looked_at(at):
+    """What the page Attention shows first; queries and keys are counted from the first that the model reads."""
+    return parts(at).metadata["chosen"]
+
+
+def look_at(at, **changes):
+    """Look at something else, as a click in the instrument does."""
+    return tell(at, "headsup_attention_feed", "chosen", {**looked_at(at), **changes})
+
+
 def live_text(at):
     """What the page Generate shows, as it goes to the browser."""
     return json.loads(component(at, "headsup_live_text_feed").json)
@@ -147,9 +187,3 @@ def cache_of(name, text):
     tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]
-
-
-def lower(matrix):
-    """What a causal mask leaves visible."""
-    matrix = np.asarray(matrix)
-    return matrix[np.tril_indices(len(matrix))]

@@ -1,140 +1,322 @@
-"""The page Attention: its figures and its arithmetic are the model's own numbers."""
+"""The page Attention: it sends its instrument the model's own numbers, and checks what comes back.
 
-import re
+Dimensions: layer, head, query, key.
+"""
 
 import numpy as np
 import pytest
-from safetensors.numpy import load
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from pages.ui.models import library, recordings
 from tests.app_driver import (
     cache_of,
     checked,
     choose,
     component,
     dial,
-    drawn,
-    figure,
     go,
     link_of,
-    lower,
-    markdown_with,
+    look_at,
+    looked_at,
     named,
+    overview,
+    parts,
+    said,
     start,
+    tell,
     text_of,
+    type_prompt,
     use,
     write,
 )
-from tests.helpers import metadata_of
 from tests.tiny_models import save_tiny
+from transformer.inference.overview import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
+
+FEED = "headsup_attention_feed"
+OPEN = {"layer": 0, "head": 0, "query": None, "key": None, "stage": "weights", "zoom": None, "without": [],
+        "order": "", "direction": "from", "share": "head"}  # fmt: skip
+"""What is looked at until something else is."""
+
+
+def weights_of(at):
+    """The overview (layer, head, query, key) as weights from 0 to 1, NaN where hidden."""
+    found = overview(at)
+    cells, size = found.tensors["overview"], found.metadata["queries"]
+    assert found.metadata["causal"] and cells.shape[-1] == size * (size + 1) // 2
+    whole = np.full((*cells.shape[:2], size, size), HIDDEN)
+    whole[..., *np.tril_indices(size)] = cells
+    return np.where(whole == HIDDEN, np.nan, whole / 254)
+
+
+def pattern_from(found, layer, head):
+    """One head's weights (query, key), from the queries and keys that were sent."""
+    tensors = {name.rpartition(".hook_")[2]: array for name, array in found.tensors.items()
+               if name.startswith(f"blocks.{layer}.") and name.endswith(f"[:, {head}]")}  # fmt: skip
+    q, k = (next(array for name, array in tensors.items() if name.startswith((part, f"rot_{part}"))) for part in "qk")
+    scores = np.where(np.tri(len(q), dtype=bool), q @ k.T / np.sqrt(q.shape[1]), -np.inf)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    return weights / weights.sum(1, keepdims=True)
+
+
+# What it sends
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 1), (0, 1)])
-def test_the_heatmaps_are_the_model_s_own_numbers(model, layer, head):
+def test_it_shows_the_model_s_own_numbers(model, layer, head):
     typed = "To be, or not"
     at = start("Attention", model=model, prompt=typed, layer=layer, head=head)
-    cache = cache_of(model, typed)
-
-    def own(point):
-        return cache[f"blocks.{layer}.attn.{point}"][0, head].numpy()
-
-    hidden = ~np.tri(len(typed), dtype=bool)
-    for key, name, point in (("clicked_weights", "weight", "pattern"), ("clicked_scores", "score", "attn_scores")):
-        shown = drawn(at, key, name)
-        assert np.allclose(lower(shown), lower(own(f"hook_{point}")), atol=1e-6)
-        assert np.isnan(shown[hidden]).all()
-    assert np.allclose(drawn(at, "plain_before", "score"), own("hook_scaled_scores"), atol=1e-6)
-    visible = drawn(at, "plain_mask", "visible")
-    assert (np.isfinite(visible) == ~hidden).all()
-    assert (np.isfinite(drawn(at, "plain_mask", "hidden")) == hidden).all()
-    (stage,) = [group for group in at.get("button_group") if group.label == "Scores"]
-    checked(stage.set_value("raw").run())
-    assert np.allclose(drawn(at, "plain_before", "score"), own("hook_raw_scores"), atol=1e-5)
+    cache, shown = cache_of(model, typed), weights_of(at)
+    assert len(shown) == len(overview(at).metadata["modules"])
+    for other, patterns in enumerate(shown):
+        own = cache["pattern", other][0].numpy()
+        assert (np.isnan(patterns[0]) == ~np.tri(len(typed), dtype=bool)).all()
+        assert np.allclose(np.nan_to_num(patterns), own, atol=0.5 / 254 + 1e-6)
+    assert (looked_at(at)["layer"], looked_at(at)["head"]) == (layer, head)
+    assert np.allclose(pattern_from(parts(at), layer, head), cache["pattern", layer][0, head], atol=1e-5)
 
 
-@pytest.mark.parametrize("cell", [(0, 0), (5, 2), (12, 12), (12, 0)])
-def test_by_hand_arrives_at_the_number_in_the_heatmap(cell):
-    at = start("Attention", prompt="To be, or not", layer=1, head=1, query=cell[0], key=cell[1])
-    words = markdown_with(at, "The query of")
-    bold = [float(number.replace("−", "-")) for number in re.findall(r"\*\*(-?[\d.]+)\*\*", words)]
-    raw, scaled, exponential, weight = bold
-    assert weight == pytest.approx(drawn(at, "clicked_weights", "weight")[cell], abs=6e-6)
-    assert scaled == pytest.approx(drawn(at, "clicked_scores", "score")[cell], abs=6e-6)
-    assert raw / np.sqrt(8) == pytest.approx(scaled, abs=2e-5)
-    row_sum = float(re.search(r"÷ ([\d.]+) = \*\*[\d.]+\*\*, the weight", words)[1])
-    assert exponential / row_sum == pytest.approx(weight, abs=2e-5)
-    products = at.dataframe[0].value
-    assert products["query × key"].sum() == pytest.approx(raw, abs=1e-4)
-    assert np.allclose(products["query"] * products["key"], products["query × key"])
+def test_it_says_what_the_tokens_are_called_and_where_they_stand():
+    about = overview(start("Attention", prompt="To be")).metadata
+    assert about["labels"] == {"text": ["T", "o", "␣", "b", "e"], "source": []}
+    assert about["offsets"] == {"queries": 0, "keys": 0} and about["next"] is None
+    assert (about["queries"], about["keys"], about["title"]) == (5, 5, "shakespeare")
+    assert (about["causal"], about["uniform"], about["kind"]) == (True, False, "self")
 
 
-def test_by_hand_explains_a_hidden_cell():
-    at = start("Attention", prompt="To be, or not", query=3, key=9)
-    words = markdown_with(at, "The query of")
-    assert "−∞" in words and words.endswith("the weight is **0**")
-
-
-def test_the_cell_is_the_last_query_and_its_heaviest_key_until_one_is_chosen():
+def test_nothing_is_chosen_until_something_is():
     at = start("Attention", prompt="To be, or not")
-    pattern = drawn(at, "clicked_weights", "weight")
-    assert dial(at, "Query (row)").value == 12
-    assert dial(at, "Key (column)").value == int(np.nanargmax(pattern[12]))
-    choose(at, "Query (row)", 7)
-    assert dial(at, "Key (column)").value == int(np.nanargmax(pattern[7]))
-    choose(at, "Key (column)", 2)
-    assert markdown_with(at, "The query of").startswith("The query of `o` at place 7 meets the key of `␣` at place 2:")
-    assert {"query": "7", "key": "2"}.items() <= link_of(at).items()
+    assert looked_at(at) == OPEN
+    assert not {"query", "key", "zoom", "stage", "order"} & link_of(at).keys()
 
 
 def test_the_text_that_was_written_can_be_looked_at():
     at = go(write(start(tokens=5, prompt="To be")), "Attention")
-    assert drawn(at, "clicked_weights", "weight").shape == (5, 5)
+    assert weights_of(at).shape[-1] == 5
     checked(named(at.get("button_group"), "Text").set_value("all").run())
-    shown = drawn(at, "clicked_weights", "weight")
-    pattern = cache_of("shakespeare", "To be" + text_of(at))["pattern", 0][0, 0]
-    assert np.allclose(lower(shown), lower(pattern), atol=1e-6)
+    pattern = cache_of("shakespeare", "To be" + text_of(at))["pattern", 0][0]
+    assert np.allclose(np.nan_to_num(weights_of(at)[0]), pattern, atol=0.5 / 254 + 1e-6)
 
 
-def test_a_long_text_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path, monkeypatch):
+@pytest.fixture
+def long(tmp_path, monkeypatch):
+    """A text of 100 tokens for a model that reads the last 80."""
     save_tiny(tmp_path, "shakespeare", context_length=80)
     use(monkeypatch, tmp_path)
-    typed = "".join(chr(97 + i % 26) for i in range(70))
-    at = start("Attention", prompt=typed)
-    pattern = cache_of("shakespeare", typed)["pattern", 0][0, 0].numpy()
-    for count in (48, 70, 8):
-        checked(named(at.slider, "Tokens shown, from the end").set_value(count).run())
-        shown = drawn(at, "clicked_weights", "weight")
-        assert np.allclose(lower(shown), lower(pattern[-count:, -count:]), atol=1e-6)
-        assert list(figure(at, "clicked_weights")["layout"]["xaxis"]["range"]) == [69.5 - count, 69.5]
-        assert markdown_with(at, "The query of").startswith("The query of `r` at place 69 ")
+    return "".join(chr(97 + i % 26) for i in range(100))
 
 
-def test_the_grid_has_all_heads_of_the_layer_or_of_the_model():
-    at = start("Attention", model="martin-fierro", layer=2)
+def test_of_a_text_longer_than_the_context_the_end_is_read(long):
+    at = start("Attention", prompt=long, query=97, key=30, zoom="90,100,20,40")
+    about = overview(at).metadata
+    assert about["offsets"] == {"queries": 20, "keys": 20} and (about["queries"], about["keys"]) == (80, 80)
+    assert "".join(about["labels"]["text"]) == long[-80:]
+    assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": dict(top=70, bottom=80, left=0, right=20)}
+    assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
+    look_at(at, query=1, key=0, zoom=dict(top=1, bottom=3, left=0, right=5))
+    assert {"query": "21", "key": "20", "zoom": "21,23,20,25"}.items() <= link_of(at).items()
 
-    def grid():
-        content = component(at, "headsup_head_grid").bytes
-        return metadata_of(content)["grid"] | {"heads": load(content)["overview"].shape[1]}
 
-    assert grid() == {"layers": [2], "heads": 4, "selected": [2, 0]}
-    checked(named(at.toggle, "All layers").set_value(True).run())
-    assert grid()["layers"] == [0, 1, 2]
+@pytest.mark.parametrize(
+    ("link", "missing"),
+    [({"query": 19, "key": 5}, ("query", "key")), ({"query": 100}, ("query",)), ({"zoom": "10,30,20,40"}, ("zoom",)),
+     ({"zoom": "90,100,20,101"}, ("zoom",)), ({"query": 10**6, "key": 50}, ("query",))],
+)  # fmt: skip
+def test_what_the_text_does_not_have_is_forgotten(long, link, missing):
+    at = start("Attention", prompt=long, **link)
+    assert [looked_at(at)[name] for name in missing] == [None] * len(missing)
+    assert not set(missing) & link_of(at).keys() and not at.warning
 
 
-def test_the_matrices_are_offered_as_a_table():
+def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
+    at = start("Attention", prompt="To be, or not", zoom="2,5,0,4", stage="raw", order="first", without="mask")
+    assert looked_at(at)["zoom"] == dict(top=2, bottom=5, left=0, right=4)
+    type_prompt(at, "To be, or no")
+    assert looked_at(at) == OPEN | {"stage": "raw", "order": "first", "without": ["mask"]}
+
+
+# What it takes
+
+
+SAID = {"layer": 1, "head": 1, "query": 7, "key": 2, "stage": "masked", "zoom": dict(top=2, bottom=9, left=1, right=5),
+        "without": ["scale", "mask"], "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
+LINKED = {"layer": "1", "head": "1", "query": "7", "key": "2", "stage": "masked", "zoom": "2,9,1,5",
+          "without": "mask,scale", "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
+
+
+def test_what_is_looked_at_is_in_the_link_and_only_that_is_sent():
+    at = start("Attention", prompt="To be, or not")
+    view, before = component(at, "headsup_attention").bytes, parts(at).metadata
+    look_at(at, **SAID, count=3)
+    assert LINKED.items() <= link_of(at).items()
+    assert not parts(at).tensors  # a click is answered in the browser; nothing of the pass is sent again
+    assert parts(at).metadata == before | {"seen": 3}
+    checked(at.run())
+    assert component(at, "headsup_attention").bytes == view  # which goes as a reference, then
+    assert looked_at(at) == SAID | {"without": ["mask", "scale"]}
+    other = start("Attention", **link_of(at))
+    assert looked_at(other) == looked_at(at) and link_of(other) == link_of(at) and not said(other)
+    assert component(other, "headsup_attention").bytes == view
+
+
+NOTHING_TO_LOOK_AT = (
+    None, "x", 7, [], {}, {"layer": 0}, OPEN | {"layer": 2}, OPEN | {"layer": -1}, OPEN | {"layer": True},
+    OPEN | {"head": 1.0}, OPEN | {"head": "1"}, OPEN | {"query": 13}, OPEN | {"key": [1]}, OPEN | {"stage": "softmax"},
+    OPEN | {"stage": {}}, OPEN | {"order": "hal"}, OPEN | {"direction": None}, OPEN | {"share": ["head"]},
+    OPEN | {"without": "mask"}, OPEN | {"without": [["mask"]]}, OPEN | {"without": None}, OPEN | {"zoom": [0, 1, 0, 1]},
+    OPEN | {"zoom": dict(top=0, bottom=14, left=0, right=1)}, OPEN | {"zoom": dict(top=3, bottom=3, left=0, right=1)},
+)  # fmt: skip
+
+
+def test_what_cannot_be_looked_at_changes_nothing():
+    at = start("Attention", prompt="To be, or not")
+    before = link_of(at)
+    for count, value in enumerate(NOTHING_TO_LOOK_AT, 1):
+        told = value
+        if isinstance(value, dict):  # together with something that could be looked at
+            told = value | {"query": 3 if value.get("query") is None else value["query"], "count": count}
+        tell(at, FEED, "chosen", told)
+        assert link_of(at) == before, value
+        assert parts(at).metadata["seen"] == (count if isinstance(value, dict) else 0)  # it isn't told again
+    checked(at.run())
+    assert looked_at(at) == OPEN and not said(at)
+
+
+def test_a_report_is_taken_whatever_its_count_says():
     at = start("Attention", prompt="To be")
-    table = at.dataframe[1].value
-    assert len(table) == 25
-    assert list(table.columns[:4]) == ["query position", "query", "key position", "key"]
-    rows = table.groupby("query position")["weight"].sum()
-    assert np.allclose(rows, 1, atol=1e-6)
+    for query, count in enumerate((None, "x", 1.5, True, [])):
+        look_at(at, query=query, count=count)
+        assert link_of(at)["query"] == str(query) and parts(at).metadata["seen"] == 0
 
 
-def test_the_page_says_which_tokens_have_no_label(tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", context_length=64)
+def test_parts_are_sent_when_they_are_asked_for():
+    at = start("Attention", prompt="To be, or not")
+    tell(at, FEED, "want", {"id": parts(at).metadata["id"], "parts": [["head", 1, 1], ["row", 1, 0, 5]]})
+    found, cache = parts(at), cache_of("shakespeare", "To be, or not")
+    assert np.allclose(pattern_from(found, 1, 1), cache["pattern", 1][0, 1], atol=1e-5)
+    tokens = tuple(library.tokenizer("shakespeare").encode("To be, or not"))
+    row = recordings.row("shakespeare", tokens, (), "self", 1, 0, 5).tensors
+    assert len(found.tensors) == 3 + len(row)
+    assert all((found.tensors[name] == array).all() for name, array in row.items())
+    assert np.allclose(found.tensors["blocks.1.attn.hook_z[5, 0]"], cache["z", 1][0, 5, 0], atol=1e-5)
+
+
+def test_parts_that_there_are_not_are_not_sent():
+    at = start("Attention", prompt="To be, or not")
+    name = parts(at).metadata["id"]
+    for asked in (
+        None, "head", {}, ["head"], [["head"]], [["head", 0]], [["head", 2, 0]], [["head", 0, -1]], [["head", True, 0]],
+        [["head", 0, 0, 0]], [["row", 0, 0]], [["row", 0, 0, 13]], [["row", 0, 0, 0.0]], [["tail", 0, 0]], [[]], [None],
+        [[["head"], 0, 0]],
+    ):  # fmt: skip
+        tell(at, FEED, "want", {"id": name, "parts": asked})
+        assert not parts(at).tensors, asked
+    tell(at, FEED, "want", {"id": name, "parts": [["head", 9, 9], ["head", 0, 1], "x"]})
+    assert all(found.endswith("[:, 1]") for found in parts(at).tensors) and parts(at).tensors
+
+
+def test_what_is_asked_of_another_pass_is_not_answered():
+    at, some = start("Attention", prompt="To be, or not"), [["head", 0, 0]]
+    for asked in (None, "x", [], {"parts": some}, {"id": ["x"], "parts": some}, {"id": "another", "parts": some}):
+        tell(at, FEED, "want", asked)
+        assert not parts(at).tensors
+
+
+def test_a_request_that_comes_after_the_text_has_changed_is_not_answered():
+    at = start("Attention", prompt="To be, or not")
+    late = {"id": parts(at).metadata["id"], "parts": [["row", 0, 0, 12]]}
+    type_prompt(at, "To")
+    assert parts(at).metadata["id"] == overview(at).metadata["id"] != late["id"]
+    tell(at, FEED, "want", late)
+    assert not parts(at).tensors
+
+
+def test_a_pass_has_a_name_of_its_own(tmp_path, monkeypatch):
+    names = {overview(start("Attention", model=model, prompt=typed)).metadata["id"]
+             for model in ("shakespeare", "martin-fierro") for typed in ("To be", "To bf")}  # fmt: skip
+    assert len(names) == 4
+    before = overview(start("Attention", prompt="To be")).metadata["id"]
+    assert before in names
+    save_tiny(tmp_path, "shakespeare", seed=9)  # another model of the same name
     use(monkeypatch, tmp_path)
-    note = "Every third token is labelled; pointing at a cell names both of its tokens."
-    assert len([c for c in start("Attention", prompt="To be, or not to be: " * 3).caption if note in c.value]) == 4
-    assert not [c for c in start("Attention", prompt="To be").caption if "labelled" in c.value]
+    assert overview(start("Attention", prompt="To be")).metadata["id"] not in names
+
+
+def test_what_is_said_of_another_text_than_is_shown_is_checked_against_the_one_shown():
+    at = start("Attention", prompt="To be, or not")
+    said_late = looked_at(at) | {"query": 12}
+    type_prompt(at, "To")
+    tell(at, FEED, "chosen", said_late)
+    assert "query" not in link_of(at)
+
+
+# When the browser has to turn to something else
+
+
+def serial(at):
+    return parts(at).metadata["serial"]
+
+
+def test_what_the_browser_said_itself_is_not_told_to_it_again():
+    at = start("Attention", prompt="To be, or not")
+    before = serial(at)
+    look_at(at, head=1, query=3)
+    assert serial(checked(at.run())) == before
+    look_at(at, zoom=dict(top=2, bottom=9, left=1, right=5))
+    assert serial(checked(at.run())) == before == serial(checked(at.run()))
+
+
+def test_what_another_page_or_another_text_changed_is_told():
+    at = start("Attention", prompt="To be, or not")
+    before = serial(at)
+    go(at, "Generate")
+    choose(at, "Head", 1)
+    go(at, "Attention")
+    assert serial(at) > before and looked_at(at)["head"] == 1
+    before = serial(at)
+    at.session_state["visitor"].layer = 1  # as a link of another page does
+    assert serial(checked(at.run())) > before and looked_at(at)["layer"] == 1
+
+
+def test_a_page_that_comes_back_says_what_is_looked_at():
+    at = start("Attention", prompt="To be, or not")
+    look_at(at, head=1, query=3)
+    checked(at.run())
+    before = serial(at)
+    go(at, "Masks")
+    go(at, "Attention")
+    assert serial(at) > before and looked_at(at) == OPEN | {"head": 1, "query": 3}
+
+
+def test_the_dials_of_the_page_generate_follow():
+    at = start("Attention", prompt="To be")
+    look_at(at, layer=1, head=1)
+    checked(at.run())
+    go(at, "Generate")
+    assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 1)
+
+
+def test_visitors_look_at_what_they_choose_and_share_what_is_computed():
+    one, other = (start("Attention", prompt="To be, or not") for _ in range(2))
+    assert component(one, "headsup_attention").bytes == component(other, "headsup_attention").bytes
+    before = link_of(other)
+    look_at(one, layer=1, head=1, query=3)
+    for at in (one, other):
+        checked(at.run())
+    assert looked_at(one) == OPEN | {"layer": 1, "head": 1, "query": 3}
+    assert looked_at(other) == OPEN and link_of(other) == before
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(told=st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+                         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+                             st.sampled_from([*OPEN, "id", "parts", "count"]), inner, max_size=6)))  # fmt: skip
+def test_no_report_is_too_strange(told, folder):
+    at = start("Attention", prompt="To be")
+    for event in ("chosen", "want"):
+        tell(at, FEED, event, told)
+    checked(at.run())
+    assert not said(at)

@@ -10,7 +10,7 @@ import streamlit as st
 from hypothesis import given, strategies
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import activations, cache, library, masking, own_models
+from pages.ui.models import activations, cache, library, masking, own_models, recordings
 from pages.ui.models.cache import Cache, bytes_of, frozen, remembered
 from tests.tiny_models import save_pair, save_tiny
 
@@ -155,8 +155,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda name: activations.steps(name, TOKENS, 1),
-        lambda name: activations.patterns(name, TOKENS),
+        lambda name: recordings.overview(name, TOKENS),
+        lambda name: recordings.row(name, TOKENS, (), "self", 1, 0, 3),
         lambda name: activations.next_token(name, TOKENS),
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
@@ -174,38 +174,59 @@ def test_each_question_is_answered_once_and_again_for_another_version(folder, mo
     assert ask("martin-fierro") is second
 
 
+def test_all_heads_share_one_pass(folder, monkeypatch):
+    passes, run = [], recordings._run
+    monkeypatch.setattr(recordings, "_run", lambda *args: (passes.append(1), run(*args)))
+    for _ in range(2):
+        for layer, head in ((0, 0), (1, 1), (0, 1)):
+            recordings.head("shakespeare", TOKENS, (), "self", layer, head)
+    assert len(passes) == 1
+
+
 def test_arrays_that_pages_get_are_read_only(folder):
-    found = activations.steps("shakespeare", TOKENS, 0)
+    recorded = [
+        recordings.overview("shakespeare", TOKENS),
+        recordings.head("shakespeare", TOKENS, (), "self", 0, 1),
+        recordings.row("shakespeare", TOKENS, (), "self", 0, 1, 2),
+    ]
     logits, rows = activations.next_token("shakespeare", TOKENS)
     table = activations.position_table("martin-fierro")
-    logits, rows = activations.next_token("shakespeare", TOKENS)
-    table = activations.position_table("martin-fierro")
-    for part in (found.mask, found.pattern, found.scores.raw, found.scores.queries, logits, rows["self"], table):
+    for part in (logits, rows["self"], table, *(array for each in recorded for array in each.tensors.values())):
         assert not part.flags.writeable
+    for part in (logits, rows["self"], table, *recorded[0].tensors.values(), *recorded[2].tensors.values()):
         base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
         assert base is None or base.untyped_storage().nbytes() == part.nbytes
 
 
+def test_what_is_remembered_of_a_head_is_counted_once(folder):
+    """A head is a view of all heads' queries, keys and values, which are remembered; nothing else is kept."""
+    recordings.head("shakespeare", TOKENS, (), "self", 0, 0)
+    size = cache._shared().size
+    for head in (1, 0, 1):
+        recordings.head("shakespeare", TOKENS, (), "self", 0, head)
+    assert cache._shared().size == size
+
+
 def test_clear_forgets_everything(folder):
-    first = activations.patterns("shakespeare", TOKENS)
+    first = recordings.overview("shakespeare", TOKENS)
     cache.clear()
-    assert activations.patterns("shakespeare", TOKENS) is not first
+    assert recordings.overview("shakespeare", TOKENS) is not first
 
 
 def of_a_visitor():
     """A page that has kept a model of its own, and asks something of it and of a shared one."""
     import streamlit as st
 
-    from pages.ui.models import activations, cache, library
+    from pages.ui.models import cache, library, recordings
     from pages.ui.models.own_models import keep
 
     if "own" not in st.session_state:
         st.session_state["own"] = keep(library.model("shakespeare"))
     before = len(cache._shared())
     for _ in range(2):
-        activations.patterns(st.session_state["own"], (1, 2, 3))
+        recordings.overview(st.session_state["own"], (1, 2, 3))
     assert len(cache._shared()) == before
-    activations.patterns("shakespeare", (1, 2, 3))
+    recordings.overview("shakespeare", (1, 2, 3))
     st.session_state["counts"] = len(st.session_state["own_results"]), len(cache._shared())
 
 

@@ -227,7 +227,7 @@ def test_the_rule_accepts_what_is_right(rule):
         "transformer/model/masks.py": "",
         "transformer/checkpoints/folder.py": "import safetensors.torch\nfrom ..data.tokenizers import Tokenizer",
         "transformer/training/presets.py": "",
-        "pages/ui/figures/attention.py": "import numpy as np\nfrom pages.ui.figures.palette import Theme",
+        "pages/ui/figures/masks.py": "import numpy as np\nfrom pages.ui.figures.palette import Theme",
         "pages/ui/models/library.py": "import streamlit as st\nimport torch\nfrom transformer import load_checkpoint",
         "pages/Attention.py": "import streamlit as st\nfrom pages.ui.views import attention",
         "app.py": "import streamlit as st\nfrom pages.ui.models.library import model\nmodel('x')",

@@ -4,6 +4,7 @@ import tracemalloc
 import weakref
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pages.ui.models import activations, cache, masking, places
+from pages.ui.components import attention as instrument
+from pages.ui.models import activations, cache, masking, places, recordings
 from pages.ui.models.library import OpenModel
 from pages.ui.models.writer import Writer
 from pages.ui.tables import matrix_table
+from pages.ui.views.masks import MOST
 from tests.helpers import any_configs, tiny_config, tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Sampling, Tokenizer
+from transformer import Card, Checkpoint, CheckpointError, Recording, Sampling, Tokenizer
 from transformer.checkpoints import archive as archives
 from transformer.checkpoints.archive import LARGEST_IN_USE, pack_checkpoint, unpack_checkpoint
 from transformer.checkpoints.footprint import largest_use, recorded_numbers
@@ -79,12 +82,19 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
             return model.checkpoint.model.run_with_cache(*full_inputs(shape), names_filter=lambda name: True)
 
     def draw_a_head(kind):
-        found = activations.steps(model, tokens, 0, source, kind)
-        columns = {"visible": found.mask, "weight": found.pattern[0]}
-        if found.scores:
-            columns |= {"raw": found.scores.raw[0], "scaled": found.scores.scaled[0], "masked": found.scores.masked[0]}
-        labels = [f"␣{token}" for token in tokens]
-        table = matrix_table(columns, labels, labels)
+        outline = recordings.overview(model, tokens, source, kind)
+        parts = [
+            recordings.head(model, tokens, source, kind, 0, 0),
+            recordings.row(model, tokens, source, kind, 0, 0, len(tokens) - 1),
+        ]
+        small = instrument.packed(outline)
+        tensors = {name: array for part in parts for name, array in part.tensors.items()}
+        return small, Recording(small, outline.metadata).to_bytes(), Recording(tensors, {}).to_bytes()
+
+    def draw_masks():
+        shown = min(len(tokens), MOST)
+        labels = [f"␣{token}" for token in tokens[-shown:]]
+        table = matrix_table({"visible": np.tri(shown, dtype=bool)}, labels, labels)
         return table, table.to_csv(index=False, chunksize=100).encode()  # else a small one is written all at once
 
     def draw_positions():
@@ -100,6 +110,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
 
     asked = [
         record_everything,
+        draw_masks,
         draw_positions,
         write,
         lambda: activations.next_token(model, tokens, source),
@@ -108,7 +119,6 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         lambda: masking.predicted(model, tokens, tokens[1:], source, masked=False),
     ]
     asked += [lambda kind=kind: draw_a_head(kind) for kind in places.attentions(shape)]
-    asked += [lambda kind=kind: activations.patterns(model, tokens, source, kind) for kind in places.attentions(shape)]
     if shape.n_layers and room:
         asked += [
             lambda side=side: masking.padding_effect(model, tokens[:room], 2, side, causal=False, padding=True)

@@ -45,6 +45,14 @@ class TestAMask:
         plots = [fig.layout.height - fig.layout.margin.t - fig.layout.margin.b for fig in (wide, narrow)]
         assert plots[1] < plots[0]
 
+    def test_markup_in_a_token_is_shown_as_it_is(self):
+        axes = mask_figures.mask_panel(CAUSAL, ["q"] * 3, ["<b>", "&lt;", "$x$"]).layout
+        assert list(axes.xaxis.ticktext) == ["&lt;b&gt;", "&amp;lt;", "&#36;x&#36;"]
+
+    @pytest.mark.parametrize("size", [1, 2, 9, 48, 300])
+    def test_any_number_of_tokens_has_a_sensible_height(self, size):
+        assert 100 < mask_figures.mask_panel(np.eye(size, dtype=bool), ["q"] * size, ["k"] * size).layout.height < 500
+
     def test_labels_that_do_not_fit_are_refused(self):
         with pytest.raises(ValueError, match="2 and 3 labels"):
             mask_figures.mask_panel(CAUSAL, ["a", "b"], list("abc"))

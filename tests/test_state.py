@@ -18,15 +18,22 @@ from pages.ui.shell.link import (
     left_out,
     to_query,
 )
+from transformer import MEASURES
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
+SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
 CHOICES = {
     "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS, "batch": st.none() | TEXTS,
     "pace": st.sampled_from(sorted(PACES)), "scope": st.sampled_from(["prompt", "all"]),
-    "pad_side": st.sampled_from(["right", "left"]), "stage": st.sampled_from(["raw", "scaled"]),
-    "all_layers": st.booleans(),
+    "pad_side": st.sampled_from(["right", "left"]),
+    "attention": st.sampled_from(["encoder", "decoder", "cross"]),
+    "stage": st.sampled_from(["raw", "scaled", "masked", "weights"]),
+    "zoom": st.none() | st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
+    "without": st.lists(st.sampled_from(["mask", "scale"]), unique=True).map(lambda rules: tuple(sorted(rules))),
+    "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
+    "direction": st.sampled_from(["from", "to"]), "share": st.sampled_from(["head", "layer"]),
     "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
 }  # fmt: skip
 OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
@@ -71,7 +78,8 @@ def test_every_default_can_be_read_from_a_link():
     defaults = Visitor()
     for name, parse in PARSERS.items():
         value = getattr(defaults, name)
-        assert value is None or parse(str(value).lower() if isinstance(value, bool) else str(value)) == value
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        assert value is None or parse(text) == value
 
 
 @given(_visitors())
@@ -113,7 +121,7 @@ def test_both_ends_of_a_range_will_do(name):
         assert not found.notices
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side", "stage"])
+@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side", "stage", "direction", "share", "zoom"])
 def test_garbage_is_named_and_the_default_kept(name):
     for text in HOSTILE:
         _assert_refused(name, text)
@@ -160,11 +168,38 @@ def test_a_range_is_said_in_whole_numbers():
     assert "2,147,483,647" in notice
 
 
-@pytest.mark.parametrize("text", ["TRUE", "1", "", "yes", "truefalse", "\x00"])
-def test_a_switch_is_true_or_false(text):
-    _assert_refused("all_layers", text)
-    assert from_query({"all_layers": "true"}).all_layers is True
-    assert from_query({"all_layers": "false"}).all_layers is False
+@pytest.mark.parametrize(
+    "text", ["0,4,0", "0,4,0,4,0", "4,0,0,4", "0,4,3,3", "0,0,0,1", "-1,4,0,4", "0,4,0,1000001", "0,4,0,x", "0,4,,4"]
+)
+def test_a_zoom_is_a_part_that_has_queries_and_keys(text):
+    _assert_refused("zoom", text)
+
+
+def test_a_zoom_is_read_as_it_is_written():
+    assert to_query(Visitor(zoom=(3, 9, 0, 4)))["zoom"] == "3,9,0,4"
+    assert from_query({"zoom": "3,9,0,4"}).zoom == (3, 9, 0, 4)
+
+
+@pytest.mark.parametrize("text", ["masks", "mask,", ",", "mask;scale", "Mask", "mask,x", " "])
+def test_what_is_taken_away_is_a_rule_of_attention(text):
+    _assert_refused("without", text)
+
+
+def test_the_same_is_taken_away_in_whatever_order_a_link_names_it():
+    assert from_query({"without": "scale,mask,scale"}).without == from_query({"without": "mask,scale"}).without
+    assert to_query(Visitor(without=("mask", "scale")))["without"] == "mask,scale"
+    assert from_query({"without": ""}).without == ()
+
+
+@pytest.mark.parametrize("text", ["sharpness", "PREVIOUS", "previous ", "0"])
+def test_heads_are_sorted_by_a_measure_that_there_is(text):
+    _assert_refused("order", text)
+
+
+@given(st.dictionaries(st.sampled_from(["shown", "source_shown", "all_layers"]), st.sampled_from(["60", "true", "x"])))
+def test_a_link_of_before_still_opens(parameters):
+    """Some fields have gone; a link that names them is no mistake of the visitor's."""
+    assert from_query(parameters | {"layer": "1"}) == Visitor(layer=1)
 
 
 @pytest.mark.parametrize("text", ["a", "1,", ",", "1,x", "512", "-1", "0,1,2,3,4,5,6", "1.5", "9" * 5000])
@@ -209,9 +244,10 @@ def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, ste
 
 
 def test_the_text_is_left_out_before_the_prompt():
-    current = Visitor(prompt="To be", text="x" * 9000, step=12, layer=1)
+    current = Visitor(prompt="To be", text="x" * 9000, step=12, query=3, key=2, zoom=(0, 9, 0, 9), layer=1)
     assert left_out(current) == ["text"]
     assert to_query(current) == {"model": "shakespeare", "prompt": "To be", "layer": "1"}
+    assert to_query(Visitor(prompt="😀" * 5000, zoom=(0, 9, 0, 9))) == {"model": "shakespeare"}
     assert left_out(Visitor(prompt="😀" * 5000, text="or")) == ["text", "prompt"]
     assert left_out(Visitor(prompt="To be", batch="😀" * 4000, text="or")) == ["batch"]
 

@@ -24,19 +24,18 @@ def matrix_table(
     columns: dict[str, np.ndarray],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
-    query_offset: int = 0,
-    key_offset: int | None = None,
+    offset: int = 0,
 ) -> pd.DataFrame:
     """Matrices (query, key) as rows of one table: a row a cell, a column a matrix.
 
-    The offsets are the positions of row 0 and column 0 in the text; key_offset: None for the same as the query's.
+    offset: the position of row 0 and of column 0 in the text.
     """
     query, key = np.indices((len(query_labels), len(key_labels)))
     return pd.DataFrame(
         {
-            "query position": query.ravel() + query_offset,
+            "query position": query.ravel() + offset,
             "query": np.asarray(query_labels, dtype=object)[query.ravel()],
-            "key position": key.ravel() + (query_offset if key_offset is None else key_offset),
+            "key position": key.ravel() + offset,
             "key": np.asarray(key_labels, dtype=object)[key.ravel()],
             **{name: np.asarray(values).ravel() for name, values in columns.items()},
         }

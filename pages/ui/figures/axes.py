@@ -76,27 +76,14 @@ def number_axis(count: int) -> dict:
 
 
 def labelling_note(figure: go.Figure) -> str:
-    """A sentence on the tokens that a figure leaves without a label; empty where each has its own."""
-    steps = [_step(axis) for axis in (figure.layout.yaxis, figure.layout.xaxis)]
-    queries, keys = steps
-    if max(step or 1 for step in steps) == 1:
+    """A sentence on the tokens that a figure leaves without a label; empty where each has its own.
+
+    Where both axes name tokens, they leave out the same.
+    """
+    axis = figure.layout.xaxis
+    if axis.labelalias is None or len(axis.tickvals) == len(axis.labelalias):  # numbers, or all tokens
         return ""
-    if queries is None:
-        return f"{_every(keys, 'token')} is labelled; pointing at a line names its token."
-    which = _every(keys, "token")
-    if queries != keys:
-        thinned = [_every(step, name) for step, name in ((queries, "query"), (keys, "key")) if step > 1]
-        which = thinned[0] + "".join(f" and {words[0].lower()}{words[1:]}" for words in thinned[1:])
-    verb = "are" if queries != keys and min(queries, keys) > 1 else "is"
-    return f"{which} {verb} labelled; pointing at a cell names both of its tokens."
-
-
-def _step(axis: go.layout.XAxis | go.layout.YAxis) -> int | None:
-    """Tokens from one label to the next; None for an axis of numbers."""
-    if axis.labelalias is None:
-        return None
-    return int(axis.tickvals[1] - axis.tickvals[0]) if len(axis.tickvals) > 1 else len(axis.labelalias)
-
-
-def _every(step: int, what: str) -> str:
-    return f"Every {STEPS[step]} {what}" if step in STEPS else f"One {what} in {step}"
+    step = int(axis.tickvals[1] - axis.tickvals[0]) if len(axis.tickvals) > 1 else len(axis.labelalias)
+    every = f"Every {STEPS[step]} token" if step in STEPS else f"One token in {step}"
+    named = "a line names its token" if figure.layout.yaxis.labelalias is None else "a cell names both of its tokens"
+    return f"{every} is labelled; pointing at {named}."

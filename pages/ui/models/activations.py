@@ -1,8 +1,8 @@
-"""What a model computes for a text: attention step by step, odds of the next token, its own answer.
+"""What a model computes for a text: odds of the next token, where its newest token looked, its own answer.
 
 Pages ask by the model's name, or with a model that is open; each question is computed once and answered in NumPy.
 `tokens` is what a decoder has before it; `source` what an encoder reads, empty for a model that has none.
-Dimensions: layer, head, query, key, pos, d_head, vocab.
+Dimensions: layer, head, key, position, d_model, vocab.
 """
 
 from __future__ import annotations
@@ -20,37 +20,11 @@ from transformer import (
     Checkpoint,
     ModelConfig,
     Sampling,
-    ScoreArithmetic,
     attention_modules,
     generate,
-    score_arithmetic,
     token_statistics,
 )
 from transformer.hooks import NamesFilter
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What softmax is taken of, and what it comes from: (head, query, key) each."""
-
-    raw: np.ndarray
-    scaled: np.ndarray
-    masked: np.ndarray
-    queries: np.ndarray
-    """(query, head, d_head), rotated where positions are rotary."""
-    keys: np.ndarray
-
-
-@dataclass(frozen=True)
-class Steps:
-    """The steps from queries and keys to weights, of all heads of one layer."""
-
-    mask: np.ndarray
-    """(query, key), True where visible."""
-    pattern: np.ndarray
-    """(head, query, key)."""
-    scores: Scores | None
-    """None for uniform attention, which has no queries and keys."""
 
 
 @dataclass(frozen=True)
@@ -60,48 +34,6 @@ class Scored:
     probability: np.ndarray
     rank: np.ndarray
     entropy: np.ndarray
-
-
-@remembered
-def steps(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], layer: int, source: tuple[int, ...] = (), kind: str = "self"
-) -> Steps:
-    """The four steps of attention in one layer. tokens: no more than the context holds."""
-    shape = checkpoint.model.config
-    place = f"{attention_modules(shape)[kind][layer]}."
-    rotated = "rot_" if shape.positions == "rotary" and kind != "cross" else ""
-    points = {
-        "raw": "hook_raw_scores",
-        "scaled": "hook_scaled_scores",
-        "masked": "hook_attn_scores",
-        "queries": f"hook_{rotated}q",
-        "keys": f"hook_{rotated}k",
-    }
-    has_scores = shape.attention == "softmax" or kind == "cross"
-    wanted = [*(points.values() if has_scores else ()), "hook_mask", "hook_pattern"]
-    _, cache = _run(checkpoint, tokens, source, [place + point for point in wanted])
-    scores = {field: cache[place + point][0].numpy() for field, point in points.items()} if has_scores else None
-    return Steps(
-        mask=cache[f"{place}hook_mask"].numpy(),  # (query, key): one text has no padding
-        pattern=cache[f"{place}hook_pattern"][0].numpy(),
-        scores=Scores(**scores) if scores else None,
-    )
-
-
-def patterns(
-    model: str | OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = (), kind: str = "self"
-) -> np.ndarray:
-    """Attention weights of all layers and heads: (layer, head, query, key)."""
-    return _patterns(model, tokens, source)[kind]
-
-
-@remembered
-def _patterns(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...]
-) -> Mapping[str, np.ndarray]:
-    _, cache = _run(checkpoint, tokens, source, _is_pattern)
-    found = _by_kind(cache, checkpoint.model.config)
-    return {kind: np.stack([pattern[0].numpy() for pattern in layers]) for kind, layers in found.items()}
 
 
 def next_token(
@@ -150,6 +82,7 @@ def greedy_answer(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple
 
 answer = remembered(greedy_answer)
 
+
 @remembered
 def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
     """The table that a model adds to its embeddings, (position, d_model); None if it adds none."""
@@ -164,13 +97,6 @@ def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndar
     """Where the newest token looked, by kind of attention, the encoder's left out: (layer, head, key) each."""
     return {kind: np.stack([pattern[0, :, -1].numpy() for pattern in found])
             for kind, found in _by_kind(cache, shape).items() if kind != "encoder"}  # fmt: skip
-
-
-def arithmetic(found: Steps, head: int, query: int, key: int) -> ScoreArithmetic:
-    """One cell of a head's pattern, recomputed number by number."""
-    scores = found.scores
-    q, k, mask = (torch.tensor(a) for a in (scores.queries[:, head], scores.keys[:, head], found.mask))
-    return score_arithmetic(q, k, mask, query, key)
 
 
 def _is_pattern(point: str) -> bool:

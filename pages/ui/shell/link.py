@@ -19,7 +19,11 @@ TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the pro
 """The texts that a link may have no room for, and what they are called."""
 SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"))
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
-BELONGS_TO = {"prompt": ("query", "key"), "text": ("step", "query", "key"), "batch": ("batch_row",)}
+BELONGS_TO = {
+    "prompt": ("query", "key", "zoom"),
+    "text": ("step", "query", "key", "zoom"),
+    "batch": ("batch_row",),
+}
 """What means nothing without a text that was left out."""
 
 

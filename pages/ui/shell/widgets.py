@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.shell.choices import LONGEST
@@ -133,13 +132,6 @@ def number_input(label: str, low: float, high: float, tie: str | Tie, **look: An
     return widget.settle(st.number_input(label, low, high, widget.value, **widget.ties, **look))
 
 
-def toggle(label: str, tie: str | Tie, **look: Any) -> bool:
-    """A switch; returns whether it is on."""
-    tie = _tied(tie)
-    widget = _widget(tie, "switch", bool(tie.shown()), lambda value: type(value) is bool)
-    return widget.settle(st.toggle(label, widget.value, **widget.ties, **look))
-
-
 def text_area(label: str, tie: str | Tie, **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
     tie = _tied(tie)
@@ -147,25 +139,6 @@ def text_area(label: str, tie: str | Tie, **look: Any) -> str:
     widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
     start = {} if widget.told else {"value": widget.value}
     return widget.settle(st.text_area(label, max_chars=longest, **start, **widget.ties, **look))
-
-
-def clickable_chart(
-    figure: go.Figure, key: str, cells: tuple[int, int], take: Callable[[int, int], None], **look: Any
-) -> None:
-    """A figure whose points are the cells of a table, each with its row and column as `customdata`.
-
-    cells: how many rows and columns there are; take: called with the cell that was clicked, if it is one of them.
-    """
-
-    def report() -> None:
-        points = st.session_state[key].selection.points
-        place = points[0].get("customdata") if points else None
-        if isinstance(place, list | tuple) and len(place) >= 2 and all(
-            type(at) in (int, float) and at in range(count) for at, count in zip(place, cells, strict=False)
-        ):
-            take(int(place[0]), int(place[1]))
-
-    st.plotly_chart(figure, key=key, selection_mode="points", on_select=report, **look)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,10 @@ export class ByHand {
   }
 
   draw() {
-    for (const view of [this.dotBars, this.products, this.zBars, this.outputBars, this.streamBars]) view.draw();
+    for (const view of [this.dotBars, this.products, this.zBars, this.outputBars, this.streamBars]) {
+      view.refresh();
+      view.draw();
+    }
   }
 
   showScores(pass, { layer, head, row, column }, rows) {

@@ -41,7 +41,12 @@ export class AttentionInstrument {
     this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
     this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change));
     this.makeControls();
-    new ResizeObserver(() => this.draw()).observe(this.parts.root);
+    let drawnAt = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === drawnAt) return; // only its height has changed, with the words in it
+      drawnAt = contentRect.width;
+      this.draw();
+    }).observe(this.parts.root);
   }
 
   makeControls() {
@@ -102,9 +107,18 @@ export class AttentionInstrument {
 
   /** Parts that were asked for. */
   add(recording) {
+    const before = this.known;
     this.pass.add(recording);
     this.fetcher.arrived();
-    this.show();
+    if (this.known !== before) this.show(); // else it was fetched ahead
+  }
+
+  /** What is there of what is looked at. */
+  get known() {
+    const { pass, cell } = this;
+    const { layer, head, share } = this.chosen;
+    const isLayer = share === "layer" && Array.from({ length: pass.heads }, (_, each) => pass.has(layer, each)).join();
+    return [pass.has(layer, head), pass.hasRow(layer, head, cell.row), isLayer].join();
   }
 
   /** What somebody else has decided to look at, for example a link. */

@@ -3,19 +3,17 @@
 import { percent } from "../numbers.js";
 
 const CLEAR = 0.4; // the share of a head's weight above which it is said to do one thing
-const SPREAD = 0.8; // the share of the largest possible entropy above which it is said to do nothing in particular
+const SPREAD = 0.9; // the share of the largest possible entropy above which it is said to do nothing in particular
+const SURE = 0.3; // the share below which each query has chosen
 
 /** One sentence on a head. measures: as `Pass.measures` has them. */
 export function inWords(measures) {
-  const spread = measures.find(({ name }) => name === "spread")?.value ?? 0;
-  const places = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
-  const most = places[0];
-  if (most && most.value >= CLEAR) {
-    return `Here it mostly ${most.sentence}: ${percent(most.value)} of its weight on average.`;
-  }
-  if (spread >= SPREAD) return `Here it spreads its weight over nearly everything it sees (${percent(spread)} of the largest entropy).`;
-  if (!most) return "Here it looks at different tokens for different queries.";
-  return `Here it does no single thing: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.`;
+  const spread = measures.find(({ name }) => name === "spread")?.value;
+  const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
+  if (spread >= SPREAD) return `Here it spreads its weight over nearly everything it sees: ${percent(spread)} of the largest entropy.`;
+  if (most?.value >= CLEAR) return `Here it mostly ${most.sentence}: ${percent(most.value)} of its weight on average.`;
+  const does = spread <= SURE ? "Here each query looks at one or two tokens, and not always at the same place" : "Here it does no single thing";
+  return most ? `${does}: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.` : `${does}.`;
 }
 
 /** A cell in words, for the line below the panels and for screen readers. without: what its steps leave out. */

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from pages.ui.components.events import told
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -116,21 +117,17 @@ def _answer(
     """The feed, which is all that runs when something else is looked at, or a part is asked for."""
     key = about["name"]
 
-    def event(name: str) -> Any:
-        # A run of another page may be the one that hears of it, and has no such component.
-        return (st.session_state.get(key) or {}).get(name)
-
     def chosen_in_browser() -> None:
-        told = event("chosen")
-        found = checked_choice(told, extent)
+        report = told(key, "chosen")
+        found = checked_choice(report, extent)
         if found is not None:
             on_choose(found)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
-        count = told.get("count") if isinstance(told, Mapping) else None
+        count = report.get("count") if isinstance(report, Mapping) else None
         st.session_state[f"{key}-seen"] = count if type(count) is int else 0
 
     def wanted_in_browser() -> None:
-        wanted = event("want")
+        wanted = told(key, "want")
         if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
             st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
 
