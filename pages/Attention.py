@@ -19,4 +19,5 @@ else:
     looked = attention_view.choose(session, kind)
     attention_view.explain(session, looked)
     attention_view.show(session, looked)
+    attention_view.offer_recording(session, looked)
 finish()

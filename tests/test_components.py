@@ -236,3 +236,15 @@ def test_both_are_drawn_by_an_app(page):
     app = AppTest.from_file(str(DEMO), default_timeout=30)
     app.query_params.update(page)
     assert not app.run().exception
+
+
+def test_a_component_that_has_gone_with_its_page_tells_nothing():
+    def page():
+        import streamlit as st
+
+        from pages.ui.components.events import told
+
+        st.write(repr(told("gone", "select")))
+
+    at = AppTest.from_function(page).run()
+    assert not at.exception and at.markdown[0].value == "None"

@@ -68,7 +68,8 @@ def test_words_that_only_look_like_statements_stay(files):
 
 
 def test_comments_and_indentation_are_left_out(files):
-    text = '// a note\n\n/**\n * What it does.\n */\nfunction f() {\n  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
+    text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
+    text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
     assert bundle(files(view=text)) == 'function f() {\nconst url = "http://x"; // kept\n}\nf();\n'
 
 

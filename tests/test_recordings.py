@@ -95,6 +95,14 @@ def test_the_overview_is_of_every_head(case):
     assert Recording.from_bytes(found.to_bytes()).metadata["names"] == [dict(names) for names in about["names"]]
 
 
+def test_a_whole_layer_can_be_taken_along(case):
+    model, source, kind, recorded = case
+    module = attention_modules(model.checkpoint.model.config)[kind][0]
+    found = Recording.from_bytes(recordings.whole_layer(model, TOKENS, source, kind, 0).to_bytes())
+    assert set(found.tensors) == {name for name in recorded if name.startswith(f"{module}.")}
+    close(found.tensors[f"{module}.hook_result"], recorded[f"{module}.hook_result"][0])
+
+
 def test_what_is_added_to_the_stream_is_what_attention_gives(case):
     model, _, kind, recorded = case
     shape = model.checkpoint.model.config

@@ -1,8 +1,8 @@
 """How fast the page Attention answers the hand, and how much it sends: one visitor, in real Chromium on this machine.
 
-A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside the
-page. Bytes are those of the websocket's messages. First paints begin with the navigation and end when the chosen head
-is drawn from its own numbers; long and short prompts take turns, each with a text that nobody has asked for before.
+A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside
+the page. Bytes are those of the websocket's messages. First paints begin with the navigation and end when the chosen
+head is drawn from its own numbers; long and short prompts take turns, each a text that nobody has asked for before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 from .measuring import machine, print_table
 
@@ -26,11 +27,13 @@ INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
 LENGTHS = (64, 256)
 SHORT = 24
+WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "whether", "nobler", "in", "mind", "suffer")
 QUIET_SECONDS = 1.5
 """Without a message for so long, everything that is fetched ahead has come."""
 
 WATCH = """(act) => {
-  const root = [...document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector("[data-testid=attention]")).find(Boolean);
+  const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
+  const root = shadows.map((shadow) => shadow?.querySelector("[data-testid=attention]")).find(Boolean);
   const before = root.dataset.shown;
   window.answered = null;
   let began = null;
@@ -52,7 +55,7 @@ class Traffic:
     """What a page's websocket has brought."""
 
     def __init__(self, page) -> None:
-        self.bytes = self.page_runs = self.fragment_runs = 0
+        self.bytes = self.page_runs = 0
         self.last = time.perf_counter()
         page.on("websocket", lambda socket: socket.on("framereceived", self._note))
 
@@ -62,9 +65,7 @@ class Traffic:
         message = ForwardMsg()
         message.ParseFromString(payload if isinstance(payload, bytes) else payload.encode())
         if message.WhichOneof("type") == "script_finished":
-            of_page = message.script_finished != ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
-            self.page_runs += of_page
-            self.fragment_runs += not of_page
+            self.page_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
 
     def settle(self, page) -> None:
         """Wait until nothing has come for a while."""
@@ -113,7 +114,7 @@ def _app() -> Iterator[tuple[Callable, str]]:
 
 def _address(url: str, length: int, **parameters: object) -> str:
     """A link to Attention with a text of this many characters that nobody has asked for."""
-    words = random.choices("to be or not that is the question whether nobler in mind suffer".split(), k=length)
+    words = random.choices(WORDS, k=length)
     prompt = " ".join(words)[:length]
     return f"{url}/Attention?{urlencode({'model': 'shakespeare', 'prompt': prompt, **parameters})}"
 
@@ -135,7 +136,7 @@ def _clicks(open_page: Callable, url: str, length: int, times: int) -> dict[str,
     found: dict[str, list[float]] = {"head": [], "layer": [], "cell": []}
     for at in range(times):
         found["head"].append(_answer(page, lambda at=at: heads.nth(6 * (at % 6) + (at + 1) % 6).click()))
-        found["layer"].append(_answer(page, lambda at=at: heads.nth(6 * ((at + 2) % 6) + (at + 1) % 6).click()))
+        found["layer"].append(_answer(page, lambda at=at: heads.nth((6 * at + 12 + (at + 1) % 6) % 36).click()))
         box = canvas.bounding_box()
         place = {"x": box["width"] * (0.2 + 0.02 * at), "y": box["height"] * (0.85 - 0.02 * at)}
         found["cell"].append(_answer(page, lambda place=place: canvas.click(position=place)))
@@ -155,11 +156,12 @@ def _answer(page, act: Callable[[], None]) -> float:
 
 
 def _fetched(open_page: Callable, url: str, times: int) -> dict[str, float]:
-    """Milliseconds from a click on a head whose numbers have yet to come: a long text's, right after its first paint."""
+    """Milliseconds from a click on a head whose numbers have yet to come, right after a long text's first paint."""
     waits = []
     for at in range(times):
         page, _ = _open(open_page, _address(url, 256, layer=0, head=0))
-        waits.append(_answer(page, lambda page=page, at=at: page.get_by_test_id("head-grid-head").nth(30 + at % 6).click()))
+        head = page.get_by_test_id("head-grid-head").nth(30 + at % 6)
+        waits.append(_answer(page, head.click))
     return {"fetched_head_ms_at_256": statistics.median(waits), "worst_fetched_head_ms_at_256": max(waits)}
 
 

@@ -29,9 +29,16 @@ export function maskedScores(scores, keys, causal) {
 
 /** The parts of one row's softmax: its largest score, the exponentials above it, and their sum. */
 export function softmaxParts(row) {
-  const maximum = row.reduce((largest, score) => Math.max(largest, score), -Infinity);
-  const exponentials = Float64Array.from(row, (score) => (score === -Infinity ? 0 : Math.exp(score - maximum)));
-  return { maximum, exponentials, sum: exponentials.reduce((sum, value) => sum + value, 0) };
+  let maximum = -Infinity;
+  for (let key = 0; key < row.length; key++) if (row[key] > maximum) maximum = row[key];
+  const exponentials = new Float64Array(row.length); // 0 where hidden
+  let sum = 0;
+  for (let key = 0; key < row.length; key++) {
+    if (row[key] === -Infinity) continue;
+    exponentials[key] = Math.exp(row[key] - maximum);
+    sum += exponentials[key];
+  }
+  return { maximum, exponentials, sum };
 }
 
 /** Softmax over the keys of every query. */
@@ -62,18 +69,23 @@ export function fourSteps({ q, k, d, causal, without = [] }) {
   const keys = k.length / d;
   const raw = rawScores(q, k, d);
   const divisor = without.includes("scale") ? 1 : Math.sqrt(d);
-  const scaled = raw.map((score) => score / divisor);
+  const scaled = new Float64Array(raw.length);
+  for (let at = 0; at < raw.length; at++) scaled[at] = raw[at] / divisor;
   const masked = maskedScores(scaled, keys, causal && !without.includes("mask"));
   return { raw, scaled, masked, weights: softmax(masked, keys) };
 }
 
 /** weight × v for every key, (key, d), and their sum z, (d). */
 export function weightedValues(weights, v, d) {
-  const products = Float64Array.from(v, (value, at) => value * weights[Math.floor(at / d)]);
+  const products = new Float64Array(v.length);
   const z = new Float64Array(d);
-  products.forEach((product, at) => {
-    z[at % d] += product;
-  });
+  for (let key = 0; key < weights.length; key++) {
+    for (let at = 0; at < d; at++) {
+      const product = weights[key] * v[key * d + at];
+      products[key * d + at] = product;
+      z[at] += product;
+    }
+  }
   return { products, z };
 }
 
@@ -101,7 +113,10 @@ export function largestDifference(found, expected) {
 /** The largest absolute value among the finite ones; 0 if there is none. */
 export function largestAbsolute(values) {
   let largest = 0;
-  for (const value of values) if (Number.isFinite(value)) largest = Math.max(largest, Math.abs(value));
+  for (let at = 0; at < values.length; at++) {
+    const size = Math.abs(values[at]);
+    if (size > largest && size !== Infinity) largest = size;
+  }
   return largest;
 }
 

@@ -1,7 +1,7 @@
 // Vectors as rows of bars over the same dimensions, one below the other, so that they can be compared place by place.
 
 import { attribute, node } from "./dom.js";
-import { prepared } from "./heatmap.js";
+import { pageOf, prepared } from "./heatmap.js";
 import { nextCell } from "./keys.js";
 import { LABEL_FONT } from "./labels.js";
 import { plainNumber } from "./numbers.js";
@@ -36,11 +36,15 @@ export class Bars {
     this.draw();
   }
 
+  refresh() {
+    this.page = null;
+  }
+
   draw() {
-    const width = this.plot.clientWidth;
+    if (!this.page?.width) this.page = pageOf(this.plot);
+    const { width, ink, muted } = this.page;
     if (!width || !this.rows) return;
     const context = prepared(this.canvas, width, ROW * this.rows.length);
-    const style = getComputedStyle(this.plot);
     this.pitch = (width - GUTTER - 2) / this.count;
     this.rows.forEach(({ name, values, limit }, row) => {
       const middle = ROW * row + ROW / 2;
@@ -48,17 +52,21 @@ export class Bars {
       context.font = LABEL_FONT;
       context.textAlign = "right";
       context.textBaseline = "middle";
-      context.fillStyle = style.color;
+      context.fillStyle = ink;
       context.fillText(name, GUTTER - 8, middle - 7, GUTTER - 10);
-      context.fillStyle = style.getPropertyValue("--muted") || style.color;
+      context.fillStyle = muted;
       context.fillText(`±${plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
       context.fillRect(GUTTER, middle, width - GUTTER - 2, 1);
       const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
-      values.forEach((value, at) => {
-        context.fillStyle = value < 0 ? NEGATIVE : POSITIVE;
-        const size = value * scale;
-        context.fillRect(GUTTER + at * this.pitch, middle - Math.max(size, 0), thickness, Math.abs(size));
-      });
+      for (const [colour, sign] of [[POSITIVE, 1], [NEGATIVE, -1]]) {
+        context.beginPath(); // one path a colour: a fill a bar would take most of the time
+        for (let at = 0; at < values.length; at++) {
+          const size = sign * values[at] * scale;
+          if (size > 0) context.rect(GUTTER + at * this.pitch, sign > 0 ? middle - size : middle, thickness, size);
+        }
+        context.fillStyle = colour;
+        context.fill();
+      }
     });
   }
 

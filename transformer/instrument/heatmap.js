@@ -66,15 +66,20 @@ export class Heatmap {
     return { rows: this.rowFit?.step ?? 1, columns: this.columnFit?.step ?? 1 };
   }
 
+  /** The page has another size or other colours: read them anew when something is drawn. */
+  refresh() {
+    this.page = null;
+  }
+
   draw() {
-    const width = this.plot.clientWidth;
-    if (!width || !this.data) return;
-    this.layOut(width);
-    const context = prepared(this.picture, width, this.height);
+    if (!this.page?.width) this.page = pageOf(this.plot);
+    if (!this.page.width || !this.data) return;
+    this.layOut(this.page.width);
+    const context = prepared(this.picture, this.page.width, this.height);
     const { left, top, wide, high } = this.box;
-    context.fillStyle = this.colour("--hidden");
+    context.fillStyle = this.page.hidden;
     context.fillRect(left, top, wide, high);
-    hatch(context, this.box, this.colour("--hatch"));
+    hatch(context, this.box, this.page.hatch);
     const image = this.image();
     context.imageSmoothingEnabled = false;
     context.drawImage(image, left, top, wide, high);
@@ -86,10 +91,9 @@ export class Heatmap {
   layOut(width) {
     const { rows, columns } = this.data;
     const { window } = this;
-    const measure = this.measure();
-    const widths = (labels, longest) => (labels ?? []).map((label) => measure(cut(label, longest)));
-    const rowWidths = widths(this.data.rowLabels, LONGEST.rows);
-    const columnWidths = widths(this.data.columnLabels, LONGEST.columns);
+    const context = this.picture.getContext("2d");
+    const rowWidths = widthsOf(this.data.rowLabels, LONGEST.rows, context);
+    const columnWidths = widthsOf(this.data.columnLabels, LONGEST.columns, context);
     const left = Math.min(fitRows(rowWidths, 1).width, width / 2.2);
     const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
     const pitch = this.data.pitch ?? wide / columns;
@@ -100,16 +104,6 @@ export class Heatmap {
     const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
     // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
     this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + HALF_LINE + 2;
-  }
-
-  measure() {
-    const context = this.picture.getContext("2d");
-    context.font = LABEL_FONT;
-    this.widths ??= new Map();
-    return (text) => {
-      if (!this.widths.has(text)) this.widths.set(text, context.measureText(text).width);
-      return this.widths.get(text);
-    };
   }
 
   // One pixel a cell; where there are more cells than pixels, a pixel has the one that stands out most.
@@ -125,26 +119,20 @@ export class Heatmap {
     const colours = PIXELS[kind];
     const lowest = kind === "weights" ? 0 : -limit;
     const scale = LEVELS / (limit - lowest || 1);
-    const edges = (from, to, count) => Array.from({ length: count + 1 }, (_, at) => from + Math.floor((at * (to - from)) / count));
     const rowEdges = edges(window.top, window.bottom, down);
     const columnEdges = edges(window.left, window.right, across);
     for (let y = 0; y < down; y++) {
       for (let x = 0; x < across; x++) {
-        let value = -Infinity;
-        for (let row = rowEdges[y]; row < rowEdges[y + 1]; row++) {
-          for (let column = columnEdges[x]; column < columnEdges[x + 1]; column++) {
-            const found = values[row * columns + column];
-            if (value === -Infinity || Math.abs(found) > Math.abs(value) || Number.isNaN(found)) value = found;
-          }
-        }
+        let value = values[rowEdges[y] * columns + columnEdges[x]];
+        if (this.pooled) value = mostOutstanding(values, columns, rowEdges[y], rowEdges[y + 1], columnEdges[x], columnEdges[x + 1]);
         if (value === -Infinity) continue; // hidden: transparent
         const level = Math.round((value - lowest) * scale);
-        pixels[y * across + x] = Number.isFinite(value) ? colours[Math.min(Math.max(level, 0), LEVELS)] : INVALID;
+        pixels[y * across + x] = level >= 0 && level <= LEVELS ? colours[level] : INVALID;
       }
     }
     this.buffer ??= document.createElement("canvas");
-    this.buffer.width = across;
-    this.buffer.height = down;
+    if (this.buffer.width !== across) this.buffer.width = across;
+    if (this.buffer.height !== down) this.buffer.height = down;
     this.buffer.getContext("2d").putImageData(image, 0, 0);
     return this.buffer;
   }
@@ -153,7 +141,7 @@ export class Heatmap {
     const { rowLabels, columnLabels } = this.data;
     const { box, window, rowFit, columnFit } = this;
     context.font = LABEL_FONT;
-    context.fillStyle = this.colour("color");
+    context.fillStyle = this.page.ink;
     context.textBaseline = "middle";
     context.textAlign = "right";
     for (let row = window.top; rowLabels && row < window.bottom; row += rowFit.step) {
@@ -172,8 +160,8 @@ export class Heatmap {
   }
 
   drawMarks() {
-    if (!this.box) return;
-    const context = prepared(this.marks, this.plot.clientWidth, this.height);
+    if (!this.box || !this.page) return;
+    const context = prepared(this.marks, this.page.width, this.height);
     const { box, window } = this;
     context.save();
     context.beginPath();
@@ -182,7 +170,7 @@ export class Heatmap {
     const outline = (row, column, rows, columns, colour, thickness) => {
       const x = box.left + (column - window.left) * box.cellWide;
       const y = box.top + (row - window.top) * box.cellHigh;
-      for (const [style, width] of [[this.colour("--paper"), thickness + 2], [colour, thickness]]) {
+      for (const [style, width] of [[this.page.paper, thickness + 2], [colour, thickness]]) {
         context.strokeStyle = style;
         context.lineWidth = width;
         context.strokeRect(x, y, columns * box.cellWide, rows * box.cellHigh);
@@ -196,7 +184,7 @@ export class Heatmap {
         outline(row, column, 1, 1, SELECTED, 2.5);
       }
     }
-    if (this.pointed) outline(this.pointed.row, this.pointed.column, 1, 1, this.colour("color"), 1.5);
+    if (this.pointed) outline(this.pointed.row, this.pointed.column, 1, 1, this.page.ink, 1.5);
     context.restore();
     if (this.drag?.moved) {
       const { from, to } = this.drag;
@@ -226,8 +214,9 @@ export class Heatmap {
     marks.addEventListener("pointerup", (event) => {
       const drag = this.endDrag();
       if (!drag) return;
-      if (drag.moved && events.zoom) {
-        const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
+      const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
+      // Within one cell it was a click of an unsteady hand.
+      if (drag.moved && events.zoom && (from.row !== to.row || from.column !== to.column)) {
         events.zoom({
           top: Math.min(from.row, to.row), bottom: Math.max(from.row, to.row) + 1,
           left: Math.min(from.column, to.column), right: Math.max(from.column, to.column) + 1,
@@ -280,26 +269,60 @@ export class Heatmap {
     const inside = place.x >= left && place.x < left + wide && place.y >= top && place.y < top + high;
     return inside ? this.cellAt(place) : null;
   }
+}
 
-  /** A colour of the page: a custom property, or its text colour. */
-  colour(name) {
-    const style = getComputedStyle(this.plot);
-    return name === "color" ? style.color : style.getPropertyValue(name) || style.color;
-  }
+/**
+ * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has
+ * to lay the page out, and between two changes of the page that would take longer than the drawing.
+ */
+export function pageOf(element) {
+  const style = getComputedStyle(element);
+  const colour = (name) => style.getPropertyValue(name) || style.color;
+  const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
+  return { width: element.clientWidth, ink: style.color, paper, hidden, hatch, muted };
 }
 
 /** A canvas of this size in CSS pixels, empty, as sharp as the screen allows; returns its context. */
 export function prepared(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide) canvas.width = wide;
-  if (canvas.height !== high) canvas.height = high;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  if (canvas.width !== wide || canvas.height !== high) {
+    Object.assign(canvas, { width: wide, height: high });
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   return context;
+}
+
+const measured = { [LONGEST.rows]: new WeakMap(), [LONGEST.columns]: new WeakMap() };
+
+/** Pixels that each label takes; measured once for a list of labels. */
+function widthsOf(labels, longest, context) {
+  if (!labels) return [];
+  if (!measured[longest].has(labels)) {
+    context.font = LABEL_FONT;
+    measured[longest].set(labels, labels.map((label) => context.measureText(cut(label, longest)).width));
+  }
+  return measured[longest].get(labels);
+}
+
+/** Where each of `count` pixels begins among the cells from one place to another, and where the last ends. */
+function edges(from, to, count) {
+  return Int32Array.from({ length: count + 1 }, (_, at) => from + Math.floor((at * (to - from)) / count));
+}
+
+function mostOutstanding(values, columns, top, bottom, left, right) {
+  let found = -Infinity;
+  for (let row = top; row < bottom; row++) {
+    for (let column = left; column < right; column++) {
+      const value = values[row * columns + column];
+      if (found === -Infinity || Math.abs(value) > Math.abs(found) || Number.isNaN(value)) found = value;
+    }
+  }
+  return found;
 }
 
 // Hidden cells are hatched, so that no colour scale has to be told from a grey.

@@ -26,6 +26,7 @@ from transformer import (
     Recording,
     attention_modules,
     hook_points,
+    record,
 )
 from transformer.hooks import ForwardHook
 from transformer.inference.head_measures import head_measures
@@ -145,6 +146,18 @@ def row(
     weight = checkpoint.model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (shape.n_heads, -1))
     tensors[f"{module}.out.weight[:, {head}]"] = weight[:, head].numpy().copy()
     return Recording(tensors, {"kind": kind, "layer": layer, "head": head, "query": query})
+
+
+def whole_layer(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, layer: int, interventions: Interventions = ()
+) -> Recording:
+    """Every hook point of one attention, all heads, as `record` names them: for a file that a visitor takes along."""
+    checkpoint = model.checkpoint
+    module = attention_modules(checkpoint.model.config)[kind][layer]
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
+    return record(checkpoint.model, inputs, lambda point: point.startswith(f"{module}."), labels=labels,
+                  interventions=interventions)  # fmt: skip
 
 
 def identity(

@@ -41,7 +41,13 @@ export class OverText {
     attribute(made, "role", "option");
     made.tabIndex = -1;
     made.addEventListener("click", () => this.pick(which, at));
-    for (const kind of ["pointerenter", "focus"]) made.addEventListener(kind, () => this.tip.show(made, this.describe(which, at)));
+    for (const kind of ["pointerenter", "focus"]) {
+      made.addEventListener(kind, () => {
+        const lines = this.describe(which, at);
+        attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
+        this.tip.show(made, lines);
+      });
+    }
     for (const kind of ["pointerleave", "blur"]) made.addEventListener(kind, () => this.tip.hide());
     return made;
   }
@@ -67,7 +73,6 @@ export class OverText {
         tint(token, tinted ? given[place] : null);
         attribute(token, "aria-selected", String(picked && place === asked));
         token.tabIndex = place === Math.min(asked, tokens.length - 1) ? 0 : -1;
-        attribute(token, "aria-label", `${this.describe(which, place).join(", ")}`);
       });
     }
     return weights ? this.sentence(pass, given, from, asked, whose) : "The weights of this layer are on their way.";

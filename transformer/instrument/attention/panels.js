@@ -75,21 +75,26 @@ export class Panels {
 
   // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden.
   hiddenWeights(pass, { weights, masked }) {
-    if (masked) return weights.map((weight, at) => (masked[at] === -Infinity ? -Infinity : weight));
-    return weights.map((weight) => (weight === 0 ? -Infinity : weight));
+    const drawn = weights.slice();
+    for (let at = 0; at < drawn.length; at++) if (masked ? masked[at] === -Infinity : drawn[at] === 0) drawn[at] = -Infinity;
+    return drawn;
   }
 
   mark(selected, pointed) {
     for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.mark(selected, pointed);
   }
 
+  /** Draw again on a page of another size or other colours. */
   draw() {
-    for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.draw();
+    for (const { heatmap, drawn } of Object.values(this.panels)) {
+      heatmap.refresh();
+      if (!drawn.hidden) heatmap.draw();
+    }
   }
 
   /** Every so many-th label that there was room for, in the panel with the least, and whether cells share pixels. */
   get room() {
-    const shown = Object.values(this.panels).filter(({ drawn }) => !drawn.hidden && drawn.clientWidth);
+    const shown = Object.values(this.panels).filter(({ drawn, heatmap }) => !drawn.hidden && heatmap.page?.width);
     const steps = shown.map(({ heatmap }) => heatmap.steps);
     return {
       rows: Math.max(1, ...steps.map(({ rows }) => rows)), columns: Math.max(1, ...steps.map(({ columns }) => columns)),
@@ -99,7 +104,7 @@ export class Panels {
 
   /** The panels that can be seen, each with its title and its canvas. */
   get pictures() {
-    const shown = Object.values(this.panels).filter(({ drawn }) => !drawn.hidden && drawn.clientWidth);
+    const shown = Object.values(this.panels).filter(({ drawn, heatmap }) => !drawn.hidden && heatmap.page?.width);
     return shown.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));
   }
 }

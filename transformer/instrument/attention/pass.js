@@ -16,6 +16,8 @@ export class Pass {
       queries: kind === "encoder" ? labels.source : labels.text,
       keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
     };
+    // In cross-attention a row has its token and, after an arrow, the one that was chosen next.
+    this.rowLabels = next ? this.labels.queries.map((label, at) => (next[at] ? `${label} → ${next[at]}` : label)) : this.labels.queries;
     this.measureKinds = measures;
     this.cells = unpacked(tensors.overview);
     this.measured = tensors.measures;
@@ -99,12 +101,6 @@ export class Pass {
     const start = (layer * this.heads + head) * count;
     const found = this.measureKinds.map((kind, at) => ({ ...kind, value: this.measured.data[start + at] }));
     return found.filter(({ value }) => !Number.isNaN(value));
-  }
-
-  /** Labels of the rows: in cross-attention each query's token and, after an arrow, the one it chose next. */
-  get rowLabels() {
-    const { next, labels } = this;
-    return next ? labels.queries.map((label, at) => (next[at] ? `${label} → ${next[at]}` : label)) : labels.queries;
   }
 
   visible(query, key) {

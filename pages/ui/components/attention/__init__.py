@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from pages.ui.components.events import told
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -117,16 +118,16 @@ def _answer(
     key = about["name"]
 
     def chosen_in_browser() -> None:
-        told = st.session_state[key].get("chosen")
-        found = checked_choice(told, extent)
+        report = told(key, "chosen")
+        found = checked_choice(report, extent)
         if found is not None:
             on_choose(found)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
-        count = told.get("count") if isinstance(told, Mapping) else None
+        count = report.get("count") if isinstance(report, Mapping) else None
         st.session_state[f"{key}-seen"] = count if type(count) is int else 0
 
     def wanted_in_browser() -> None:
-        wanted = st.session_state[key].get("want")
+        wanted = told(key, "want")
         if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
             st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
 

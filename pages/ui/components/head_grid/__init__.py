@@ -13,6 +13,7 @@ import numpy as np
 import streamlit as st
 from safetensors.numpy import save
 
+from pages.ui.components.events import told
 from pages.ui.components.sources import reader, script, style
 from transformer.inference.overview import LIMIT, pool, quantise
 
@@ -51,7 +52,7 @@ def head_grid(
     shape = (tuple(layers), patterns.shape[1])
 
     def selected_in_browser() -> None:
-        head = checked_head(st.session_state[key].get("head"), *shape)
+        head = checked_head(told(key, "head"), *shape)
         if on_select is not None and head is not None:
             on_select(*head)
 
