@@ -166,11 +166,15 @@ def app_url(app_server: Server) -> str:
 
 @pytest.fixture(scope="package")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tiny models of two groups: a pair that writes, one that sorts, and a translator."""
+    """Tiny models of two groups: a pair that writes, one that reads far, two with less in them; one that sorts, and a
+    translator."""
     from tests.tiny_models import save_pair, save_tiny, save_translator
 
     folder = tmp_path_factory.mktemp("checkpoints")
     save_pair(folder, context_length=64, group="Texts")
+    save_tiny(folder, "far-reader", title="Far reader", group="Texts", context_length=256, n_layers=3)
+    save_tiny(folder, "average", title="Average", group="Texts", attention="uniform", residual=False)
+    save_tiny(folder, "bare", title="Bare", group="Texts", residual=False, norm="none", positions="none")
     save_tiny(folder, "sorting", title="Sorting", group="Tasks")
     save_translator(folder)
     return folder

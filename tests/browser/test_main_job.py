@@ -42,11 +42,6 @@ HAS_SCHEME = """(scheme) => {
   const background = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor;
   return (background.match(/\\d+/)[0] < 60) === (scheme === "dark");
 }"""
-CELL = """(chart, [row, column]) => {
-  const { xaxis, yaxis } = chart._fullLayout;
-  const box = chart.getBoundingClientRect();
-  return [box.x + xaxis._offset + xaxis.d2p(column), box.y + yaxis._offset + yaxis.d2p(row)];
-}"""
 
 
 @pytest.fixture
@@ -231,24 +226,16 @@ def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
     turn_to(page, "Attention")
     heads = page.get_by_test_id("head-grid-head")
     wait_ready(page, timeout=60)
-    expect(heads).to_have_count(2)
-    expect(page.get_by_text("Layer 0, head 0.")).to_be_visible()
+    expect(heads).to_have_count(4)
     heads.nth(1).click()
-    expect(page.get_by_text("Layer 0, head 1.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Layer 0, head 1")).to_be_visible()
     expect(heads.nth(1)).to_have_attribute("aria-pressed", "true")
-    wait_ready(page, timeout=60)
-
-    arithmetic = page.get_by_text("The query of")
-    chart = page.locator(".js-plotly-plot").first
-    chart.scroll_into_view_if_needed()
-    weights = set()
-    for row, column in ((7, 3), (12, 12), (5, 9)):
-        page.mouse.click(*chart.evaluate(CELL, [row, column]))
-        page.get_by_text(re.compile(rf"at place {row} meets the key of .* at place {column}:")).wait_for()
-        wait_ready(page)
-        weights.add(page.get_by_test_id("stMarkdown").filter(has=arithmetic).inner_text().split("=")[-1])
-    assert len(weights) == 3
-    for parameter in ("query=5", "key=9", "head=1"):
+    for label, place in (("Query (row)", "5"), ("Key (column)", "3")):
+        page.get_by_label(label).select_option(place)
+    weight = page.locator("[data-step=weight]")
+    expect(weight).to_contain_text("÷ the sum of the row's 6 exponentials:")
+    expect(weight).to_contain_text("recomputed, equal")
+    for parameter in ("query=5", "key=3", "head=1"):
         expect(page).to_have_url(re.compile(parameter))
 
 
@@ -302,7 +289,7 @@ def test_a_link_opens_the_same_view_on_another_server(tiny_server, visit, wait_r
         expect(prompt_box(page)).to_have_value(PROMPT)
         expect(page).to_have_url(re.compile(f"{re.escape(link)}$"))
         if name == "Attention":
-            expect(page.get_by_text("Layer 1, head 1.")).to_be_visible()
+            expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
 
 
 def test_a_change_of_page_and_the_way_back_keep_prompt_and_text(visit, wait_ready):

@@ -53,6 +53,9 @@ export class ByHand {
     this.row = node("details", "row", parent);
     put(node("summary", "", this.row), "This row as a table");
     this.table = node("div", "table", this.row);
+    this.table.tabIndex = 0; // it scrolls
+    attribute(this.table, "role", "region");
+    attribute(this.table, "aria-label", "This row as a table");
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 
