@@ -1,10 +1,9 @@
-"""Every picture's numbers as a file: written when they are asked for, and no sooner."""
+"""Every picture's numbers, as a table on the page and as a file."""
 
 import io
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.runtime.media_file_manager import MediaFileManager
@@ -25,49 +24,31 @@ def page():
     offer_data(table, "Numbers", "n.csv")
 
 
-@pytest.fixture
-def offered(monkeypatch):
-    """What buttons have offered, as functions that write the file."""
-    found = []
-    add = MediaFileManager.add_deferred
-    monkeypatch.setattr(MediaFileManager, "add_deferred", lambda self, write, *args, **kwargs: (
-        found.append(write), add(self, write, *args, **kwargs))[1])  # fmt: skip
-    return found
-
-
-@pytest.fixture
-def written(monkeypatch):
-    """How often a table has been written as CSV."""
-    calls, write = [], pd.DataFrame.to_csv
-    monkeypatch.setattr(pd.DataFrame, "to_csv", lambda *args, **kwargs: (calls.append(1), write(*args, **kwargs))[1])
-    return calls
-
-
 def visit(count: int) -> AppTest:
     at = AppTest.from_function(page, default_timeout=60)
     at.session_state["count"] = count
     return checked(at.run())
 
 
-def test_no_file_is_written_until_it_is_asked_for(offered, written):
+def test_the_file_is_the_table(monkeypatch):
+    written = []
+    add = MediaFileManager.add
+    monkeypatch.setattr(MediaFileManager, "add", lambda self, content, *args, **kwargs: (
+        written.append(content), add(self, content, *args, **kwargs))[1])  # fmt: skip
     at = visit(3)
-    checked(at.run())
-    assert not written
-    content = offered[-1]()
-    assert len(written) == 1
+    (content,) = written
     assert pd.read_csv(io.BytesIO(content)).equals(at.dataframe[0].value)
     assert content.decode("utf-8").startswith("token,weight\né,0.1\n")
 
 
-def test_a_button_asks_for_no_file_when_it_is_drawn_and_for_no_run_when_it_is_pressed(offered):
+def test_pressing_the_button_asks_for_no_run():
     (button,) = [found.proto for found in visit(3).get("download_button")]
-    assert not button.url  # the browser looks after each address, and the file may be gone by then
-    assert button.deferred_file_id and button.ignore_rerun
+    assert button.url and button.ignore_rerun
 
 
-def test_a_table_without_rows_offers_no_file(offered):
+def test_a_table_without_rows_offers_no_file():
     at = visit(0)
-    assert not offered and not at.get("download_button") and not at.dataframe
+    assert not at.get("download_button") and not at.dataframe
     assert [caption.value for caption in at.caption] == ["There are no numbers yet."]
 
 

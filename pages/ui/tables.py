@@ -10,14 +10,15 @@ import streamlit as st
 
 
 def offer_data(table: pd.DataFrame, title: str, file_name: str, empty: str = "There are no numbers yet.") -> None:
-    """A closed drawer with a table and a button that saves it as CSV, which is written when it is asked for."""
+    """A closed drawer with a table and a button that saves it as CSV."""
     with st.expander(title, icon=":material/table:"):
         if table.empty:
             st.caption(empty)
             return
         st.dataframe(table, hide_index=True, height=280)
-        # A run of the page would replace the file that the browser is about to fetch.
-        st.download_button("Save as CSV", lambda: table.to_csv(index=False).encode(), file_name, "text/csv",
+        # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
+        # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
+        st.download_button("Save as CSV", table.to_csv(index=False).encode(), file_name, "text/csv",
                            key=f"save_{file_name}", on_click="ignore", icon=":material/download:")  # fmt: skip
 
 
