@@ -70,7 +70,7 @@ def candidates_for(index: int, chosen: int) -> list[Candidate]:
 
 def begin_anew() -> None:
     """As it was when the page was opened."""
-    st.session_state.update(written=0, picks={}, selected=None, live=False, events=[], head=(0, 1))
+    st.session_state.update(written=0, picks={}, selected=None, live=False, events=[])
     st.session_state.update(page_runs=0, fragment_runs=0)
 
 
@@ -92,11 +92,6 @@ def on_pick(index: int, token_id: int) -> None:
     st.session_state.written = index - len(PROMPT) + 1
     st.session_state.selected = index
     st.session_state.events.append(f"pick {index} {token_id}")
-
-
-def on_head(layer: int, head: int) -> None:
-    st.session_state.head = (layer, head)
-    st.session_state.events.append(f"head {layer} {head}")
 
 
 def draw() -> None:
@@ -148,8 +143,6 @@ def writing_page() -> None:
 
 
 def grid_page() -> None:
-    if "head" not in st.session_state:
-        begin_anew()
     layers, heads, size = (int(SETTINGS.get(*given)) for given in (("layers", 4), ("heads", 6), ("size", 40)))
     st.title("Heads")
     shift = st.slider("Sharpness", 1, 9, 3)
@@ -159,13 +152,9 @@ def grid_page() -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     head_grid(
         patterns=weights / weights.sum(-1, keepdims=True),
-        layers=range(layers),
-        selected=st.session_state.head,
         hidden=hidden,
         key="heads",
-        on_select=on_head,
     )
-    st.caption(f"events: {'; '.join(st.session_state.events)}")
 
 
 def loss_page() -> None:

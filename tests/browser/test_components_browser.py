@@ -361,16 +361,18 @@ def test_heads_are_picked_by_click_and_keys(open_demo, wait_ready):
     open_grid(page, wait_ready)
     heads = page.get_by_test_id("head-grid-head")
     assert heads.count() == 24
-    assert page.get_by_role("button", name="Layer 0, head 1").get_attribute("aria-pressed") == "true"
+    pressed = page.locator("[data-testid=head-grid-head][aria-pressed=true]")
+    assert pressed.count() == 0
     page.get_by_role("button", name="Layer 2, head 4").click()
-    page.get_by_text("events: head 2 4").wait_for()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowLeft")
-    assert page.get_by_text("events: head 2 4").inner_text() == "events: head 2 4"
+    assert pressed.get_attribute("aria-label") == "Layer 2, head 4"
     page.keyboard.press("Enter")
-    page.get_by_text("events: head 2 4; head 1 3").wait_for()
-    assert page.locator("[data-testid=head-grid-head][aria-pressed=true]").count() == 1
-    assert page.get_by_role("button", name="Layer 1, head 3").get_attribute("aria-pressed") == "true"
+    assert pressed.get_attribute("aria-label") == "Layer 1, head 3"
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")  # other patterns
+    wait_ready(page)
+    assert pressed.get_attribute("aria-label") == "Layer 1, head 3"
 
 
 def test_canvases_are_drawn_over_and_hidden_cells_are_empty(open_demo, wait_ready):
@@ -396,8 +398,9 @@ def test_a_large_grid_scrolls_inside_itself(open_demo, wait_ready, settings):
     open_grid(page, wait_ready)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") == 0
-    page.get_by_test_id("head-grid-head").last.click()
-    page.get_by_text(re.compile(r"events: head \d+ 11")).wait_for()
+    last = page.get_by_test_id("head-grid-head").last
+    last.click()
+    assert last.get_attribute("aria-pressed") == "true"
 
 
 # Pictures to save
