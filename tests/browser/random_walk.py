@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from tests.browser.servers import Server
 
 WEIGHTS = {
-    "write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4, "click": 3,
-    "open": 3, "switch": 2, "count": 2, "forward": 2, "reload": 1, "follow": 1, "upload": 1,
+    "write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4, "steer": 4,
+    "pick": 3, "click": 3, "open": 3, "switch": 2, "count": 2, "forward": 2, "reload": 1, "follow": 1, "upload": 1,
 }  # fmt: skip
 """How often each kind of step is taken where it can be. Texts and pages come first: a text that replaces another, and
 what a page leaves in the session, are what the other browser tests see least of."""
@@ -50,6 +50,8 @@ START = "?shape=dials&steps=50"
 SHORT_TRAINING = 100
 """Steps of a training that may be started."""
 
+STEERING = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown", "+", "-", "0")
+"""Keys for what is steered from cell to cell."""
 PATIENCE_MS = 3_000
 """For one click. What is covered, or goes away meanwhile, isn't worth more."""
 DEBOUNCE_MS = {"slide": 250, "look at": 150}
@@ -250,6 +252,19 @@ class Walk:
             place = {"x": int(rng.random() * box["width"]), "y": int(rng.random() * box["height"])}
             element.click(position=place, **patience)
             return f"at {place['x']}, {place['y']}"
+        if kind == "pick":
+            option = rng.randrange(element.evaluate("(select) => select.options.length"))
+            element.select_option(index=option, **patience)
+            return f"the option {option}"
+        if kind == "steer":
+            keys = [rng.choice(STEERING) for _ in range(rng.randint(1, 6))]
+            if rng.random() < 0.5:
+                element.focus()
+            else:
+                element.click(position={"x": int(rng.random() * 200), "y": int(rng.random() * 40)}, **patience)
+            for key in keys:
+                keyboard.press(key)
+            return f"with {' '.join(keys)}"
         if kind == "switch":
             element.evaluate("(input) => input.closest('label').click()")
             return ""

@@ -5,7 +5,8 @@ FIND = """() => {
     ["turn to", "[data-testid=stSidebarUserContent] a[href]"], ["write", "textarea"], ["count", "input[type=number]"],
     ["slide", "input[type=range], [role=slider]"], ["upload", "input[type=file]"], ["switch", "input[type=checkbox]"],
     ["select", "[role=combobox]"], ["choose", "[role=radio], [role=tab]"], ["look at", "[role=option]"],
-    ["click", ".js-plotly-plot .nsewdrag"], ["open", "summary"], ["press", "button"],
+    ["pick", "select"], ["click", ".js-plotly-plot .nsewdrag"], ["steer", "canvas[role=application]"],
+    ["open", "summary"], ["press", "button"],
   ];
   const any = kinds.map(([, selector]) => selector).join();
   const foreign = "[role=toolbar] *, [data-testid=stElementToolbar] *, [data-testid=stFileUploader] button, " +
