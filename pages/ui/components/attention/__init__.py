@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +41,9 @@ _view = st.components.v2.component(
     css=style(__file__, instruments=["tip.css", "save.css", "overview.css", "attention/attention.css"]),
     js=script(__file__, "attention.js"),
 )
-_RUNS = itertools.count(1)
-"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it."""
+_RUNS = itertools.count(int(1000 * time.time()))
+"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it. Nor has an
+earlier server given the same."""
 _feed = st.components.v2.component("headsup_attention_feed", js=script(__file__, "attention_feed.js"))
 
 
