@@ -334,6 +334,18 @@ def test_prompts_of_any_length_keep_the_instrument_alive(visit):
             assert instrument(page).evaluate("(root) => root === window.first")
 
 
+def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
+    page, traffic = visit()
+    for group, title in (("Tasks", "Sorting"), ("Texts", "Shakespeare")):
+        traffic.settle()
+        page.get_by_test_id("head-grid-head").last.click()
+        page.get_by_role("radio", name=group).evaluate("""(radio) => {
+          radio.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, composed: true }));
+          radio.click();
+        }""")
+        expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
+
+
 # Keyboard and touch
 
 
@@ -428,6 +440,7 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit):
             traffic.settle()
             assert len(all_equal(page)) == steps
     page.get_by_role("radio", name="Tasks").click()
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("Sorting")
     pick(page, "Model", "Translator")
     for kind, mask in (("Cross: the text looks at the source", False), ("Encoder: the source looks at itself", False),
                        ("Decoder: the text looks back at itself", True)):  # fmt: skip
