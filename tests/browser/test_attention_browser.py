@@ -1,7 +1,8 @@
-"""The page Attention in a real browser: what is looked at is answered there, and Python, the link and other pages follow."""
+"""The page Attention in a real browser: what is looked at is answered there; Python, link and other pages follow."""
 
 import csv
 import io
+import itertools
 import re
 import time
 from urllib.parse import parse_qs, urlsplit
@@ -38,7 +39,8 @@ NOTE_WRITING = """() => {
       const width = Math.min(this.measureText(text).width, widest);
       const { textAlign: align } = this;
       const turned = this.getTransform().b !== 0;
-      (this.canvas.written ??= []).push({ text, x: at.x / devicePixelRatio, y: at.y / devicePixelRatio, turned, width, align });
+      const [left, top] = [at.x / devicePixelRatio, at.y / devicePixelRatio];
+      (this.canvas.written ??= []).push({ text, x: left, y: top, turned, width, align });
       return fillText.call(this, text, x, y);
     },
   });
@@ -362,7 +364,7 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
     page.keyboard.press("Home")
     reached = {}
     readout = part(page, "readout")
-    for row in range(4):
+    for _ in range(4):
         for _ in range(4):
             reached[shown(page)[2:]] = readout.inner_text()
             page.keyboard.press("ArrowRight")
@@ -505,9 +507,9 @@ def test_no_label_runs_into_the_next(visit, query):
             if not panel(page, stage).locator("canvas.picture").is_visible():
                 continue
             rows, columns = labels(page, stage)
-            for one, two in zip(rows, rows[1:], strict=False):
+            for one, two in itertools.pairwise(rows):
                 assert two["y"] - one["y"] >= 11
-            for one, two in zip(columns, columns[1:], strict=False):
+            for one, two in itertools.pairwise(columns):
                 least = 11 if one["turned"] else (one["width"] + two["width"]) / 2
                 assert two["x"] - one["x"] >= least
             assert all(label["x"] - label["width"] >= 0 for label in rows)
@@ -548,7 +550,8 @@ def test_two_visitors_at_once_see_their_own(visit):
         head(other, place[1], 3 - place[0]).click()
     assert (shown(one)[:2], shown(other)[:2]) == ((1, 1), (1, 2))
     for page, wanted in ((one, ("1", "1")), (other, ("1", "2"))):
-        until(page, lambda page=page, wanted=wanted: (parameters(page).get("layer"), parameters(page).get("head")) == wanted)
+        until(page, lambda page=page, wanted=wanted: (
+            parameters(page).get("layer"), parameters(page).get("head")) == wanted)  # fmt: skip
         all_equal(page)
     type_prompt(one, "KING: I am here")
     expect(part(one, "hand").get_by_label("Query (row)").locator("option")).to_have_count(15)
