@@ -27,7 +27,8 @@ INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
 LENGTHS = (64, 256)
 SHORT = 24
-WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "whether", "nobler", "in", "mind", "suffer")
+WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer")
+"""Of letters that both models know."""
 QUIET_SECONDS = 1.5
 """Without a message for so long, everything that is fetched ahead has come."""
 

@@ -248,7 +248,8 @@ def new_page(
 ) -> Iterator[Callable[..., "Page"]]:
     """`new_page(width=1280, height=900, dark=False, apart=False) -> Page`, each its own visitor.
 
-    apart: in another browser, as it were, which shares neither cookies nor storage with any other page.
+    apart: in another browser, as it were, which shares neither cookies nor storage with any other page. A tab may be
+    one that an earlier test had: its history and storage are gone, but listeners and init scripts would stay.
     """
     used: dict[Window, Callable[[], None]] = {}
     common: list[Window] = []
