@@ -353,16 +353,16 @@ def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
 
 
 def test_an_event_of_an_instrument_that_has_gone_leaves_the_page_as_it_is(visit):
-    page, traffic = visit()
+    page, traffic = visit("model=translator&prompt=forty-two")
     page.evaluate("window.box = headsupBoxes.get('attention')")
-    type_prompt(page, "é")
-    expect(page.get_by_text("This model has never seen")).to_be_visible()
+    type_prompt(page, "Hello world")
+    expect(page.get_by_test_id("stAlert")).to_be_visible()
     traffic.settle()
     page.evaluate("box.send('want', { id: box.feed.metadata.id, parts: [['head', 1, 1]] })")
     traffic.settle()
     expect(page.get_by_role("heading", level=1, name="Attention")).to_be_visible()
     expect(instrument(page)).to_have_count(0)
-    type_prompt(page, "To be")
+    type_prompt(page, "seven")
     page.locator(WHOLE).wait_for()
 
 
