@@ -352,6 +352,20 @@ def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
         expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
 
 
+def test_an_event_of_an_instrument_that_has_gone_leaves_the_page_as_it_is(visit):
+    page, traffic = visit()
+    page.evaluate("window.box = headsupBoxes.get('attention')")
+    type_prompt(page, "é")
+    expect(page.get_by_text("This model has never seen")).to_be_visible()
+    traffic.settle()
+    page.evaluate("box.send('want', { id: box.feed.metadata.id, parts: [['head', 1, 1]] })")
+    traffic.settle()
+    expect(page.get_by_role("heading", level=1, name="Attention")).to_be_visible()
+    expect(instrument(page)).to_have_count(0)
+    type_prompt(page, "To be")
+    page.locator(WHOLE).wait_for()
+
+
 # Keyboard and touch
 
 
@@ -426,6 +440,7 @@ def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromi
     assert shown(page)[2] == 5
     until(page, lambda: parameters(page).get("query") == "5")
     assert traffic.page_runs == 0
+    expect(page.locator(".grid.table")).to_have_css("overflow-y", "visible")  # nothing of it is out of sight
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
     phone.close()
 

@@ -7,7 +7,7 @@ import { LABEL_FONT } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 
 const ROW = 46; // pixels
-const GUTTER = 92; // pixels of names and scales on the left
+export const GUTTER = 92; // pixels of names and scales on the left
 const POSITIVE = "#b2182b";
 const NEGATIVE = "#2166ac";
 

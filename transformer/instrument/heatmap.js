@@ -41,7 +41,8 @@ export class Heatmap {
 
   /**
    * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden; kind "weights"
-   * runs from 0 to `limit`, "scores" from −limit to limit. window: what of it is drawn; null for all.
+   * runs from 0 to `limit`, "scores" from −limit to limit. In pixels, and optional: pitch, of a row; tallest, of the
+   * picture; gutter, left of the cells, which then take all the width. window: what of it is drawn; null for all.
    */
   show(data, window) {
     this.data = data;
@@ -94,8 +95,8 @@ export class Heatmap {
     const context = this.picture.getContext("2d");
     const rowWidths = widthsOf(this.data.rowLabels, LONGEST.rows, context);
     const columnWidths = widthsOf(this.data.columnLabels, LONGEST.columns, context);
-    const left = Math.min(fitRows(rowWidths, 1).width, width / 2.2);
-    const wide = Math.min(width - left - 2, LARGEST_CELL * columns);
+    const left = this.data.gutter ?? Math.min(fitRows(rowWidths, 1).width, width / 2.2);
+    const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : LARGEST_CELL * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
     this.box = { left, top: HALF_LINE, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };

@@ -104,6 +104,7 @@ def finish() -> None:
 def finish_early() -> NoReturn:
     """End a page that has nothing more to show, and its run."""
     finish()
+    state.forget_fragments()
     st.stop()
 
 

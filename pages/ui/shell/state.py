@@ -51,6 +51,17 @@ def end_run() -> None:
     st.session_state["begins"] = False
 
 
+def forget_fragments() -> None:
+    """Forget the fragments that this run of a page hasn't drawn; to be called before `st.stop()`.
+
+    Streamlit does so at the end of every other run. A fragment that it remembers can still be asked for by a component
+    that is about to go, and is then drawn into a page that has no place for it, which the browser doesn't survive.
+    """
+    context = get_script_run_ctx()
+    if context is not None:
+        context.fragment_storage.clear(context.shared.new_fragment_ids.snapshot())
+
+
 def completed_runs() -> int:
     """How many runs of a page this session has seen to their end; one that another click cut short doesn't count."""
     return st.session_state.get("completed_runs", 0)
