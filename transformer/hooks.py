@@ -38,13 +38,13 @@ class HookPoint(nn.Module):
     def __call__(self, tensor: Tensor) -> Tensor:
         """Edits of this call come first, then PyTorch's hooks; what is recorded is what they left."""
         call = _current_call.get()
-        if call is not None:
+        if call is not None and self.name in call.edited:
             tensor = call.edit(self, tensor)
         if self._has_hooks:  # else nn.Module's machinery costs more than the point
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
-        if call is not None:
-            call.record(self, tensor)
+        if call is not None and self.name in call.keep:
+            call.tensors[self.name] = tensor.detach()
         return tensor
 
     def forward(self, tensor: Tensor) -> Tensor:
@@ -59,15 +59,15 @@ class HookPoint(nn.Module):
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
         call = _current_call.get()
-        return (call is not None and self.name in call.keep) or self.is_edited
+        if call is not None and (self.name in call.keep or self.name in call.edited):
+            return True
+        return self._has_hooks
 
     @property
     def is_edited(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, may replace this point's tensor."""
-        if self._has_hooks:
-            return True
         call = _current_call.get()
-        return call is not None and any(self.name in names for names, _ in call.edits)
+        return (call is not None and self.name in call.edited) or self._has_hooks
 
 
 class ActivationCache(Mapping[str, Tensor]):
@@ -118,15 +118,14 @@ class _Call:
     edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.edited = frozenset().union(*(names for names, _ in self.edits))
+
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
             if point.name in names:
                 tensor = _apply(function, point, tensor)
         return tensor
-
-    def record(self, point: HookPoint, tensor: Tensor) -> None:
-        if point.name in self.keep:
-            self.tensors[point.name] = tensor.detach()
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)

@@ -46,7 +46,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     scores: (…, query, key), −∞ where a key is hidden.
     """
     pattern = scores.softmax(-1)
-    if not pattern[..., :1].isnan().any():  # 0 / 0 would show in every column
+    if not pattern[..., :1].sum().isnan():  # 0 / 0 would show in every column
         return pattern
     sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
@@ -111,20 +111,26 @@ class SoftmaxAttention(Attention):
     def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         raw = self.hook_raw_scores(q @ k.transpose(-2, -1))  # (batch, head, query, key)
         scaled = self.hook_scaled_scores(raw / math.sqrt(q.shape[-1]))
-        mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
-        scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
+        mask = self.hiding(q.shape[-2], k.shape[-2], padding, q.device)
+        scores = self.hook_attn_scores(scaled if mask is None else torch.where(mask, scaled, -math.inf))
         pattern = self.hook_pattern(safe_softmax(scores))
         return pattern @ v
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         query, key = q.shape[-2], k.shape[-2]
-        if padding is None and (not self.causal or query == 1):
-            return F.scaled_dot_product_attention(q, k, v)  # the newest token sees everything
-        if padding is None and query == key:
+        if self.causal and padding is None and query == key:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        mask = self.visible(query, key, padding, q.device)
+        mask = self.hiding(query, key, padding, q.device)
+        if mask is None:
+            return F.scaled_dot_product_attention(q, k, v)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
+
+    def hiding(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor | None:
+        """The mask, where it hides anything or somebody looks at it; the newest token alone sees everything."""
+        if padding is None and (query == 1 or not self.causal) and not self.hook_mask.is_watched:
+            return None
+        return self.visible(query, key, padding, device)
 
     def _is_looked_at(self) -> bool:
         return (
@@ -150,7 +156,7 @@ class SelfAttention(SoftmaxAttention):
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = map(self.split_heads, self.qkv(x).chunk(3, dim=-1))
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).unbind(-3)  # (batch, pos, head, d_head) each
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if self.rotary:
             q, k = self.hook_rot_q(rotate(q, start)), self.hook_rot_k(rotate(k, start))

@@ -80,8 +80,10 @@ class Stack(nn.Module):
     def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
         """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
         pad = self.config.pad_token_id
+        if pad is None:
+            return None
         tokens = past.with_tokens(tokens) if past else tokens
-        if pad is None or not (tokens == pad).any():
+        if not (tokens == pad).any():
             return None
         return padding_mask(tokens, pad)
 
