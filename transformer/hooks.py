@@ -139,8 +139,8 @@ class HookedModule(nn.Module):
         points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
         for name, point in points.items():
             point.name = name
-            owner, _, attribute = name.rpartition(".")
-            vars(self.get_submodule(owner))[attribute] = point  # found at once: nn.Module's own search is slow
+        for module in list(self.modules()):
+            vars(module).update(module.named_children())  # found at once: nn.Module's own search is slow
         self._point_names = frozenset(points)
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 
