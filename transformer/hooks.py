@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 NamePredicate = Callable[[str], bool]
-NamesFilter = str | Sequence[str] | NamePredicate | None
+NamesFilter = str | Sequence[str] | frozenset[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | NamePredicate, HookFunction]
 
@@ -169,10 +169,13 @@ class HookedModule(nn.Module):
         with _active(self._call((), fwd_hooks)):
             return self(*inputs, **kwargs)
 
+    def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
+        """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
+        return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
+
     def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook]) -> _Call:
-        known = self._point_names
-        edits = tuple((_chosen(target, known), function) for target, function in fwd_hooks)
-        return _Call(self._cheap_names if names_filter is None else _chosen(names_filter, known), edits)
+        edits = tuple((_chosen(target, self._point_names), function) for target, function in fwd_hooks)
+        return _Call(self.chosen_names(names_filter), edits)
 
 
 @contextmanager

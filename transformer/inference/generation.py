@@ -87,7 +87,8 @@ def generate(
         raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
     if sampling.seed is None:
         sampling = replace(sampling, seed=secrets.randbits(63))
-    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names_filter, fwd_hooks)
+    names = model.chosen_names(names_filter)
+    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names, fwd_hooks)
 
 
 def _steps(
@@ -97,7 +98,7 @@ def _steps(
     max_new_tokens: int,
     sampling: Sampling,
     stop_tokens: set[int],
-    names_filter: NamesFilter,
+    names: frozenset[str],
     fwd_hooks: Sequence[ForwardHook],
 ) -> Iterator[GenerationStep]:
     context = model.config.context_length
@@ -111,7 +112,7 @@ def _steps(
         unseen = sequence[past.length if past else 0 :][-context:]
         inputs = (*before, torch.tensor([unseen], device=device))
         with torch.no_grad():
-            logits, cache = model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=fwd_hooks, past=past)
+            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=fwd_hooks, past=past)
         logits = logits[0, -1].float()
         token_id = token_at(next(points), logits, sampling)
         yield GenerationStep(len(sequence), token_id, logits, cache)

@@ -90,7 +90,10 @@ class Attention(nn.Module):
 
 
 class SoftmaxAttention(Attention):
-    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at."""
+    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at.
+
+    Where every key is seen and nothing but the pattern is looked at, as while a text is written, the steps need no mask.
+    """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -105,37 +108,40 @@ class SoftmaxAttention(Attention):
         Returns: z, (batch, query, head, d_head).
         """
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head, pos, d_head)
-        z = self._four_steps(q, k, v, padding) if self._is_looked_at() else self._fused(q, k, v, padding)
+        if self._scores_are_looked_at():
+            z = self._four_steps(q, k, v, padding)
+        elif self.hook_pattern.is_watched:
+            sees_all = padding is None and (q.shape[-2] == 1 or not self.causal)
+            z = self._unmasked_steps(q, k, v) if sees_all else self._four_steps(q, k, v, padding)
+        else:
+            z = self._fused(q, k, v, padding)
         return self.hook_z(z.transpose(1, 2))
 
     def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         raw = self.hook_raw_scores(q @ k.transpose(-2, -1))  # (batch, head, query, key)
         scaled = self.hook_scaled_scores(raw / math.sqrt(q.shape[-1]))
-        mask = self.hiding(q.shape[-2], k.shape[-2], padding, q.device)
-        scores = self.hook_attn_scores(scaled if mask is None else torch.where(mask, scaled, -math.inf))
+        mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
+        scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
         pattern = self.hook_pattern(safe_softmax(scores))
+        return pattern @ v
+
+    def _unmasked_steps(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        pattern = self.hook_pattern((q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1))
         return pattern @ v
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         query, key = q.shape[-2], k.shape[-2]
-        if self.causal and padding is None and query == key:
+        if padding is None and (not self.causal or query == 1):
+            return F.scaled_dot_product_attention(q, k, v)  # the newest token sees everything
+        if padding is None and query == key:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        mask = self.hiding(query, key, padding, q.device)
-        if mask is None:
-            return F.scaled_dot_product_attention(q, k, v)
+        mask = self.visible(query, key, padding, q.device)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
 
-    def hiding(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor | None:
-        """The mask, where it hides anything or somebody looks at it; the newest token alone sees everything."""
-        if padding is None and (query == 1 or not self.causal) and not self.hook_mask.is_watched:
-            return None
-        return self.visible(query, key, padding, device)
-
-    def _is_looked_at(self) -> bool:
+    def _scores_are_looked_at(self) -> bool:
         return (
-            self.hook_pattern.is_watched
-            or self.hook_attn_scores.is_watched
+            self.hook_attn_scores.is_watched
             or self.hook_mask.is_watched
             or self.hook_scaled_scores.is_watched
             or self.hook_raw_scores.is_watched
@@ -156,7 +162,7 @@ class SelfAttention(SoftmaxAttention):
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).unbind(-3)  # (batch, pos, head, d_head) each
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).unbind(2)  # (batch, pos, head, d_head) each
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if self.rotary:
             q, k = self.hook_rot_q(rotate(q, start)), self.hook_rot_k(rotate(k, start))
