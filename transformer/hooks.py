@@ -38,13 +38,14 @@ class HookPoint(nn.Module):
     def __call__(self, tensor: Tensor) -> Tensor:
         """Edits of this call come first, then PyTorch's hooks; what is recorded is what they left."""
         call = _current_call.get()
-        if call is not None and self.name in call.edited:
+        concerned = call is not None and self.name in call.concerned
+        if concerned:
             tensor = call.edit(self, tensor)
         if self._has_hooks:  # else nn.Module's machinery costs more than the point
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
-        if call is not None and self.name in call.keep:
-            call.tensors[self.name] = tensor.detach()
+        if concerned:
+            call.record(self, tensor)
         return tensor
 
     def forward(self, tensor: Tensor) -> Tensor:
@@ -59,9 +60,7 @@ class HookPoint(nn.Module):
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
         call = _current_call.get()
-        if call is not None and (self.name in call.keep or self.name in call.edited):
-            return True
-        return self._has_hooks
+        return (call is not None and self.name in call.concerned) or self._has_hooks
 
     @property
     def is_edited(self) -> bool:
@@ -120,12 +119,17 @@ class _Call:
 
     def __post_init__(self) -> None:
         self.edited = frozenset().union(*(names for names, _ in self.edits))
+        self.concerned = self.keep | self.edited
 
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
             if point.name in names:
                 tensor = _apply(function, point, tensor)
         return tensor
+
+    def record(self, point: HookPoint, tensor: Tensor) -> None:
+        if point.name in self.keep:
+            self.tensors[point.name] = tensor.detach()
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
