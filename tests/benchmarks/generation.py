@@ -102,12 +102,13 @@ def ours_with_statistics(model: DecoderOnly, prompt: list[int], new_tokens: int)
 def bare(model: DecoderOnly, prompt: list[int], text: list[int]) -> Callable[[], None]:
     """The forward passes that writing this text takes, and nothing else."""
 
+    pieces = [torch.tensor([prompt]), *(torch.tensor([[token]]) for token in text[:-1])]
+
     @torch.no_grad()
     def passes() -> None:
         past = KeyValueCache.for_model(model.config)
-        model(torch.tensor([prompt]), past=past)
-        for token in text[:-1]:
-            model(torch.tensor([[token]]), past=past)
+        for piece in pieces:
+            model(piece, past=past)
 
     return passes
 

@@ -92,7 +92,7 @@ class Attention(nn.Module):
 class SoftmaxAttention(Attention):
     """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at.
 
-    Where every key is seen and nothing but the pattern is looked at, as while a text is written, the steps need no mask.
+    Where every key is seen and only the pattern is looked at, as while a text is written, the steps need no mask.
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
