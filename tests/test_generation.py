@@ -1,6 +1,7 @@
 """Writing text: the cache changes nothing, sampling is that of the field, and what is reported can be recomputed."""
 
 import itertools
+import json
 import math
 import threading
 from types import SimpleNamespace
@@ -86,6 +87,11 @@ class TestWhatIsReported:
             steps[1].logits, steps[1].token_id
         )
         assert len(asked) == 1
+
+    def test_what_a_step_tells_can_be_written_as_json(self):
+        step = next(generate(tiny_model(), PROMPT, max_new_tokens=1, sampling=Sampling(0.9, top_k=5, top_p=0.9)))
+        for value in (step.position, step.token_id, step.probability, step.rank, step.entropy):
+            assert json.loads(json.dumps(value)) == value
 
     def test_a_predicate_on_names_is_asked_once_a_text(self):
         model, asked = tiny_model(), []

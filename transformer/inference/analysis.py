@@ -22,7 +22,7 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
     entropy = -(probable * np.log(probable)).sum()
     chosen = scores[token_id]
     likelier = np.count_nonzero(scores > chosen) + np.count_nonzero(scores[:token_id] == chosen)
-    return float(probabilities[token_id]), likelier + 1, max(float(entropy), 0.0)
+    return float(probabilities[token_id]), int(likelier) + 1, max(float(entropy), 0.0)
 
 
 def induction_score(pattern: Tensor, period: int) -> Tensor:
