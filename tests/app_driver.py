@@ -187,9 +187,3 @@ def cache_of(name, text):
     tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]
-
-
-def lower(matrix):
-    """What a causal mask leaves visible."""
-    matrix = np.asarray(matrix)
-    return matrix[np.tril_indices(len(matrix))]

@@ -1,6 +1,5 @@
 """What the engine's tests share: tiny models of every configuration, and tokens for them."""
 
-import json
 
 import torch
 from hypothesis import strategies as st
@@ -108,10 +107,3 @@ def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
 def any_configs() -> st.SearchStrategy[ModelConfig]:
     """Any configuration of either architecture."""
     return configs() | encoder_decoder_configs()
-
-
-def metadata_of(recording: bytes) -> dict:
-    """The metadata in the header of a safetensors file, its values read as JSON."""
-    length = int.from_bytes(recording[:8], "little")
-    texts = json.loads(recording[8 : 8 + length])["__metadata__"]
-    return {name: json.loads(text) for name, text in texts.items()}

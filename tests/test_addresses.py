@@ -9,13 +9,13 @@ from pages.ui.shell import state
 from pages.ui.shell.link import LONGEST_QUERY
 from tests.app_driver import (
     checked,
-    choose,
     component,
-    figure,
     go,
     link_of,
     live_text,
-    named,
+    look_at,
+    looked_at,
+    overview,
     press,
     prompt,
     said,
@@ -48,14 +48,16 @@ def captions(at):
 
 
 CHANGES = [
-    ("Attention", lambda at: named(at.toggle, "All layers").set_value(True), {"all_layers": "true"}),
-    ("Attention", lambda at: named(at.get("button_group"), "Scores").set_value("raw"), {"stage": "raw"}),
-    ("Attention", lambda at: named(at.slider, "Tokens shown, from the end").set_value(60), {"shown": "60"}),
+    ("Attention", lambda at: look_at(at, layer=1, head=1), {"layer": "1", "head": "1"}),
+    ("Attention", lambda at: look_at(at, stage="raw", without=["scale"]), {"stage": "raw", "without": "scale"}),
+    ("Attention", lambda at: look_at(at, zoom=dict(top=60, bottom=78, left=0, right=9)), {"zoom": "60,78,0,9"}),
+    ("Attention", lambda at: look_at(at, order="spread", direction="to", share="layer"),
+     {"order": "spread", "direction": "to", "share": "layer"}),
     ("Masks", lambda at: at.slider[1].set_value(40), {"masks_shown": "40"}),
     ("Masks", lambda at: at.slider[2].set_value(70), {"positions_shown": "70"}),
     ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
     ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("page", "change", "added"), CHANGES)
@@ -68,16 +70,17 @@ def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added
     assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
     for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
         assert one.proto.spec == same.proto.spec
-    grids = [c for c in at.get("bidi_component") if "head_grid" in c.proto.component_name]
-    if grids:
-        assert grids[0].proto.bytes == component(other, "headsup_head_grid").bytes
+    if page == "Attention":
+        assert component(at, "headsup_attention").bytes == component(other, "headsup_attention").bytes
+        assert looked_at(at) == looked_at(other)
 
 
-def test_a_link_may_ask_for_more_tokens_than_there_are():
-    at = start("Attention", prompt=LONG, shown=9999)
-    assert named(at.slider, "Tokens shown, from the end").value == 78
-    type_prompt(at, "short")
-    assert len(figure(at, "clicked_weights")["layout"]["xaxis"]["ticktext"]) == 5
+def test_a_link_of_before_still_opens():
+    """The page once drew the end of a text, or all layers, on demand."""
+    at = start("Attention", prompt=LONG, shown=60, source_shown="x", all_layers="true", layer=1, query=70)
+    assert not said(at) and looked_at(at)["query"] == 70
+    assert link_of(at) == {"model": "shakespeare", "prompt": LONG, "layer": "1", "head": "0", "query": "70"}
+    assert overview(at).metadata["queries"] == len(LONG)
 
 
 # Back and forward
@@ -104,13 +107,13 @@ def test_going_back_brings_the_page_as_it_was(back):
     at = write(start(tokens=5, prompt="To be"))
     generate = link_of(at)
     go(at, "Attention")
-    choose(at, "Head", 1)
+    checked(look_at(at, head=1, query=3).run())
     attention = link_of(at)
     go(at, "Generate")
     type_prompt(at, "KING:")
     assert text_of(at) == ""
     back(at, "pages/Attention.py", attention)
-    assert link_of(at) == attention and named(at.selectbox, "Head").value == 1
+    assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
     back(at, "app.py", generate)
     assert prompt(at) == "To be" and text_of(at) == generate["text"]
     assert live_text(at)["flags"] == "p" * 5 + "w" * 5
@@ -135,11 +138,10 @@ def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is(bac
 
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
-    at = start("Attention")
-    state_of = component(at, "headsup_address")
-    assert '"begins": true' in state_of.json
+    at = start("Masks")
+    assert '"begins": true' in component(at, "headsup_address").json
     assert '"begins": false' in component(checked(at.run()), "headsup_address").json
-    assert '"begins": false' in component(start("Attention", model="shakespeare"), "headsup_address").json
+    assert '"begins": false' in component(start("Masks", model="shakespeare"), "headsup_address").json
 
 
 # A link that would be too long

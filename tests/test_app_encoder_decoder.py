@@ -8,15 +8,18 @@ from pages.ui.models import library
 from tests.app_driver import (
     checked,
     choose,
-    drawn,
-    figure,
+    go,
     link_of,
     live_text,
+    looked_at,
     named,
+    overview,
+    parts,
     press,
     prompt,
     said,
     start,
+    tell,
     text_of,
     type_prompt,
     use,
@@ -154,53 +157,96 @@ def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
     assert "4 tokens, and this model reads at most 3. Take 1 away" in said(at)
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_each_attention_is_shown_with_its_own_labels(kind):
-    at = start("Attention", model="translator", attention=kind, head=1)
+def recorded(written):
+    """The translator's own tensors for its source and what it has written: start token, and all but an end token."""
     checkpoint = library.model("translator")
-    target = [checkpoint.card.start_token_id, *greedy(11)]
+    target = [checkpoint.card.start_token_id, *written]
     target = target[:-1] if target[-1] == END else target
     source = checkpoint.tokenizer.encode(SOURCE)
     with torch.no_grad():
         _, cache = checkpoint.model.run_with_cache(torch.tensor([source]), torch.tensor([target]))
-    point = {"encoder": "encoder.blocks.0.attn", "decoder": "decoder.blocks.0.attn",
-             "cross": "decoder.blocks.0.cross_attn"}[kind]  # fmt: skip
-    pattern = cache[f"{point}.hook_pattern"][0, 1].numpy()
-    shown = figure(at, "clicked_weights")
-    visible = cache[f"{point}.hook_mask"].numpy()
-    weights = drawn(at, "clicked_weights", "weight")
-    assert weights.shape == pattern.shape
-    assert np.allclose(weights[visible], pattern[visible], atol=1e-5)
-    rows = source if kind == "encoder" else target
-    columns = target if kind == "decoder" else source
-    assert shown["layout"]["yaxis"]["ticktext"] == checkpoint.tokenizer.labels(rows)
-    assert shown["layout"]["xaxis"]["ticktext"] == checkpoint.tokenizer.labels(columns)
-    assert ("Causal mask" in [heading.value for heading in at.header]) == (kind == "decoder")
+    return source, target, cache
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_each_attention_is_shown_with_its_own_labels(kind):
+    at = start("Attention", model="translator", attention=kind, head=1)
+    source, target, cache = recorded(greedy(11))
+    module = {"encoder": "encoder.blocks.0.attn", "decoder": "decoder.blocks.0.attn",
+              "cross": "decoder.blocks.0.cross_attn"}[kind]  # fmt: skip
+    pattern, visible = cache[f"{module}.hook_pattern"][0].numpy(), cache[f"{module}.hook_mask"].numpy()
+    found, about = overview(at), overview(at).metadata
+    shown = found.tensors["overview"][0]
+    if about["causal"]:
+        pattern, visible = (array[..., *np.tril_indices(len(target))] for array in (pattern, visible))
+    assert about["causal"] == (kind == "decoder") and visible.all()
+    assert np.allclose(shown / 254, pattern, atol=0.5 / 254 + 1e-6)
+    labels = TASK.tokenizer.labels
+    assert about["labels"] == {"text": labels(target), "source": labels(source)}
+    assert about["queries"] == len(source if kind == "encoder" else target)
+    assert about["keys"] == len(target if kind == "decoder" else source)
+    assert (about["kind"], about["modules"][0]) == (kind, module)
+    assert about["offsets"] == {"queries": 0, "keys": 0}
+    sent = parts(at).tensors
+    assert all(name.startswith(module) for name in sent)
+    assert np.allclose(sent[f"{module}.hook_q[:, 1]"], cache[f"{module}.hook_q"][0, :, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_of_cross_attention_the_tokens_are_known_that_queries_chose(count):
+    """What was written, or else what the model would write. What follows the newest token isn't known yet."""
+    at = start(model="translator", temperature=0, tokens=3)
+    if count:
+        write(at)
+    go(at, "Attention")
+    written = greedy(3) if count else greedy(11)
+    about = overview(at).metadata
+    assert about["kind"] == "cross"
+    chosen = TASK.tokenizer.labels(written)
+    assert about["next"] == chosen[: about["queries"]]
+    assert about["labels"]["text"] == ["[start]", *chosen][: about["queries"]]
+    for kind in ("encoder", "decoder"):
+        choose(at, "Attention", kind)
+        assert overview(at).metadata["next"] is None
 
 
 def test_the_attention_can_be_changed_and_its_layers_are_its_own():
     at = start("Attention", model="translator", attention="encoder", layer=1)
-    assert named(at.selectbox, "Layer").options == ["0", "1"]
+    assert len(overview(at).metadata["modules"]) == 2 and looked_at(at)["layer"] == 1
     choose(at, "Attention", "cross")
-    assert named(at.selectbox, "Layer").options == ["0"]
+    assert len(overview(at).metadata["modules"]) == 1 and looked_at(at)["layer"] == 0
     assert "the last one, 0, is shown" in said(at)
 
 
-def test_by_hand_arrives_at_the_weight_of_cross_attention():
-    at = start("Attention", model="translator", query=0, key=2)
-    pattern = drawn(at, "clicked_weights", "weight")
-    by_hand = next(element.value for element in at.markdown if "÷ the row's sum" in element.value)
-    assert f"**{pattern[0, 2]:.5f}**" in by_hand
-    assert "nothing of the source is hidden" in by_hand
+def test_another_attention_is_another_pass_with_another_cell():
+    at = start("Attention", model="translator", query=1, key=2, zoom="0,2,0,3")
+    assert looked_at(at)["key"] == 2 and looked_at(at)["zoom"]
+    before = parts(at).metadata
+    choose(at, "Attention", "decoder")
+    assert parts(at).metadata["id"] != before["id"] and parts(at).metadata["serial"] > before["serial"]
+    assert [looked_at(at)[name] for name in ("query", "key", "zoom")] == [None] * 3
+    assert not {"query", "key", "zoom"} & link_of(at).keys()
+
+
+def test_a_row_of_cross_attention_is_sent_when_it_is_asked_for():
+    at = start("Attention", model="translator")
+    _, _, cache = recorded(greedy(11))
+    tell(at, "headsup_attention_feed", "want", {"id": parts(at).metadata["id"], "parts": [["row", 0, 0, 0]]})
+    sent, module = parts(at).tensors, "decoder.blocks.0.cross_attn"
+    for point in ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"):
+        assert np.allclose(sent[f"{module}.{point}[0, 0]"], cache[f"{module}.{point}"][0, 0, 0], atol=1e-5)
+    assert np.allclose(sent["decoder.blocks.0.hook_cross_attn_out[0]"],
+                       cache["decoder.blocks.0.hook_cross_attn_out"][0, 0], atol=1e-5)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", ["Generate", "Attention", "Positions"])
 def test_uniform_attention_is_shown_without_scores(page):
     at = start(page, model="average")
     if page == "Attention":
-        assert "no queries and keys" in said(at)
-        pattern = drawn(at, "clicked_weights", "weight")
-        assert np.allclose(pattern[-1], 1 / len(pattern))
+        assert overview(at).metadata["uniform"]
+        assert [name.partition("[")[0] for name in parts(at).tensors] == ["blocks.0.attn.hook_v"]
+        size = overview(at).metadata["queries"]
+        assert np.allclose(overview(at).tensors["overview"][0, 0, -size:] / 254, 1 / size, atol=0.5 / 254)
 
 
 def test_the_positions_of_an_encoder_decoder_are_its_table():

@@ -47,7 +47,9 @@ def choices(draw, extent: Extent) -> Chosen:
         key=draw(st.none() | st.integers(0, extent.keys - 1)),
         stage=draw(st.sampled_from(STAGES)), zoom=draw(st.none() | zoom),
         without=tuple(sorted(draw(st.sets(st.sampled_from(RULES))))),
-        order=draw(st.sampled_from(["", *extent.measures])), direction=draw(st.sampled_from(DIRECTIONS)), share=draw(st.sampled_from(SHARES)),
+        order=draw(st.sampled_from(["", *extent.measures])),
+        direction=draw(st.sampled_from(DIRECTIONS)),
+        share=draw(st.sampled_from(SHARES)),
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from pages.ui.components import head_grid, live_text
 from pages.ui.components.live_text import Candidate, StripToken
 from pages.ui.components.numbers import short
-from tests.helpers import metadata_of
 
 DEMO = Path(__file__).with_name("browser") / "component_demo.py"
 
@@ -142,7 +141,7 @@ def test_pick_of_a_candidate_is_accepted():
 
 
 def read(data: bytes):
-    return metadata_of(data)["grid"], load(data)["overview"]
+    return load(data)["overview"]
 
 
 patterns = arrays.arrays(
@@ -154,8 +153,7 @@ patterns = arrays.arrays(
 
 @given(patterns)
 def test_small_patterns_arrive_within_half_a_step(weights):
-    header, cells = read(head_grid.build_payload(weights, range(len(weights)), (0, 0), None))
-    assert header["selected"] == [0, 0]
+    cells = read(head_grid.build_payload(weights, None))
     np.testing.assert_allclose(cells / 254, weights, atol=0.5 / 254 + 1e-6)
 
 
@@ -184,39 +182,28 @@ def test_a_pooled_cell_is_hidden_only_if_all_of_it_is():
 def test_hidden_weights_and_nan_never_reach_the_browser():
     weights = np.array([[[[0.5, 0.9], [np.nan, 1.0]]]])
     hidden = np.array([[False, True], [False, False]])
-    _, cells = read(head_grid.build_payload(weights, [0], (0, 0), hidden))
+    cells = read(head_grid.build_payload(weights, hidden))
     np.testing.assert_array_equal(cells[0, 0], [[127, 255], [255, 254]])
 
 
 def test_equal_grids_are_equal_bytes():
     weights = np.full((2, 2, 3, 3), 0.5)
-    assert len({head_grid.build_payload(weights, [4, 5], (4, 1), None) for _ in range(20)}) == 1
+    assert len({head_grid.build_payload(weights, None) for _ in range(20)}) == 1
 
 
 @pytest.mark.parametrize("shape", [(6, 6, 256, 256), (12, 12, 512, 512), (24, 16, 100, 30)])
 def test_payload_stays_below_a_megabyte(shape):
     weights = np.zeros(shape, np.float32)
-    data = head_grid.build_payload(weights, range(shape[0]), (0, 0), None)
-    _, cells = read(data)
+    data = head_grid.build_payload(weights, None)
+    cells = read(data)
     assert cells.nbytes <= head_grid.MAX_BYTES
     assert max(cells.shape[2:]) <= head_grid.LIMIT
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 3, 4, 4), (2, 0, 4, 4), (2, 3, 0, 4)])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 0, 4, 4), (2, 3, 0, 4)])
 def test_patterns_of_a_wrong_shape_are_refused(shape):
     with pytest.raises(ValueError, match="shape"):
-        head_grid.build_payload(np.zeros(shape), [0, 1], (0, 0), None)
-
-
-@pytest.mark.parametrize(
-    "value", [None, 3, [1], [1, 2, 3], [3, 2], [4, 6], [4, -1], ["4", 2], [True, 0], (4, 2)]
-)
-def test_a_head_that_was_not_shown_is_ignored(value):
-    assert head_grid.checked_head(value, (4, 5), 6) is None
-
-
-def test_a_head_that_was_shown_is_accepted():
-    assert head_grid.checked_head([4, 2], (4, 5), 6) == (4, 2)
+        head_grid.build_payload(np.zeros(shape), None)
 
 
 # What the components share
@@ -236,3 +223,15 @@ def test_both_are_drawn_by_an_app(page):
     app = AppTest.from_file(str(DEMO), default_timeout=30)
     app.query_params.update(page)
     assert not app.run().exception
+
+
+def test_a_component_that_has_gone_with_its_page_tells_nothing():
+    def page():
+        import streamlit as st
+
+        from pages.ui.components.events import told
+
+        st.write(repr(told("gone", "select")))
+
+    at = AppTest.from_function(page).run()
+    assert not at.exception and at.markdown[0].value == "None"

@@ -15,7 +15,11 @@ from tests.app_driver import (
     go,
     link_of,
     live_text,
+    look_at,
+    looked_at,
     named,
+    overview,
+    parts,
     press,
     prompt,
     said,
@@ -34,6 +38,10 @@ FIRST_HEAD = {"layer": "0", "head": "0"}
 """In the link from the start, so that it shows the same whatever a card says later."""
 
 
+def instruments(at):
+    return [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_attention"]
+
+
 # The first look
 
 
@@ -47,6 +55,8 @@ def test_the_shipped_models_work(page, monkeypatch):
     assert not said(at)
     if page == "Generate":
         assert len(text_of(press(at, "Step"))) >= 1
+    elif page == "Attention":
+        assert overview(at).tensors["overview"].size and parts(at).tensors
     else:
         assert at.get("plotly_chart")
     choose(at, "Model", "martin-fierro")
@@ -65,6 +75,9 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
     if page == "Generate":
         odds = live_text(at)["candidates"]["probability"]
         assert len(odds) == 10 and 0 < sum(odds) <= 1
+    elif page == "Attention":
+        about = overview(at).metadata
+        assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
     else:
         assert len(at.get("plotly_chart")) >= 4
     assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
@@ -96,9 +109,9 @@ def test_choices_survive_a_change_of_page():
     write(at)
     text = text_of(at)
     go(at, "Attention")
-    assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 1)
+    assert (looked_at(at)["layer"], looked_at(at)["head"]) == (1, 1)
     checked(named(at.get("button_group"), "Text").set_value("all").run())
-    choose(at, "Head", 0)
+    checked(look_at(at, head=0, stage="raw").run())
     go(at, "Positions")
     assert prompt(at) == "KING:\nI am"
     named(at.slider, "Length: positions").set_value(20)
@@ -111,7 +124,7 @@ def test_choices_survive_a_change_of_page():
     assert named(at.slider, "Number of tokens").value == 9
     assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 0)
     go(at, "Attention")
-    assert named(at.get("button_group"), "Text").value == "all"
+    assert named(at.get("button_group"), "Text").value == "all" and looked_at(at)["stage"] == "raw"
     go(at, "Positions")
     assert named(at.slider, "Length: positions").value == 20
     assert named(at.slider, "Width: d_model").value == 8
@@ -176,7 +189,7 @@ def test_without_any_model_there_is_a_sentence(page, exists, tmp_path, monkeypat
     at = start(page)
     assert "There is no model to look into: checkpoints/ holds no usable checkpoint." in said(at)
     assert "python -m transformer train" in said(at)
-    assert not at.get("plotly_chart")
+    assert not at.get("plotly_chart") and not instruments(at)
 
 
 @every_page
@@ -189,7 +202,7 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
         assert len(text_of(press(at, "Step"))) == 1
         assert (live_text(at)["weights"] is None) == (n_layers == 0)
     if page == "Attention":
-        assert ("has no layers" in said(at)) == (n_layers == 0)
+        assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
 
 
 def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypatch):

@@ -4,12 +4,12 @@ import pytest
 
 from tests.app_driver import (
     PAGES,
-    dial,
     every_entrance,
     every_page,
     go,
     link_of,
     live_text,
+    looked_at,
     named,
     press,
     prompt,
@@ -28,8 +28,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 def test_a_link_opens_the_same_state_on_every_page(page, alone):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
-    link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all", "query": "9",
-                          "key": "7", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+    link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all",
+                          "stage": "raw", "query": "9", "key": "7", "zoom": "7,12,5,8", "without": "mask,scale",
+                          "order": "spread", "direction": "to", "share": "layer",
+                          "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
     other = start(page, alone, **link)
     assert link_of(other) == link
     assert not said(other)
@@ -46,9 +48,10 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
             assert shown["where"] == "layer 1, head 1"
             assert named(other.number_input, "Seed").value == 5
         elif again == "Attention":
-            assert (dial(other, "Layer").value, dial(other, "Head").value) == (1, 1)
-            assert dial(other, "Query (row)").value == 9
-            assert dial(other, "Key (column)").value == 7
+            assert looked_at(other) == dict(
+                layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
+                without=["mask", "scale"], order="spread", direction="to", share="layer",
+            )  # the context holds the last 16 of 21 tokens
         elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7

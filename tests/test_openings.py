@@ -4,7 +4,21 @@ import dataclasses
 
 import pytest
 
-from tests.app_driver import checked, choose, dial, go, link_of, live_text, named, said, start, use
+from tests.app_driver import (
+    checked,
+    choose,
+    dial,
+    go,
+    link_of,
+    live_text,
+    look_at,
+    looked_at,
+    named,
+    parts,
+    said,
+    start,
+    use,
+)
 from tests.tiny_models import save_tiny, save_translator
 from transformer import save_checkpoint
 
@@ -28,6 +42,9 @@ def models(tmp_path, monkeypatch):
 
 
 def shown(at):
+    """The layer and head that a page shows: on Generate by its dials, on Attention in the instrument."""
+    if at.title[0].value == "Attention":
+        return looked_at(at)["layer"], looked_at(at)["head"]
     return dial(at, "Layer").value, dial(at, "Head").value
 
 
@@ -47,6 +64,11 @@ def test_a_page_opens_on_what_the_card_says(page, model, expected):
     assert not said(at)
     if page == "Generate":
         assert live_text(at)["where"].endswith("layer {}, head {}".format(*expected))
+    else:  # what it starts from comes with the first look
+        layer, head = expected
+        assert {(name.split("blocks.")[1].partition(".")[0], name[-2:]) for name in parts(at).tensors} == {
+            (str(layer), f"{head}]")
+        }
 
 
 @pytest.mark.parametrize(
@@ -62,7 +84,7 @@ def test_a_link_that_names_a_head_is_followed(link, expected):
 
 def test_another_model_opens_on_its_own_head():
     at = start("Attention")
-    checked(dial(at, "Head").set_value(0).run())
+    checked(look_at(at, head=0).run())
     assert shown(at) == (1, 0)
     choose(at, "Model", "small")
     assert shown(at) == (0, 1)

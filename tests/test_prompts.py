@@ -6,13 +6,11 @@ import pytest
 from tests.app_driver import (
     cache_of,
     checked,
-    dial,
-    drawn,
     every_page,
     link_of,
     live_text,
-    lower,
-    markdown_with,
+    overview,
+    parts,
     press,
     prompt,
     said,
@@ -64,8 +62,7 @@ def test_markup_in_a_prompt_is_text(page):
         shown = live_text(at)
         assert "".join(shown["kinds"]["label"][kind] for kind in shown["kind"]) == typed
     if page == "Attention":
-        last = markdown_with(at, "The query of")
-        assert last.startswith(f"The query of `` ` `` at place {len(typed) - 1} ")
+        assert "".join(overview(at).metadata["labels"]["text"]) == typed
 
 
 @every_page
@@ -88,10 +85,10 @@ def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
         write(at)
         assert len(live_text(at)["kind"]) == 140 + 20
     if page == "Attention":
-        assert drawn(at, "clicked_weights", "weight").shape == (CONTEXT, CONTEXT)
-        assert dial(at, "Query (row)").value == 139
-        pattern = cache_of("shakespeare", long)["pattern", 0][0, 0]
-        assert np.allclose(lower(drawn(at, "clicked_weights", "weight")), lower(pattern), atol=1e-6)
+        about = overview(at).metadata
+        assert about["queries"] == about["keys"] == CONTEXT and about["offsets"]["queries"] == 140 - CONTEXT
+        own = cache_of("shakespeare", long)["rot_q", 0][0, :, 0]
+        assert np.allclose(parts(at).tensors["blocks.0.attn.hook_rot_q[:, 0]"], own, atol=1e-5)
 
 
 def test_an_example_is_a_click_away():

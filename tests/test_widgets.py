@@ -8,11 +8,12 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app_driver import (
     checked,
-    choose,
-    dial,
     go,
     link_of,
+    look_at,
+    looked_at,
     named,
+    overview,
     said,
     start,
     type_prompt,
@@ -117,7 +118,7 @@ CALLS = {
 
 def control(at):
     (found,) = [*at.selectbox, *at.get("button_group"), *at.select_slider, *at.slider, *at.number_input, *at.text_area,
-                *at.multiselect, *at.toggle]  # fmt: skip
+                *at.multiselect]  # fmt: skip
     return found
 
 
@@ -178,8 +179,6 @@ def test_a_report_from_before_the_choice_was_changed_elsewhere_is_discarded():
     ],
 )
 def test_a_field_out_of_range_is_shown_within_it_and_kept(call, name, given, shown):
-    at = page("toggle('W', 'all_layers')")
-    assert at.session_state["got"] is False
     at = AppTest.from_string(PAGE.replace("{call}", call), default_timeout=60)
     at.session_state["visitor"] = visitor = field_of(name, given)
     checked(at.run())
@@ -194,8 +193,7 @@ def field_of(name, value):
 
 
 def test_a_widget_that_was_away_comes_back_with_the_choice():
-    for call, value in (('slider("W", 0, 9, "position")', 4), ('text_area("W", Tie("prompt", default="d"))', "typed"),
-                        ('toggle("W", "all_layers")', True)):  # fmt: skip
+    for call, value in (('slider("W", 0, 9, "position")', 4), ('text_area("W", Tie("prompt", default="d"))', "typed")):
         at = page(call)
         report(at, control(at), value)
         at.session_state["drawn"] = False
@@ -225,12 +223,14 @@ def test_a_default_that_is_chosen_is_no_choice():
 def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
     at = start("Attention")
     for typed in prompts:
-        places = dial(type_prompt(at, typed), "Query (row)").options
-        assert places[-1].startswith(f"{len(typed) - 1}: ")
-        choose(at, "Query (row)", int(places[0].split(":")[0]))
+        type_prompt(at, typed)
+        about, chosen = overview(at).metadata, looked_at(at)
+        assert about["queries"] == about["keys"] == len(typed)
+        assert all(chosen[place] is None or chosen[place] < len(typed) for place in ("query", "key"))
+        checked(look_at(at, query=len(typed) - 1, key=0).run())
         go(at, "Generate")
         go(at, "Attention")
-        assert not said(at)
+        assert looked_at(at)["query"] == len(typed) - 1 and not said(at)
 
 
 def test_a_shorter_batch_after_a_longer_one():

@@ -16,8 +16,10 @@ def offer_data(table: pd.DataFrame, title: str, file_name: str, empty: str = "Th
             st.caption(empty)
             return
         st.dataframe(table, hide_index=True, height=280)
+        # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
+        # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
         st.download_button("Save as CSV", table.to_csv(index=False).encode(), file_name, "text/csv",
-                           key=f"save_{file_name}", icon=":material/download:")  # fmt: skip
+                           key=f"save_{file_name}", on_click="ignore", icon=":material/download:")  # fmt: skip
 
 
 def matrix_table(

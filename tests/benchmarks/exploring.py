@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 from .measuring import machine, print_table
 
@@ -26,7 +27,8 @@ INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
 LENGTHS = (64, 256)
 SHORT = 24
-WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "whether", "nobler", "in", "mind", "suffer")
+WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer")
+"""Of letters that both models know."""
 QUIET_SECONDS = 1.5
 """Without a message for so long, everything that is fetched ahead has come."""
 

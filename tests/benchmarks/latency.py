@@ -11,7 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 from .measuring import Timing, machine, print_table
 

@@ -2,8 +2,8 @@
 
 import math
 import sys
-import time
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import streamlit as st
@@ -14,6 +14,12 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.components.live_text import Candidate, StripToken, live_text
 from pages.ui.components.loss_chart import loss_chart
 
+st.set_page_config(page_title="Components", layout="wide")
+SETTINGS = dict(parse_qsl(st.text_input("Settings", st.query_params.get("settings", ""), key="settings")))
+INTERVAL = float(SETTINGS.get("interval", 0.125))
+TOTAL = int(SETTINGS.get("total", 40))
+BURST = int(SETTINGS.get("burst", 1))  # tokens an update
+
 PROMPT = "<script>alert(1)</script>\n"
 TEXT = (
     "Aquí me pongo a cantar\nal compás de la vigüela,\nque el hombre que lo desvela\nuna pena extraordinaria,\n"
@@ -21,9 +27,6 @@ TEXT = (
 ) * 4
 VOCABULARY = sorted(set(PROMPT + TEXT))
 CONTEXT = 64
-INTERVAL = float(st.query_params.get("interval", 0.125))
-TOTAL = int(st.query_params.get("total", 40))
-BURST = int(st.query_params.get("burst", 1))  # tokens an update
 
 
 def label(character: str) -> str:
@@ -65,12 +68,14 @@ def candidates_for(index: int, chosen: int) -> list[Candidate]:
     ]
 
 
+def begin_anew() -> None:
+    """As it was when the page was opened."""
+    st.session_state.update(written=0, picks={}, selected=None, live=False, events=[])
+    st.session_state.update(page_runs=0, fragment_runs=0)
+
+
 def start() -> None:
-    st.session_state.written = 0
-    st.session_state.picks = {}
-    st.session_state.selected = None
-    st.session_state.live = True
-    st.session_state.clicked_at = time.perf_counter()
+    st.session_state.update(written=0, picks={}, selected=None, live=True)
 
 
 def stop() -> None:
@@ -87,11 +92,6 @@ def on_pick(index: int, token_id: int) -> None:
     st.session_state.written = index - len(PROMPT) + 1
     st.session_state.selected = index
     st.session_state.events.append(f"pick {index} {token_id}")
-
-
-def on_head(layer: int, head: int) -> None:
-    st.session_state.head = (layer, head)
-    st.session_state.events.append(f"head {layer} {head}")
 
 
 def draw() -> None:
@@ -131,23 +131,19 @@ def draw() -> None:
 
 
 def writing_page() -> None:
-    for name, value in dict(
-        written=0, picks={}, selected=None, live=False, events=[], page_runs=0, fragment_runs=0, head=(0, 1)
-    ).items():
-        st.session_state.setdefault(name, value)
+    if "page_runs" not in st.session_state:
+        begin_anew()
     st.session_state.page_runs += 1
     st.title("Components")
     with st.container(horizontal=True):
         st.button("Write", on_click=start, type="primary")
         st.button("Stop", on_click=stop)
+        st.button("Begin anew", on_click=begin_anew)
     st.fragment(draw, run_every=INTERVAL if st.session_state.live else None)()
 
 
 def grid_page() -> None:
-    st.session_state.setdefault("head", (0, 1))
-    st.session_state.setdefault("events", [])
-    layers, size = int(st.query_params.get("layers", 4)), int(st.query_params.get("size", 40))
-    heads = int(st.query_params.get("heads", 6))
+    layers, heads, size = (int(SETTINGS.get(*given)) for given in (("layers", 4), ("heads", 6), ("size", 40)))
     st.title("Heads")
     shift = st.slider("Sharpness", 1, 9, 3)
     scores = np.random.default_rng(0).normal(size=(layers, heads, size, size)) * shift
@@ -156,13 +152,9 @@ def grid_page() -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     head_grid(
         patterns=weights / weights.sum(-1, keepdims=True),
-        layers=range(layers),
-        selected=st.session_state.head,
         hidden=hidden,
         key="heads",
-        on_select=on_head,
     )
-    st.caption(f"events: {'; '.join(st.session_state.events)}")
 
 
 def loss_page() -> None:
@@ -174,13 +166,11 @@ def loss_page() -> None:
 
 
 if __name__ == "__main__":
-    st.set_page_config(page_title="Components", layout="wide")
-    heads_first = "layers" in st.query_params
     demo_pages = [
-        st.Page(writing_page, title="Writing", default=not heads_first),
-        st.Page(grid_page, title="Heads", default=heads_first),
+        st.Page(writing_page, title="Writing", default=True),
+        st.Page(grid_page, title="Heads"),
         st.Page(loss_page, title="Losses"),
     ]
     for demo_page in demo_pages:
-        st.sidebar.page_link(demo_page)
+        st.page_link(demo_page)
     st.navigation(demo_pages, position="hidden").run()

@@ -13,25 +13,19 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 import pytest
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from tests.browser.at_rest import follow_reruns, wait_until_ready
+from tests.browser.servers import ROOT, Server
+from tests.browser.windows import Window
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, WebSocket
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
 CHROMIUM_ARGS = (
@@ -47,15 +41,7 @@ CHROMIUM_ARGS = (
     # The app works without a network, and so do its tests: no other host has an address.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-START_SECONDS = 60.0
-LOG_TAIL_LINES = 60
-TRACEBACK = "Traceback (most recent call last)"
-
-IDLE = "[data-testid='stApp'][data-test-connection-state='CONNECTED'][data-test-script-state='notRunning']"
-EXCEPTION = "[data-testid='stException']"
-
-# Pages whose last rerun request has not been answered by the start of a script run.
-_unanswered: "WeakSet[Page]" = WeakSet()
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,6 +53,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Note for `has_failed` how the test itself went."""
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
+@pytest.fixture
+def has_failed(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """Tells, once a test is over, whether it failed: what other tests were to use after it had better be made anew."""
+    return lambda: request.node.stash.get(FAILED, True)
 
 
 def _unavailable(reason: str) -> None:
@@ -105,92 +106,9 @@ def chromium() -> Iterator["Browser"]:
 
 
 @pytest.fixture(scope="package")
-def window(chromium: "Browser") -> Iterator["BrowserContext"]:
-    """The window that visitors' tabs are opened in: scripts that one of them has loaded are there for the next."""
-    with chromium.new_context() as context:
-        yield context
-
-
-class Server:
-    """One `streamlit run` on a free port of 127.0.0.1. Also a context manager, which stops it at the end."""
-
-    def __init__(
-        self,
-        script: Path,
-        *,
-        log_path: Path,
-        cwd: Path,
-        env: Mapping[str, str],
-        options: Sequence[str],
-        port: int | None = None,
-    ) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = port or probe.getsockname()[1]
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-        self._log_path = log_path
-        self._forgotten = 0
-        self.stopped = False
-        command = [sys.executable, "-m", "streamlit", "run", str(script)]
-        command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
-        command += ["--server.headless", "true", "--browser.gatherUsageStats", "false"]
-        command += ["--logger.enableRich", "false", *options]  # which would dress tracebacks so that none is found
-        with log_path.open("wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def wait_until_healthy(self, seconds: float = START_SECONDS) -> None:
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                with direct.open(f"{self.url}/_stcore/health", timeout=2):
-                    return
-            except OSError:
-                time.sleep(0.1)
-        state = "did not answer" if self.process.poll() is None else f"ended with {self.process.returncode}"
-        self.stop()
-        pytest.fail(f"the server {state}; its log ends with\n{self.log_tail()}", pytrace=False)
-
-    def log(self) -> str:
-        """Everything the server has printed so far."""
-        return self._log_path.read_text(encoding="utf-8", errors="replace")
-
-    def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
-        return "\n".join(self.log().splitlines()[-lines:])
-
-    def has_traceback(self) -> bool:
-        """Whether a traceback was logged since the start, or since `forget_tracebacks`."""
-        return TRACEBACK in self.log()[self._forgotten :]
-
-    def forget_tracebacks(self) -> None:
-        """What is in the log by now was expected."""
-        self._forgotten = len(self.log())
-
-    def stop(self) -> None:
-        """End the server and whatever it started. Errors of pages still open on it no longer count."""
-        self.stopped = True
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            if self.process.poll() is None:
-                os.killpg(self.process.pid, sign)
-                try:
-                    self.process.wait(timeout=5)
-                except subprocess.TimeoutExpired:
-                    continue
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
+def windows(chromium: "Browser") -> list[Window]:
+    """The windows that visitors' tabs are opened in, kept from test to test; the first is most visitors'."""
+    return []
 
 
 @pytest.fixture(scope="package")
@@ -206,11 +124,11 @@ def servers() -> Iterator[list[Server]]:
 def serve(
     servers: list[Server], chromium: "Browser", tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Server]:
-    """`serve(script, cwd=None, env=None, options=(), port=None) -> Server`, healthy when it returns.
+    """`serve(script, cwd=None, env=None, options=()) -> Server`, healthy when it returns.
 
     `cwd` is the project's root unless given, so that its `.streamlit/config.toml` counts and its packages can
-    be imported; `env` is added to the environment, `options` to the command line; the port is a free one unless
-    given. `Server.stop()` frees the memory earlier than that, as does `with serve(script) as server:`.
+    be imported; `env` is added to the environment, `options` to the command line. `Server.stop()` frees
+    the memory earlier than that, as does `with serve(script) as server:`.
     """
     logs = tmp_path_factory.mktemp("streamlit-logs")
 
@@ -219,7 +137,6 @@ def serve(
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
-        port: int | None = None,
     ) -> Server:
         server = Server(
             Path(script).resolve(),
@@ -227,7 +144,6 @@ def serve(
             cwd=Path(cwd or ROOT),
             env=env or {},
             options=options,
-            port=port,
         )
         servers.append(server)
         server.wait_until_healthy()
@@ -246,6 +162,28 @@ def app_server(serve: Callable[..., Server]) -> Server:
 def app_url(app_server: Server) -> str:
     """The address of the project's own app, without a slash at the end."""
     return app_server.url
+
+
+@pytest.fixture(scope="package")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models of two groups: a pair that writes, one that reads far, two with less in them; one that sorts, and a
+    translator."""
+    from tests.tiny_models import save_pair, save_tiny, save_translator
+
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=64, group="Texts")
+    save_tiny(folder, "far-reader", title="Far reader", group="Texts", context_length=256, n_layers=3)
+    save_tiny(folder, "average", title="Average", group="Texts", attention="uniform", residual=False)
+    save_tiny(folder, "bare", title="Bare", group="Texts", residual=False, norm="none", positions="none")
+    save_tiny(folder, "sorting", title="Sorting", group="Tasks")
+    save_translator(folder)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def tiny_server(serve: Callable[..., Server], tiny_folder: Path) -> Server:
+    """The server of the app on tiny models, the same for every file."""
+    return serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder)})
 
 
 @pytest.fixture(autouse=True)
@@ -269,110 +207,79 @@ def browser_errors(no_tracebacks: None) -> Iterator[list[str]]:
         pytest.fail("the browser reported errors:\n" + "\n".join(errors), pytrace=False)
 
 
+@pytest.fixture(scope="package")
+def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
+    """`listen(context, errors)`: add what goes wrong on the pages of a context to a list. Returns what ends that."""
+
+    def start(context: "BrowserContext", errors: list[str]) -> Callable[[], None]:
+
+        def note(page: "Page | None", error: str) -> None:
+            if page is None or not any(server.stopped and page.url.startswith(server.url) for server in servers):
+                errors.append(error)
+
+        def note_console(message: "ConsoleMessage") -> None:
+            if message.type == "error":
+                note(message.page, f"{message.text} ({message.location['url']})")
+
+        def note_exception(error: "WebError") -> None:
+            note(error.page, f"uncaught: {error.error}")
+
+        # follow_reruns also follows a tab that the page itself opens
+        listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
+        for event, listener in listeners.items():
+            context.on(event, listener)
+
+        def stop() -> None:
+            for event, listener in listeners.items():
+                context.remove_listener(event, listener)
+
+        return stop
+
+    return start
+
+
 @pytest.fixture
 def new_page(
-    chromium: "Browser", window: "BrowserContext", servers: list[Server], browser_errors: list[str]
+    chromium: "Browser",
+    windows: list[Window],
+    servers: list[Server],
+    listen: Callable[..., Callable[[], None]],
+    browser_errors: list[str],
 ) -> Iterator[Callable[..., "Page"]]:
     """`new_page(width=1280, height=900, dark=False, apart=False) -> Page`, each its own visitor.
 
-    apart: in another browser, as it were, which shares neither cookies nor storage with any other page.
+    apart: in another browser, as it were, which shares neither cookies nor storage with any other page. A tab may be
+    one that an earlier test had: its history and storage are gone, but listeners and init scripts would stay.
     """
-    opened: list[BrowserContext] = []
+    used: dict[Window, Callable[[], None]] = {}
+    common: list[Window] = []
 
-    def note(page: "Page | None", error: str) -> None:
-        if page is None or not any(server.stopped and page.url.startswith(server.url) for server in servers):
-            browser_errors.append(error)
+    def take_window() -> Window:
+        free = [window for window in windows if window not in used]
+        if not free:
+            windows.append(Window(chromium))
+        window = free[0] if free else windows[-1]
+        used[window] = listen(window.context, browser_errors)
+        return window
 
-    def note_console(message: "ConsoleMessage") -> None:
-        if message.type == "error":
-            note(message.page, f"{message.text} ({message.location['url']})")
-
-    def note_exception(error: "WebError") -> None:
-        note(error.page, f"uncaught: {error.error}")
-
-    # follow_reruns also follows a tab that the page itself opens
-    listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
-
-    def create(
-        width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False, **context_options: object
-    ) -> "Page":
-        context = chromium.new_context(**context_options) if apart or context_options else window
-        if context not in opened:
-            opened.append(context)
-            for event, listener in listeners.items():
-                context.on(event, listener)
-        page = context.new_page()
+    def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
+        if not apart and not common:
+            common.append(take_window())
+        page = (take_window() if apart else common[0]).open_tab()
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme="dark" if dark else "light")
+        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference")
         return page
 
     yield create
-    for context in opened:
-        if context is window:
-            _leave_nothing(context, servers)
-            for event, listener in listeners.items():
-                context.remove_listener(event, listener)
-        else:
-            context.close()
-
-
-def _leave_nothing(context: "BrowserContext", servers: list[Server]) -> None:
-    """Close every page, and forget what pages have stored; what the browser has loaded stays."""
-    blank = context.new_page()
-    for page in context.pages:
-        if page is not blank:
-            page.close()
-    storage = context.new_cdp_session(blank)
-    for server in servers:
-        storage.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
-    blank.close()
+    for window, stop_listening in used.items():
+        window.empty(servers)
+        stop_listening()
 
 
 @pytest.fixture
 def page(new_page: Callable[..., "Page"]) -> "Page":
     """A light page of 1280 × 900."""
     return new_page()
-
-
-def follow_reruns(page: "Page") -> None:
-    """Keep `_unanswered` up to date: after a click the app looks at rest until the server starts a rerun."""
-
-    def sent(frame: bytes | str) -> None:
-        if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
-            _unanswered.add(page)
-
-    def received(frame: bytes | str) -> None:
-        if isinstance(frame, bytes) and ForwardMsg.FromString(frame).WhichOneof("type") == "new_session":
-            _unanswered.discard(page)
-
-    def follow(socket: "WebSocket") -> None:
-        if "/_stcore/stream" in socket.url:
-            _unanswered.discard(page)  # what an earlier connection asked for is forgotten
-            socket.on("framesent", sent)
-            socket.on("framereceived", received)
-
-    page.on("websocket", follow)
-
-
-def wait_until_ready(page: "Page", timeout: float = 30.0, settled: float = 0.25) -> None:
-    """Wait until the app is connected and idle, no rerun is asked for, and that has lasted `settled` seconds.
-
-    Both times are in seconds; `settled` covers widgets that wait a moment before they ask for a rerun.
-    AssertionError if the app does not come to rest, or if it then shows an exception.
-    """
-    deadline = time.monotonic() + timeout
-    resting_since = None
-    while resting_since is None or time.monotonic() - resting_since < settled:
-        page.wait_for_timeout(25)  # lets Playwright hand over the frames that have come in
-        if page in _unanswered or page.locator(IDLE).count() == 0:
-            resting_since = None
-        elif resting_since is None:
-            resting_since = time.monotonic()
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{page.url} did not come to rest in {timeout} s")
-    exceptions = page.locator(EXCEPTION).all_inner_texts()
-    if exceptions:
-        raise AssertionError("the page shows an exception:\n" + "\n".join(exceptions))
 
 
 @pytest.fixture(scope="session")

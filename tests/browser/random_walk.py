@@ -28,7 +28,7 @@ from tests.tiny_models import save_pair, save_tiny, save_translator
 if TYPE_CHECKING:
     from playwright.sync_api import ElementHandle, Page
 
-    from tests.browser.conftest import Server
+    from tests.browser.servers import Server
 
 WEIGHTS = {
     "write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4, "click": 3,
@@ -56,7 +56,11 @@ DEBOUNCE_MS = {"slide": 250, "look at": 150}
 """How long what was used waits before it tells the server, where it does."""
 TRACEBACK = "Traceback (most recent call last)"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*/[A-Z][a-z]+/_stcore/[a-z-]+\)")
+BENIGN = re.compile(
+    r"Failed to load resource: .* 404 .*/([A-Z][a-z]+/_stcore/[a-z-]+|media/\w+\.csv)\)"
+    # Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
+    r"|Client Error: Download Button source error - 404 .*"
+)
 HEADING = "[data-testid=stMain] h1"
 
 
@@ -289,7 +293,7 @@ def save_models(folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Walk, print a line for each seed and everything found; returns 1 if that is anything."""
-    from tests.browser.conftest import wait_until_ready
+    from tests.browser.at_rest import wait_until_ready
     from tests.browser.standalone import own_browser, own_server
 
     parser = argparse.ArgumentParser(prog="python -m tests.browser.random_walk", description=__doc__.split("\n")[0])

@@ -7,7 +7,9 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
-from tests.browser.conftest import CHROMIUM_ARGS, ROOT, Server, find_chromium, follow_reruns
+from tests.browser.at_rest import follow_reruns
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
 
 
 @contextmanager

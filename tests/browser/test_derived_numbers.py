@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.browser.conftest import ROOT
+from tests.browser.servers import ROOT
 from transformer import Recording, attention_modules, load_checkpoint
 from transformer.inference.generation import generate
 from transformer.inference.sampling import Sampling

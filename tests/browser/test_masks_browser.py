@@ -4,19 +4,20 @@ import re
 
 import pytest
 
-from tests.tiny_models import save_pair, save_translator
-
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
 CHARTS = 11
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question"
+LONG_LINE = "batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/Masks/_stcore/[a-z-]+\)")
 
 CELLS = """(chart) => [...chart.querySelectorAll(".hm")].flatMap((map) =>
   [...map.querySelectorAll(".heatmap-label")].map((label) => label.textContent)).filter(Boolean)"""
 """What is written in the cells of a heatmap."""
+
+FONT_SIZE = "(chart) => parseFloat(getComputedStyle(chart.querySelector('.heatmap-label')).fontSize)"
 
 MISPLACED = """(charts) => charts.flatMap((chart) => {
   const frame = chart.getBoundingClientRect();
@@ -34,22 +35,13 @@ MISPLACED = """(charts) => charts.flatMap((chart) => {
 """The labels that leave their figure, or run into one another."""
 
 
-@pytest.fixture(scope="module")
-def server(serve, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder, context_length=48)
-    save_translator(folder)
-    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
-        yield server
-
-
 @pytest.fixture
-def visit(server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready, browser_errors):
     """`visit(link, **options)`: a visitor of their own on the page, which has come to rest with all its figures."""
 
     def open_page(link="", **options):
         page = new_page(**options)
-        page.goto(f"{server.url}/Masks{link}")
+        page.goto(f"{tiny_server.url}/Masks{link}")
         expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
         wait_ready(page, timeout=60)
         return page
@@ -120,7 +112,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
 
 @pytest.mark.parametrize(
     ("link", "width", "dark"),
-    [(LONG, 390, True), ("?model=translator", 1280, False)],
+    [(f"{LONG}&{LONG_LINE}", 390, True), ("?model=translator", 1280, False)],
     ids=["a long prompt on a phone", "long words in three columns"],
 )
 def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
@@ -130,3 +122,6 @@ def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
     shown = page.locator("[class*=st-key-side_by_side]").first.locator(".js-plotly-plot")
     tops = {shown.nth(i).bounding_box()["y"] for i in range(3)}
     assert len(tops) == (1 if width == 1280 else 3)
+    if LONG_LINE in link:  # scrolls inside itself, so that it can be read
+        assert picture(page).evaluate(FONT_SIZE) >= 9
+        assert picture(page).bounding_box()["width"] > 420

@@ -6,8 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.tiny_models import save_pair, save_tiny
-
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
@@ -15,25 +13,11 @@ expect.set_options(timeout=30_000)
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder, context_length=48, group="Texts")
-    save_tiny(folder, "sorting", title="Sorting", group="Tasks", context_length=48)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(serve, folder):
-    with serve("app.py", env={"HEADSUP_CHECKPOINTS": str(folder)}) as server:
-        yield server
-
-
 @pytest.fixture
-def visit(server, new_page, wait_ready, browser_errors):
-    def open_page(path="", at=None, **options):
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    def open_page(path="", **options):
         page = new_page(**options)
-        page.goto(f"{(at or server).url}/{path}")
+        page.goto(f"{tiny_server.url}/{path}")
         until_on(page, path.partition("?")[0] or "Generate", wait_ready)
         return page
 
@@ -47,8 +31,11 @@ def until_on(page, name, wait_ready):
 
 
 def turn_to(page, name, wait_ready):
-    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    """Go to another page by the sidebar, where the family of models stays marked."""
+    sidebar = page.get_by_test_id("stSidebar")
+    sidebar.get_by_role("link", name=name).click()
     until_on(page, name, wait_ready)
+    expect(sidebar.get_by_role("radio", name="Texts")).to_have_attribute("aria-checked", "true")
 
 
 def prompt_box(page):
@@ -83,10 +70,6 @@ def pick(page, label, option, wait_ready):
     wait_ready(page)
 
 
-def chosen(page, label):
-    return page.get_by_role("combobox", name=re.compile(label))
-
-
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):
     page = visit()
     before = entries(page)
@@ -97,7 +80,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     assert entries(page) == before
     turn_to(page, "Attention", wait_ready)
     assert entries(page) == before + 1
-    pick(page, "Head", "1", wait_ready)
+    page.get_by_role("button", name="Layer 1, head 1").click()
     until(page, lambda: parameters(page).get("head") == "1")
     attention = parameters(page)
     assert (attention["prompt"], attention["layer"], attention["head"]) == ("KING: I am", "1", "1")
@@ -109,7 +92,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     until_on(page, "Attention", wait_ready)
     until(page, lambda: urlsplit(page.url).path == "/Attention" and parameters(page) == attention)
     expect(prompt_box(page)).to_have_value("KING: I am")
-    expect(page.get_by_text("Layer 1, head 1.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
     page.go_back()
     until_on(page, "Generate", wait_ready)
     assert urlsplit(page.url).path == "/"
@@ -117,7 +100,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     expect(page.get_by_test_id("live-text-picture")).to_contain_text("layer 1, head 0")
     page.go_forward()
     until_on(page, "Attention", wait_ready)
-    expect(page.get_by_text("Layer 1, head 1.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
     page.go_forward()
     until_on(page, "Masks", wait_ready)
     expect(prompt_box(page)).to_have_value("Hello world")
@@ -150,7 +133,7 @@ def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
     turn_to(page, "Attention", wait_ready)
     for typed in ("the king", "my lord of York", "Hello world", "the king", "the king#", "the king"):
         type_prompt(page, typed, wait_ready)
-        expect(chosen(page, r"Query \(row\)")).to_have_value(f"{len(typed) - 1}: {typed[-1]}")
+        expect(page.get_by_label("Query (row)").locator(":checked")).to_have_text(f"{len(typed) - 1}: {typed[-1]}")
     until(page, lambda: not {"query", "key"} & set(parameters(page)))
 
 
@@ -171,25 +154,21 @@ def test_batches_of_any_length_follow_one_another(visit, wait_ready):
     assert found["batch"] == "four\nfive" and not {"filler", "pad_side", "scope"} & set(found)
 
 
-def test_the_family_of_models_stays_marked(visit, wait_ready):
+def test_the_family_of_models_stays_marked_through_a_page_without_models(visit, wait_ready):
     page = visit()
-    for name in ("Attention", "Masks", "Positions", "Train", "Generate"):
-        turn_to(page, name, wait_ready)
-        marked = page.get_by_test_id("stSidebar").get_by_role("radio", name="Texts")
-        expect(marked).to_have_attribute("aria-checked", "true")
+    turn_to(page, "Train", wait_ready)
+    turn_to(page, "Generate", wait_ready)
 
 
-def reconnected(page):
-    connected = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
-    page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
-    return lambda: page.locator(connected).wait_for(timeout=120_000)
+def away(server, page):
+    """The server sleeps, and is started anew: the tab has lost its session, and connects again."""
+    with server.away():
+        page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
+    page.locator("[data-testid='stApp'][data-test-connection-state='CONNECTED']").wait_for(timeout=60_000)
 
 
-def test_prompt_text_and_place_return_when_the_server_was_away(serve, folder, visit, wait_ready):
-    """It slept, or was started anew, while the tab was open: its sessions are gone."""
-    env = {"HEADSUP_CHECKPOINTS": str(folder)}
-    server = serve("app.py", env=env)
-    page = visit("?tokens=6&layer=1", at=server)
+def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visit, wait_ready, browser_errors):
+    page = visit("?tokens=6&layer=1")
     type_prompt(page, "KING: I am", wait_ready)
     tokens = page.get_by_test_id("live-text-token")
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).click()
@@ -199,38 +178,40 @@ def test_prompt_text_and_place_return_when_the_server_was_away(serve, folder, vi
     before = parameters(page)
     written = tokens.all_inner_texts()
 
-    server.stop()
-    back = reconnected(page)
-    with serve("app.py", env=env, port=server.port):
-        back()
-        turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
-        expect(prompt_box(page)).to_have_value("KING: I am")
-        expect(page.get_by_text("Layer 1, head 0.")).to_be_visible()
-        until(page, lambda: parameters(page) == before)
-        turn_to(page, "Generate", wait_ready)
-        assert tokens.all_inner_texts() == written
-        prompt_box(page).focus()
-        prompt_box(page).press("End")
-        page.keyboard.type(" more")  # and not applied
+    away(tiny_server, page)
+    turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
+    expect(prompt_box(page)).to_have_value("KING: I am")
+    expect(page.get_by_role("heading", name="Layer 1, head 0")).to_be_visible()
+    until(page, lambda: parameters(page) == before)
+    turn_to(page, "Generate", wait_ready)
+    assert tokens.all_inner_texts() == written
+    prompt_box(page).focus()
+    prompt_box(page).press("End")
+    page.keyboard.type(" more")  # and not applied
 
-    back = reconnected(page)
-    with serve("app.py", env=env, port=server.port):
-        back()
-        expect(prompt_box(page)).to_have_value("KING: I am more")
-        pick(page, "Head", "head 1", wait_ready)
-        expect(prompt_box(page)).to_have_value("KING: I am more")
-        expect(tokens).to_have_count(len("KING: I am more"))
-        until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
+    away(tiny_server, page)
+    expect(prompt_box(page)).to_have_value("KING: I am more")
+    pick(page, "Head", "head 1", wait_ready)
+    expect(prompt_box(page)).to_have_value("KING: I am more")
+    expect(tokens).to_have_count(len("KING: I am more"))
+    until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
+    browser_errors.clear()  # that nobody answered
 
 
-@pytest.mark.parametrize(
-    "value", ["http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
-              "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)"],
+CLICKABLE = (
+    "http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
+    "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)",
 )  # fmt: skip
-def test_nothing_of_a_link_becomes_something_to_click(visit, value):
-    page = visit(f"?seed={value}&model={value}&pace={value}")
+PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
+
+
+@pytest.mark.parametrize("shift", [0, 3, 6])
+def test_nothing_of_a_link_becomes_something_to_click(visit, shift):
+    values = CLICKABLE[shift:] + CLICKABLE[:shift]
+    page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
     alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
-    assert alert.inner_text().replace("\u2060", "").count(f"“{value}”") == 3
+    said = alert.inner_text().replace("\u2060", "")
+    assert [said.count(f"“{value}”") for value in values] == [1] * len(values)
     assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
     assert page.get_by_test_id("stMain").locator("a").count() == 0
 
@@ -251,41 +232,29 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     assert len(prompt_box(page).input_value()) <= 5_000
 
 
-def test_what_was_chosen_is_in_the_link_and_on_screen_again(visit, wait_ready, new_page):
-    page = visit("Attention?prompt=To%20be,%20or%20not")
-    page.get_by_test_id("stMain").get_by_text("All layers", exact=True).click()
-    wait_ready(page)
-    page.get_by_role("radio", name="q · k", exact=True).click()
-    wait_ready(page)
-    until(page, lambda: {"all_layers": "true", "stage": "raw"}.items() <= parameters(page).items())
-    other = visit(f"Attention?{urlsplit(page.url).query}")
-    expect(other.get_by_role("radio", name="q · k", exact=True)).to_have_attribute("aria-checked", "true")
-    expect(other.get_by_test_id("head-grid-head")).to_have_count(4)
-
-
 def focused(page):
     return page.evaluate("document.activeElement.innerText.trim().split('\\n').pop()")
 
 
-@pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready, key):
+def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):
     page = visit("?tokens=500&pace=steady")
     main = page.get_by_test_id("stMain")
-    main.get_by_role("button", name="Generate", exact=True).focus()
-    page.keyboard.press(key)
-    until(page, lambda: focused(page) == "Stop")
-    page.keyboard.press(key)
-    until(page, lambda: focused(page) == "Generate")
-    wait_ready(page)
-    expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
-    page.keyboard.press("Tab")
-    assert focused(page) == "Step"
-    page.keyboard.press(key)
-    wait_ready(page)
-    assert focused(page) == "Step"
-    prompt_box(page).focus()
-    wait_ready(page)
-    expect(prompt_box(page)).to_be_focused()
+    for key in ("Enter", "Space"):
+        main.get_by_role("button", name="Generate", exact=True).focus()
+        page.keyboard.press(key)
+        until(page, lambda: focused(page) == "Stop")
+        page.keyboard.press(key)
+        until(page, lambda: focused(page) == "Generate")
+        wait_ready(page)
+        expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+        page.keyboard.press("Tab")
+        assert focused(page) == "Step"
+        page.keyboard.press(key)
+        wait_ready(page)
+        assert focused(page) == "Step"
+        prompt_box(page).focus()
+        wait_ready(page)
+        expect(prompt_box(page)).to_be_focused()
 
 
 def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_ready):

@@ -48,6 +48,18 @@ def heads(page):
     return page.get_by_test_id("head-grid-head").locator("canvas")
 
 
+def test_the_shipped_model_writes_at_one_click(visit, wait_ready):
+    page = visit("")
+    assert page.get_by_test_id("live-text-candidates").get_by_role("button").count() == 10
+    tokens = page.get_by_test_id("live-text-token")
+    before = tokens.count()
+    button(page, "Generate").click()
+    tokens.nth(before + 4).wait_for(timeout=60_000)
+    button(page, "Stop").click()
+    button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+
+
 def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):
     page = visit("?model=number-words-en-es&prompt=two+hundred+and+five&temperature=0")
     button(page, "Generate").click()

@@ -214,8 +214,9 @@ export class Heatmap {
     marks.addEventListener("pointerup", (event) => {
       const drag = this.endDrag();
       if (!drag) return;
-      if (drag.moved && events.zoom) {
-        const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
+      const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
+      // Within one cell it was a click of an unsteady hand.
+      if (drag.moved && events.zoom && (from.row !== to.row || from.column !== to.column)) {
         events.zoom({
           top: Math.min(from.row, to.row), bottom: Math.max(from.row, to.row) + 1,
           left: Math.min(from.column, to.column), right: Math.max(from.column, to.column) + 1,

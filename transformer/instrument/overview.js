@@ -73,8 +73,8 @@ export class OverviewGrid {
 
   /**
    * Draw patterns. layers: what each is called. cells: a byte each, of layer, head, query and key: 0 to 254 for a weight
-   * from 0 to 1, 255 hidden. Other layers, or another number of heads, are laid out anew; then true is returned, and an
-   * order that was given is forgotten.
+   * from 0 to 1, 255 hidden. Other layers, or another number of heads, are laid out anew; an order that was given is
+   * then forgotten.
    */
   show({ layers, heads, queries, keys, cells }) {
     const isNew = layers.join() !== this.layers.join() || heads !== this.heads;
@@ -87,7 +87,6 @@ export class OverviewGrid {
       this.layOut();
     }
     this.draw();
-    return isNew;
   }
 
   /** Show these heads alone, in this order: a list of { layer, head, caption }. null: the table of layers and heads. */

@@ -90,6 +90,8 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
 
     at_most_every: seconds since the last change before which nothing is changed.
     """
+    if key != "address" and st.session_state["begins"]:
+        return  # the page itself asks at its end what the tab showed before, and is then drawn with that
     query = urlencode(links.to_query(visitor()))
     place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
     before, at = st.session_state.get("written_address", (None, 0.0))

@@ -17,7 +17,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
 from pages.ui.shell import widgets
-from pages.ui.shell.choices import Visitor
+from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import completed_runs, visitor, write_address
 from pages.ui.shell.widgets import Tie
@@ -124,6 +124,15 @@ def show(session: Session, looked: Looked) -> None:
         _take(looked, found, current)
         st.session_state["attention_told"] = tuple(getattr(current, name) for name in TIED)
 
+    elsewhere = _elsewhere(current)
+
+    def follow() -> None:
+        # What another widget tells in the same moment comes in one message with an event of the instrument, and
+        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
+        if _elsewhere(current) != elsewhere:
+            st.rerun()
+        write_address("address_attention")
+
     instrument.attention(
         key=KEY,
         name=recordings.identity(looked.model, looked.tokens, looked.source, looked.kind),
@@ -133,7 +142,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=_serial(current),
         answer=looked.answer,
         on_choose=take,
-        after=lambda: write_address("address_attention"),
+        after=follow,
     )
 
 
@@ -177,6 +186,11 @@ def _whole_answer(session: Session) -> tuple[int, ...]:
 def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:
     """The token after each of a text's: what the model, or the visitor, has put there."""
     return library.window(session.name, _whole_answer(session))[1 : len(text) + 1]
+
+
+def _elsewhere(current: Visitor) -> list[object]:
+    """All that the visitor has chosen outside of the instrument."""
+    return [getattr(current, name) for name in fields() if name not in TIED]
 
 
 def _forget_cell() -> None:

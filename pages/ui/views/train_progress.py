@@ -164,8 +164,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             st.caption(KINDS[kind])
         patterns = np.asarray(patterns, dtype=np.float32)
         hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
-        head_grid(key=f"training_{kind}", patterns=patterns, layers=list(range(len(patterns))), selected=(-1, -1),
-                  hidden=hidden)  # fmt: skip
+        head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
     st.caption(f"Rows are queries, columns are keys, always of the same text: {code(probe_text)}")
 
 

@@ -11,6 +11,8 @@ const EQUAL = 1e-5; // of the largest absolute value: what float32 leaves open
 const FIVE = 5; // significant digits
 const TALLEST = 320; // pixels of the picture of weight × v
 const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
+// The switches that change what a step ends in; any of them does, where a step isn't named.
+const CHANGED_BY = { dot: [], scale: ["scale"], stream: [] };
 const STAYS = {
   self: "the key is not after the query",
   decoder: "the key is not after the query",
@@ -51,6 +53,9 @@ export class ByHand {
     this.row = node("details", "row", parent);
     put(node("summary", "", this.row), "This row as a table");
     this.table = node("div", "table", this.row);
+    this.table.tabIndex = 0; // it scrolls
+    attribute(this.table, "role", "region");
+    attribute(this.table, "aria-label", "This row as a table");
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 
@@ -126,7 +131,8 @@ export class ByHand {
     const v = pass.start(layer, head, "v");
     const { products, z } = weightedValues(weights, v, d);
     // Keys that are hidden add nothing; −∞ draws them as hidden.
-    const drawn = products.map((product, at) => (pass.visible(row, Math.floor(at / d)) ? product : -Infinity));
+    const open = this.shown.changed.includes("mask");
+    const drawn = products.map((product, at) => (open || pass.visible(row, Math.floor(at / d)) ? product : -Infinity));
     const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
     this.products.show({
       values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
@@ -155,7 +161,8 @@ export class ByHand {
     if (after) rows.push({ name: "after", values: after });
     const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
     this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
-    const share = `This head adds a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`;
+    const own = this.shown.changed.length ? "Redrawn, this head would add" : "This head adds";
+    const share = `${own} a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`;
     if (!before || !after) {
       this.say("stream", `${share}. This model has no residual connection: that is all that goes on.`);
       return;
@@ -172,7 +179,7 @@ export class ByHand {
     badge.hidden = !compared;
     if (!compared) return;
     const [found, own] = compared;
-    const changed = this.shown.changed.length > 0 && !["dot", "stream"].includes(name);
+    const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     const difference = own ? largestDifference(found, own) : 0;
     const equal = own && difference <= EQUAL * Math.max(largestAbsolute(own), Number.MIN_VALUE);
     attribute(badge, "data-state", changed ? "changed" : !own ? "waiting" : equal ? "equal" : "different");

@@ -48,6 +48,7 @@ export class Fetcher {
       return;
     }
     this.pending = { until: performance.now() + ANSWER_MS };
+    if (wanted.isAhead) this.fetched += wanted.length * this.headBytes;
     this.want(wanted);
     this.timer = setTimeout(() => {
       this.pending = null;
@@ -65,8 +66,6 @@ export class Fetcher {
       .sort((one, other) => Math.abs(one - at.layer) - Math.abs(other - at.layer));
     const missing = layers.flatMap((layer) =>
       Array.from({ length: pass.heads }, (_, head) => ["head", layer, head]).filter(([, , head]) => !pass.has(layer, head)));
-    const chosen = missing.slice(0, Math.max(1, Math.floor(AT_ONCE / this.headBytes)));
-    this.fetched += chosen.length * this.headBytes;
-    return chosen;
+    return Object.assign(missing.slice(0, Math.max(1, Math.floor(AT_ONCE / this.headBytes))), { isAhead: true });
   }
 }

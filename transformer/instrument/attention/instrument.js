@@ -94,7 +94,7 @@ export class AttentionInstrument {
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
     options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.measureKinds.map(({ name, title }) => [name, title])) });
-    this.order = "";
+    this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
     this.hand.begin(pass);
     parts.overRamp.style.background = gradient(SEQUENTIAL);
@@ -107,9 +107,18 @@ export class AttentionInstrument {
 
   /** Parts that were asked for. */
   add(recording) {
+    const before = this.known;
     this.pass.add(recording);
     this.fetcher.arrived();
-    this.show();
+    if (this.known !== before) this.show(); // else it was fetched ahead
+  }
+
+  /** What is there of what is looked at. */
+  get known() {
+    const { pass, cell } = this;
+    const { layer, head, share } = this.chosen;
+    const isLayer = share === "layer" && Array.from({ length: pass.heads }, (_, each) => pass.has(layer, each)).join();
+    return [pass.has(layer, head), pass.hasRow(layer, head, cell.row), isLayer].join();
   }
 
   /** What somebody else has decided to look at, for example a link. */
@@ -122,7 +131,11 @@ export class AttentionInstrument {
     const entries = Object.entries(change);
     if (entries.every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value))) return;
     this.chosen = { ...this.chosen, ...change };
-    // A query alone is looked at with the key that it weighs most.
+    // A cell that is turned to is brought into view; a part of the text that was chosen stays where it is.
+    if (("query" in change || "key" in change) && this.chosen.zoom) {
+      const { layer, head, zoom } = this.chosen;
+      this.chosen.zoom = following(zoom, this.findCell(this.pass.steps(layer, head)));
+    }
     this.show();
     this.host.select(this.chosen);
   }
@@ -149,7 +162,7 @@ export class AttentionInstrument {
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
-    const window = (this.window = following(chosen.zoom, cell));
+    const window = (this.window = chosen.zoom);
     this.showControls(model);
     const coarse = steps ? null : { ...pass.outline(layer, head), kind: "weights", limit: 1 };
     this.panels.show(pass, { steps, coarse, without, window });
@@ -192,7 +205,7 @@ export class AttentionInstrument {
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
-    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps));
+    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.chosen.without));
   }
 
   /** Which labels had no room, and which part of the text is seen. */
@@ -206,10 +219,11 @@ export class AttentionInstrument {
     }
     if (pooled) parts.push("There are more cells than pixels: of those that share one, the largest is shown. Zoom in to see each.");
     if (rows > 1 || columns > 1) {
-      const [queries, keys] = [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""];
-      const both = `${queries} and ${keys.charAt(0).toLowerCase()}${keys.slice(1)} are labelled`;
-      const which = rows === columns ? `${every(rows, "token")} is labelled` : queries && keys ? both : `${queries || keys} is labelled`;
-      parts.push(`${which}; pointing at a cell names both of its tokens.`);
+      const which = rows === columns ? [every(rows, "token")]
+        : [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""].filter(Boolean);
+      const lower = (words) => words[0].toLowerCase() + words.slice(1);
+      const labelled = which.length > 1 ? `${which[0]} and ${lower(which[1])} are labelled` : `${which[0]} is labelled`;
+      parts.push(`${labelled}; pointing at a cell names both of its tokens.`);
     }
     put(this.parts.note, parts.join(" "));
   }

@@ -16,13 +16,13 @@ export function inWords(measures) {
   return most ? `${does}: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.` : `${does}.`;
 }
 
-/** A cell in words, for the line below the panels and for screen readers. */
-export function cellInWords(pass, { row, column }, steps) {
+/** A cell in words, for the line below the panels and for screen readers. without: what its steps leave out. */
+export function cellInWords(pass, { row, column }, steps, without = []) {
   const at = row * pass.keys + column;
   const who = `Query ${pass.token("queries", row)}, key ${pass.token("keys", column)}`;
   if (!steps) return `${who}.`;
   if (steps.masked && steps.masked[at] === -Infinity) return `${who}: hidden by the mask, weight 0.`;
   if (!steps.raw) return `${who}: weight ${percent(steps.weights[at])}.`;
   const [raw, scaled] = [steps.raw[at], steps.scaled[at]].map((score) => score.toFixed(3).replace("-", "−"));
-  return `${who}: q · k ${raw}, scaled ${scaled}, weight ${percent(steps.weights[at])}.`;
+  return `${who}: q · k ${raw}, ${without.includes("scale") ? "" : `scaled ${scaled}, `}weight ${percent(steps.weights[at])}.`;
 }

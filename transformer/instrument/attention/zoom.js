@@ -7,7 +7,7 @@ export function closer(window, cell, { queries, keys }) {
   const from = window ?? { top: 0, bottom: queries, left: 0, right: keys };
   const [top, bottom] = around(cell.row, (from.bottom - from.top) / 2, queries);
   const [left, right] = around(cell.column, (from.right - from.left) / 2, keys);
-  return { top, bottom, left, right };
+  return part({ top, bottom, left, right }, { queries, keys });
 }
 
 /** Twice as many. */
@@ -15,7 +15,7 @@ export function farther(window, cell, { queries, keys }) {
   if (!window) return null;
   const [top, bottom] = around((window.top + window.bottom - 1) / 2, 2 * (window.bottom - window.top), queries);
   const [left, right] = around((window.left + window.right - 1) / 2, 2 * (window.right - window.left), keys);
-  return bottom - top === queries && right - left === keys ? null : { top, bottom, left, right };
+  return part({ top, bottom, left, right }, { queries, keys });
 }
 
 /** The window, moved so far that a cell is in it. */
@@ -35,6 +35,12 @@ export function fitted(chosen, pass) {
     ...chosen, layer: within(chosen.layer, pass.layers), head: within(chosen.head, pass.heads), zoom: isThere ? zoom : null,
     without: chosen.without.filter((rule) => (rule === "mask" ? pass.causal : !pass.uniform)),
   };
+}
+
+// All of the text is no part of it.
+function part(window, { queries, keys }) {
+  const { top, bottom, left, right } = window;
+  return bottom - top === queries && right - left === keys ? null : window;
 }
 
 function around(centre, wanted, count) {

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.components.events import told
 from pages.ui.components.sources import script
 
 _mount = st.components.v2.component("headsup_address", js=script(__file__, "address.js"))
@@ -21,7 +22,7 @@ def address(query: str, at: float, *, key: str, begins: bool, on_return: Callabl
     """
 
     def returned() -> None:
-        before = checked_query(st.session_state[key].get("before"))
+        before = checked_query(told(key, "before"))
         if before is not None:
             on_return(before)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from pages.ui.components.events import told
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -39,8 +41,9 @@ _view = st.components.v2.component(
     css=style(__file__, instruments=["tip.css", "save.css", "overview.css", "attention/attention.css"]),
     js=script(__file__, "attention.js"),
 )
-_RUNS = itertools.count(1)
-"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it."""
+_RUNS = itertools.count(int(1000 * time.time()))
+"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it. Nor has an
+earlier server given the same."""
 _feed = st.components.v2.component("headsup_attention_feed", js=script(__file__, "attention_feed.js"))
 
 
@@ -117,16 +120,16 @@ def _answer(
     key = about["name"]
 
     def chosen_in_browser() -> None:
-        told = st.session_state[key].get("chosen")
-        found = checked_choice(told, extent)
+        report = told(key, "chosen")
+        found = checked_choice(report, extent)
         if found is not None:
             on_choose(found)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
-        count = told.get("count") if isinstance(told, Mapping) else None
+        count = report.get("count") if isinstance(report, Mapping) else None
         st.session_state[f"{key}-seen"] = count if type(count) is int else 0
 
     def wanted_in_browser() -> None:
-        wanted = st.session_state[key].get("want")
+        wanted = told(key, "want")
         if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
             st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
 

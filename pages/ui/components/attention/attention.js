@@ -13,6 +13,7 @@ class View {
 
   attach(name) {
     this.box = boxOf(name);
+    this.found = this.box.feed; // perhaps of a view that went with its page: it will do until the next run's comes
     this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
     this.instrument = new AttentionInstrument(this.parts.root, {
       select: (chosen) => this.reporter.report(chosen),
@@ -39,14 +40,16 @@ class View {
     const { feed } = this.box;
     if (!feed || feed.metadata.id !== this.id) return;
     const { chosen, serial, run, seen } = feed.metadata;
-    this.reporter.heard(seen, run !== this.run);
+    const isOtherRun = run !== this.run;
+    this.reporter.heard(seen, isOtherRun);
     this.run = run;
     if (!this.begun) {
       this.begun = true;
       this.reporter.forget();
       this.instrument.begin(this.outline, chosen);
-    } else if (serial > (this.serial ?? -1) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
+    } else if ((serial > this.serial || (this.isFound && isOtherRun)) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
     this.serial = serial;
+    this.isFound = feed === this.found;
     if (this.taken !== feed) this.instrument.add(feed);
     this.taken = feed;
   }

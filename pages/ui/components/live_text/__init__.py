@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.components.events import told
 from pages.ui.components.numbers import short
 from pages.ui.components.sources import reader, script, style
 from pages.ui.figures.palette import sequential_stops
@@ -106,12 +107,12 @@ def live_text(
     # Triggers, not state: a state callback stays silent when somebody returns to the token clicked before, although
     # `selected` has moved on meanwhile.
     def selected_in_browser() -> None:
-        index = checked_select(st.session_state[key].get("select"), data)
+        index = checked_select(told(key, "select"), data)
         if on_select is not None and index is not None:
             on_select(index)
 
     def picked_in_browser() -> None:
-        pick = checked_pick(st.session_state[key].get("pick"), data)
+        pick = checked_pick(told(key, "pick"), data)
         if on_pick is not None and pick is not None:
             on_pick(*pick)
 

@@ -1,0 +1,63 @@
+"""Every picture's numbers, as a table on the page and as a file."""
+
+import io
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.tables import matrix_table
+from tests.app_driver import checked
+
+
+def page():
+    import pandas as pd
+    import streamlit as st
+
+    from pages.ui.tables import offer_data
+
+    count = st.session_state["count"]
+    table = pd.DataFrame({"token": ["é", "␣", '","'][:count], "weight": [0.1, 0.25, 1e-9][:count]})
+    offer_data(table, "Numbers", "n.csv")
+
+
+def visit(count: int) -> AppTest:
+    at = AppTest.from_function(page, default_timeout=60)
+    at.session_state["count"] = count
+    return checked(at.run())
+
+
+def test_the_file_is_the_table(monkeypatch):
+    written = []
+    add = MediaFileManager.add
+    monkeypatch.setattr(MediaFileManager, "add", lambda self, content, *args, **kwargs: (
+        written.append(content), add(self, content, *args, **kwargs))[1])  # fmt: skip
+    at = visit(3)
+    (content,) = written
+    assert pd.read_csv(io.BytesIO(content)).equals(at.dataframe[0].value)
+    assert content.decode("utf-8").startswith("token,weight\né,0.1\n")
+
+
+def test_pressing_the_button_asks_for_no_run():
+    (button,) = [found.proto for found in visit(3).get("download_button")]
+    assert button.url and button.ignore_rerun
+
+
+def test_a_table_without_rows_offers_no_file():
+    at = visit(0)
+    assert not at.get("download_button") and not at.dataframe
+    assert [caption.value for caption in at.caption] == ["There are no numbers yet."]
+
+
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 100))
+def test_a_row_of_the_table_is_a_cell_of_the_matrices(queries, keys, offset):
+    weight = np.arange(queries * keys, dtype=float).reshape(queries, keys)
+    labels = [f"q{n}" for n in range(queries)], [f"k{n}" for n in range(keys)]
+    table = matrix_table({"weight": weight, "visible": weight > 2}, *labels, offset)
+    assert len(table) == weight.size
+    for row in table.itertuples(index=False):
+        query, key = row[0] - offset, row[2] - offset
+        assert (row[1], row[3], row[4], row[5]) == (f"q{query}", f"k{key}", weight[query, key], weight[query, key] > 2)
