@@ -65,6 +65,14 @@ def test_things_are_measured_alternately_each_as_often_as_any_other():
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 4, "b": 4}
 
 
+def test_what_is_done_before_each_is_not_timed():
+    now = [0.0]
+    work, tidy = (lambda seconds=seconds: now.__setitem__(0, now[0] + seconds) for seconds in (1.0, 9.0))
+    timings = measuring.alternate({"a": work, "b": work}, 3, clock=lambda: now[0], warm_up=0, before_each=tidy)
+    assert timings["a"].seconds == timings["b"].seconds == (1.0, 1.0, 1.0)
+    assert now[0] == 60.0
+
+
 def textbook_with_weights_of(model):
     """The textbook's model with the engine's weights: of each head its own rows of the stacked projection."""
     textbook = training_benchmark.TextbookModel(model.config)

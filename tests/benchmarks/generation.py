@@ -17,6 +17,7 @@ one thread, whose processor time is measured:
 `tests/benchmarks/requirements.txt`; one that is not installed is left out.
 """
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def measure(model: DecoderOnly, prompt: list[int], new_tokens: int, rounds: int)
     }
     things["bare"] = bare(model, prompt, text)
     keep_freed_memory()
-    timings = alternate(things, rounds, clock=time.thread_time, warm_up=2)
+    timings = alternate(things, rounds, clock=time.thread_time, warm_up=2, before_each=gc.collect)
     ratios = _ratios(timings)
     _print(timings, ratios, new_tokens)
     for sentence in missing:
