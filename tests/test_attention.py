@@ -98,6 +98,23 @@ def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explic
         assert past.values.shape == (3, 5, 2, 4)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("pos", [1, 5])
+@pytest.mark.parametrize("padded", [False, True])
+def test_the_pattern_alone_is_that_of_the_four_steps(causal, pos, padded):
+    x, seen = inputs(pos=pos), []
+    padding = (torch.arange(pos) > 0).expand(3, 1, 1, pos) if padded else None
+    for points in (["hook_pattern"], ["hook_pattern", "hook_raw_scores"], ["hook_pattern", "hook_mask"]):
+        layer = attention_layer(causal=causal)
+        for point in points:
+            getattr(layer, point).register_forward_hook(lambda module, args, tensor: None)
+        layer.hook_pattern.register_forward_hook(lambda module, args, pattern: seen.append(pattern))
+        seen.append(layer(x, padding))
+    for pattern, out in zip(seen[2::2], seen[3::2], strict=True):
+        torch.testing.assert_close(pattern, seen[0], atol=1e-6, rtol=0)
+        torch.testing.assert_close(out, seen[1], atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_ways_agree_in_half_the_precision(kind):
     fused, explicit = attention_layer(kind), attention_layer(kind, explicit=True)

@@ -1,13 +1,14 @@
 """The benchmarks measure what they say they measure; their figures are theirs alone."""
 
 import json
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import hooks, measuring
+from tests.benchmarks import generation, hooks, measuring
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, TrainingConfig, build_model
@@ -62,6 +63,14 @@ def test_things_are_measured_alternately_each_as_often_as_any_other():
     timings = measuring.alternate({name: lambda name=name: order.append(name) for name in "ab"}, 4, warm_up=1)
     assert "".join(order) == "ab" + "abbaabba"
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 4, "b": 4}
+
+
+def test_what_is_done_before_each_is_not_timed():
+    now = [0.0]
+    work, tidy = (lambda seconds=seconds: now.__setitem__(0, now[0] + seconds) for seconds in (1.0, 9.0))
+    timings = measuring.alternate({"a": work, "b": work}, 3, clock=lambda: now[0], warm_up=0, before_each=tidy)
+    assert timings["a"].seconds == timings["b"].seconds == (1.0, 1.0, 1.0)
+    assert now[0] == 60.0
 
 
 def textbook_with_weights_of(model):
@@ -137,3 +146,50 @@ def test_the_goals_are_of_presets_that_the_page_offers():
     for goal in training_benchmark.GOALS:
         assert QUICK[goal.preset].corpus
         assert not QUICK[goal.preset].shape.get("dropout")
+
+
+@pytest.fixture
+def tiny_gpt():
+    """A model of GPT-2's shape, as the benchmark of writing measures it, but tiny."""
+    return tiny_model(context_length=16, positions="learned", activation="gelu_tanh")
+
+
+@pytest.fixture
+def without_peers(monkeypatch):
+    """As if neither of the other systems were installed."""
+    for name in ("transformers", "transformer_lens"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_gpt, without_peers, capsys):
+    figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=3)
+    written = capsys.readouterr().out
+    assert [sentence.partition(" was not measured")[0] for sentence in figures["not_measured"]] == [
+        "Hugging Face transformers", "TransformerLens",
+    ]  # fmt: skip
+    assert all(sentence in written and "requirements.txt" in sentence for sentence in figures["not_measured"])
+    for mode in ("greedy", "sampled"):
+        assert figures[f"{mode}_of_bare"] > 0
+        assert figures[f"{mode}_of_bare_target"] == 0.7
+        assert figures[f"{mode}_ours_tokens_per_second"] > 0
+    assert not any("hugging_face" in name for name in figures)
+
+
+def test_what_is_measured_keeps_every_pattern_of_every_token(tiny_gpt):
+    steps = generation.ours(tiny_gpt, [1, 2, 3], 6)(generation.MODES["greedy"])
+    assert [[tuple(pattern.shape) for pattern in step.cache.values()] for step in steps] == [
+        [(1, 2, 3, 3)] * 2, *([(1, 2, 1, length)] * 2 for length in range(4, 9))
+    ]  # fmt: skip
+
+
+def test_the_bare_passes_compute_each_token_of_the_text_once(tiny_gpt):
+    lengths = []
+    tiny_gpt.hook_embed.register_forward_hook(lambda hook, _, x: lengths.append(x.shape[1]))
+    generation.bare(tiny_gpt, [1, 2, 3], [4, 5, 6, 7])()
+    assert lengths == [3, 1, 1, 1]
+
+
+def test_hugging_faces_model_with_our_weights_has_our_logits(tiny_gpt):
+    pytest.importorskip("transformers")
+    tokens = unpadded(tiny_gpt.config)
+    torch.testing.assert_close(generation.gpt2(tiny_gpt)(tokens).logits, tiny_gpt(tokens), atol=1e-5, rtol=1e-5)

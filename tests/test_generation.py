@@ -1,6 +1,7 @@
 """Writing text: the cache changes nothing, sampling is that of the field, and what is reported can be recomputed."""
 
 import itertools
+import json
 import math
 import threading
 from types import SimpleNamespace
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.helpers import configs, tiny_model
-from transformer import Sampling, choose_token, generate, sampling_distribution
+from transformer import Sampling, choose_token, generate, sampling_distribution, token_statistics
+from transformer.inference import generation
+from transformer.inference.sampling import random_points
 
 PROMPT = [1, 2, 3]
 GREEDY = Sampling(temperature=0)
@@ -72,6 +75,40 @@ class TestWhatIsReported:
             assert step.entropy == pytest.approx(-(probabilities * np.log(probabilities)).sum())
             assert step.logits.shape == (11,)
             assert not step.logits.requires_grad
+
+    def test_statistics_are_computed_once_and_only_when_asked_for(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(
+            generation, "token_statistics", lambda *args: asked.append(args) or token_statistics(*args)
+        )
+        steps = list(generate(tiny_model(), PROMPT, max_new_tokens=3, sampling=GREEDY))
+        assert asked == []
+        assert (steps[1].probability, steps[1].rank, steps[1].entropy) == token_statistics(
+            steps[1].logits, steps[1].token_id
+        )
+        assert len(asked) == 1
+
+    def test_what_a_step_tells_can_be_written_as_json(self):
+        step = next(generate(tiny_model(), PROMPT, max_new_tokens=1, sampling=Sampling(0.9, top_k=5, top_p=0.9)))
+        for value in (step.position, step.token_id, step.probability, step.rank, step.entropy):
+            assert json.loads(json.dumps(value)) == value
+
+    def test_a_predicate_on_names_is_asked_once_a_text(self):
+        model, asked = tiny_model(), []
+        steps = generate(
+            model, PROMPT, max_new_tokens=5, names_filter=lambda name: asked.append(name) or name.endswith("hook_z")
+        )
+        assert {tuple(step.cache) for step in steps} == {("blocks.0.attn.hook_z", "blocks.1.attn.hook_z")}
+        assert sorted(asked) == sorted(model.hook_names())
+
+    def test_the_pattern_alone_is_the_one_recorded_with_all_else(self):
+        """Of the newest token alone, too, whose pattern is computed without a mask while nobody looks at the scores."""
+        model = tiny_model()
+        alone = generate(model, PROMPT, max_new_tokens=5, sampling=GREEDY, names_filter="blocks.1.attn.hook_pattern")
+        among = generate(model, PROMPT, max_new_tokens=5, sampling=GREEDY, names_filter=None)
+        for one, all_of_it in zip(alone, among, strict=True):
+            torch.testing.assert_close(one.cache["pattern", 1], all_of_it.cache["pattern", 1], atol=1e-6, rtol=0)
+            torch.testing.assert_close(one.logits, all_of_it.logits, atol=1e-5, rtol=0)
 
     def test_the_likeliest_has_rank_1(self):
         assert all(
@@ -295,6 +332,13 @@ class TestSeeds:
         for _ in range(12):
             sequence += write(model, sequence, n=1, sampling=sampling)
         assert sequence == PROMPT + write(model, n=12, sampling=sampling)
+
+    def test_random_numbers_drawn_ahead_are_those_of_their_positions(self):
+        sampling = Sampling(seed=9)
+        ahead = list(itertools.islice(random_points(sampling, 7), 40))
+        assert ahead == [next(random_points(sampling, position, ahead=1)) for position in range(7, 47)]
+        assert all(0 <= point < 1 for point in ahead)
+        assert len(set(ahead)) == 40
 
     def test_threads_that_write_at_once_write_what_each_would_alone(self):
         model = tiny_model()

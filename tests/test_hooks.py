@@ -99,6 +99,18 @@ class TestRecording:
             twin.run_with_cache(tokens)[1]["pattern", 0], model.run_with_cache(tokens)[1]["pattern", 0]
         )
 
+    def test_no_part_of_a_copy_or_of_what_replaced_another_is_an_old_one(self):
+        """Parts are found without nn.Module's search; what is found has to be what the search finds."""
+        model = tiny_model()
+        twin, other = copy.deepcopy(model), tiny_model(seed=5)
+        twin.blocks[1].mlp = other.blocks[1].mlp
+        twin.ln_final = other.ln_final
+        for owner in twin.modules():
+            for name, part in owner.named_children():
+                assert getattr(owner, name) is part
+        tokens = unpadded(model.config)
+        assert not torch.equal(twin(tokens), model(tokens))
+
 
 class TestInterventions:
     @given(any_configs(), st.data())

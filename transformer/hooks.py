@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 NamePredicate = Callable[[str], bool]
-NamesFilter = str | Sequence[str] | NamePredicate | None
+NamesFilter = str | Sequence[str] | frozenset[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | NamePredicate, HookFunction]
 
@@ -38,12 +38,13 @@ class HookPoint(nn.Module):
     def __call__(self, tensor: Tensor) -> Tensor:
         """Edits of this call come first, then PyTorch's hooks; what is recorded is what they left."""
         call = _current_call.get()
-        if call is not None:
+        concerned = call is not None and self.name in call.concerned
+        if concerned:
             tensor = call.edit(self, tensor)
         if self._has_hooks:  # else nn.Module's machinery costs more than the point
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
-        if call is not None:
+        if concerned:
             call.record(self, tensor)
         return tensor
 
@@ -59,15 +60,13 @@ class HookPoint(nn.Module):
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
         call = _current_call.get()
-        return (call is not None and self.name in call.keep) or self.is_edited
+        return (call is not None and self.name in call.concerned) or self._has_hooks
 
     @property
     def is_edited(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, may replace this point's tensor."""
-        if self._has_hooks:
-            return True
         call = _current_call.get()
-        return call is not None and any(self.name in names for names, _ in call.edits)
+        return (call is not None and self.name in call.edited) or self._has_hooks
 
 
 class ActivationCache(Mapping[str, Tensor]):
@@ -118,6 +117,10 @@ class _Call:
     edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.edited = frozenset().union(*(names for names, _ in self.edits))
+        self.concerned = self.keep | self.edited
+
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
             if point.name in names:
@@ -140,8 +143,8 @@ class HookedModule(nn.Module):
         points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
         for name, point in points.items():
             point.name = name
-            owner, _, attribute = name.rpartition(".")
-            vars(self.get_submodule(owner))[attribute] = point  # found at once: nn.Module's own search is slow
+        for module in list(self.modules()):
+            vars(module).update(module.named_children())  # found at once: nn.Module's own search is slow
         self._point_names = frozenset(points)
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 
@@ -170,10 +173,13 @@ class HookedModule(nn.Module):
         with _active(self._call((), fwd_hooks)):
             return self(*inputs, **kwargs)
 
+    def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
+        """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
+        return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
+
     def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook]) -> _Call:
-        known = self._point_names
-        edits = tuple((_chosen(target, known), function) for target, function in fwd_hooks)
-        return _Call(self._cheap_names if names_filter is None else _chosen(names_filter, known), edits)
+        edits = tuple((_chosen(target, self._point_names), function) for target, function in fwd_hooks)
+        return _Call(self.chosen_names(names_filter), edits)
 
 
 @contextmanager

@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+import numpy as np
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from pages.ui.components import head_grid
+from pages.ui.components.sources import script, style
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
 from tests.browser.servers import ROOT, Server
 
@@ -173,7 +176,11 @@ def _bytes(open_page: Callable, url: str) -> dict[str, float]:
     traffic.settle(page)
     found = {"first_paint_kB_6x6_at_64": first / 1000, "everything_kB_6x6_at_64": traffic.bytes / 1000}
     page, traffic = _open(open_page, _address(url, 64).replace("shakespeare", "martin-fierro"))
-    return found | {"first_paint_kB_4x4_at_64": traffic.bytes / 1000}
+    # The page Train sends its grid by itself: its cells, and the source of its component with them.
+    styles = style(head_grid.__file__, instruments=["save.css", "overview.css"])
+    scripts = script(head_grid.__file__, "head_grid.js"), styles
+    grid = len(head_grid.build_payload(np.zeros((4, 4, 64, 64)), None)) + sum(map(len, scripts))
+    return found | {"first_paint_kB_4x4_at_64": traffic.bytes / 1000, "grid_alone_kB_4x4_at_64": grid / 1000}
 
 
 def _first_paints(open_page: Callable, url: str, times: int) -> dict[str, float]:

@@ -115,14 +115,14 @@ def _compiled_without_hook_points() -> dict:
 
 
 class _WithoutHookPoints(ast.NodeTransformer):
-    """Replaces `….hook_x(tensor)` by `tensor`, and `….is_watched`, `….is_edited` and `….is_looked_at()` by False."""
+    """Replaces `….hook_x(tensor)` by `tensor`, and every question whether anyone looks or edits by False."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name.startswith("hook_") and name != "hook_points":
             return node.args[0]
-        return ast.Constant(False) if name == "_is_looked_at" else node
+        return ast.Constant(False) if name == "_scores_are_looked_at" else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)

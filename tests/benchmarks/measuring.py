@@ -31,6 +31,7 @@ def alternate(
     *,
     clock: Callable[[], float] = time.perf_counter,
     warm_up: int = 20,
+    before_each: Callable[[], object] = lambda: None,
 ) -> dict[str, Timing]:
     """Time each thing once a round, beginning each round with another one.
 
@@ -38,6 +39,8 @@ def alternate(
     times themselves don't.
     clock: `time.thread_time` for work on one thread, which leaves out what other programs take of the processor;
         `time.perf_counter` for anything else.
+    before_each: done before each thing, and not timed, such as `gc.collect` where one would have to clear away what
+        the one before it left.
     """
     for thing in things.values():
         for _ in range(warm_up):
@@ -47,6 +50,7 @@ def alternate(
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
+            before_each()
             started = clock()
             things[name]()
             seconds[name].append(clock() - started)

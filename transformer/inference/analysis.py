@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,11 +15,14 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
 
     logits: (vocab,), raw. Equal logits rank by token id.
     """
-    log_probabilities = logits.double().log_softmax(-1)
-    probabilities = log_probabilities.exp()
-    entropy = -torch.special.xlogy(probabilities, probabilities).sum()
-    likelier = int((logits > logits[token_id]).sum() + (logits[:token_id] == logits[token_id]).sum())
-    return float(probabilities[token_id]), likelier + 1, max(float(entropy), 0.0)
+    scores = logits.detach().double().cpu().numpy()  # NumPy is several times as fast with vectors this short
+    probabilities = np.exp(scores - scores.max())
+    probabilities /= probabilities.sum()
+    probable = probabilities[probabilities > 0]
+    entropy = -(probable * np.log(probable)).sum()
+    chosen = scores[token_id]
+    likelier = np.count_nonzero(scores > chosen) + np.count_nonzero(scores[:token_id] == chosen)
+    return float(probabilities[token_id]), int(likelier) + 1, max(float(entropy), 0.0)
 
 
 def induction_score(pattern: Tensor, period: int) -> Tensor:

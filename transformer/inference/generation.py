@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
 from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
-from .sampling import Sampling, choose_token
+from .sampling import Sampling, random_points, token_at
 
 
 @dataclass(frozen=True)
@@ -27,15 +28,28 @@ class GenerationStep:
     position: int
     """Its place in the whole text, prompt included, from 0."""
     token_id: int
-    probability: float
-    rank: int
-    """1 for the likeliest token."""
-    entropy: float
-    """Of the distribution it was drawn from, in nats."""
     logits: Tensor
     """(vocab,), raw, so that the sampling can be redone without the model."""
     cache: ActivationCache
     """What this step's forward pass recorded: of the newest token alone where earlier ones were cached."""
+
+    @property
+    def probability(self) -> float:
+        return self._statistics[0]
+
+    @property
+    def rank(self) -> int:
+        """1 for the likeliest token."""
+        return self._statistics[1]
+
+    @property
+    def entropy(self) -> float:
+        """Of the whole distribution, in nats."""
+        return self._statistics[2]
+
+    @cached_property
+    def _statistics(self) -> tuple[float, int, float]:
+        return token_statistics(self.logits, self.token_id)
 
 
 def generate(
@@ -73,7 +87,8 @@ def generate(
         raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
     if sampling.seed is None:
         sampling = replace(sampling, seed=secrets.randbits(63))
-    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names_filter, fwd_hooks)
+    names = model.chosen_names(names_filter)
+    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names, fwd_hooks)
 
 
 def _steps(
@@ -83,24 +98,24 @@ def _steps(
     max_new_tokens: int,
     sampling: Sampling,
     stop_tokens: set[int],
-    names_filter: NamesFilter,
+    names: frozenset[str],
     fwd_hooks: Sequence[ForwardHook],
 ) -> Iterator[GenerationStep]:
     context = model.config.context_length
     device = next(model.parameters()).device
     before = (torch.tensor([source], device=device),) if source else ()
     past = None if fwd_hooks else KeyValueCache.for_model(model.config)
+    points = random_points(sampling, position=len(sequence))
     for _ in range(max_new_tokens):
         if len(sequence) > context:
             past = None
         unseen = sequence[past.length if past else 0 :][-context:]
         inputs = (*before, torch.tensor([unseen], device=device))
         with torch.no_grad():
-            logits, cache = model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=fwd_hooks, past=past)
+            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=fwd_hooks, past=past)
         logits = logits[0, -1].float()
-        token_id = choose_token(logits, sampling, position=len(sequence))
-        probability, rank, entropy = token_statistics(logits, token_id)
-        yield GenerationStep(len(sequence), token_id, probability, rank, entropy, logits, cache)
+        token_id = token_at(next(points), logits, sampling)
+        yield GenerationStep(len(sequence), token_id, logits, cache)
         if token_id in stop_tokens:
             return
         sequence.append(token_id)

@@ -5,7 +5,9 @@ Shapes: vocab.
 
 from __future__ import annotations
 
+import itertools
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,21 +45,10 @@ class Sampling:
 def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
     """The probabilities a token is drawn with, after temperature, top-k and top-p.
 
-    logits: (vocab,), raw. Returns: (vocab,), summing to one; zero for tokens that are cut off.
+    logits: (vocab,), raw. Returns: (vocab,), float64, summing to one; zero for tokens that are cut off.
     """
-    logits = logits.double()
-    if sampling.temperature == 0:
-        return torch.zeros_like(logits).index_fill_(0, logits.argmax(), 1.0)
-    logits = (logits - logits.max()) / sampling.temperature
-    if sampling.top_k is not None and sampling.top_k < len(logits):
-        logits = logits.masked_fill(logits < logits.topk(sampling.top_k).values[-1], -torch.inf)
-    probabilities = logits.softmax(-1)
-    if sampling.top_p is not None and sampling.top_p < 1:
-        ranked, order = probabilities.sort(descending=True, stable=True)
-        likelier = ranked.cumsum(-1) - ranked  # the probability of all that rank above
-        probabilities[order[likelier >= sampling.top_p]] = 0.0
-        probabilities = probabilities / probabilities.sum()
-    return probabilities
+    weights = _weights(logits, sampling)
+    return torch.from_numpy(weights / weights.sum()).to(logits.device)
 
 
 def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
@@ -66,11 +57,49 @@ def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
     A random number between 0 and 1 falls into one token's share of the distribution. With a seed, that number
     depends on seed and position alone: not on other threads, nor on whether the text was written in one go.
     """
-    probabilities = sampling_distribution(logits, sampling)
+    return token_at(next(random_points(sampling, position, ahead=1)), logits, sampling)
+
+
+def random_points(sampling: Sampling, position: int, ahead: int = 16) -> Iterator[float]:
+    """The random numbers between 0 and 1 that decide the tokens at this position, the next, and so on without end.
+
+    So many are drawn `ahead`: one by one, between two forward passes, each would take several times as long. Greedy
+    writing needs none, and gets zeros.
+    """
     if sampling.temperature == 0:
-        return int(probabilities.argmax())
+        yield from itertools.repeat(0.0)
     seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
-    shares = probabilities.cumsum(-1)
-    point = np.random.default_rng((seed, position)).random() * float(shares[-1])
-    index = int(torch.searchsorted(shares.cpu(), torch.tensor(point, dtype=shares.dtype), right=True))
-    return min(index, int(probabilities.nonzero()[-1]))
+    while True:
+        yield from [np.random.default_rng((seed, place)).random() for place in range(position, position + ahead)]
+        position += ahead
+
+
+def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
+    """The token whose share of the distribution a point between 0 and 1 falls into. logits: (vocab,), raw."""
+    if sampling.temperature == 0:
+        return int(logits.argmax())
+    weights = _weights(logits, sampling)
+    shares = weights.cumsum()
+    index = int(shares.searchsorted(point * shares[-1], side="right"))
+    return index if index < len(shares) else int(weights.nonzero()[0][-1])  # rounded up to the very end
+
+
+def _weights(logits: Tensor, sampling: Sampling) -> np.ndarray:
+    """What `sampling_distribution` is proportional to; in NumPy, as with so few numbers it is much the faster."""
+    scores = logits.double().numpy(force=True)
+    if sampling.temperature == 0:
+        return np.eye(1, len(scores), scores.argmax())[0]
+    weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # which no difference overflows
+    kept = len(weights)
+    if (sampling.top_k or kept) >= kept and (sampling.top_p or 1) >= 1:
+        return weights
+    order = (-scores).argsort(kind="stable")
+    ranked = weights[order]
+    if sampling.top_k is not None and sampling.top_k < kept:
+        kept = np.count_nonzero(scores >= scores[order[sampling.top_k - 1]])  # more than k if the last are equal
+    if sampling.top_p is not None and sampling.top_p < 1:
+        reached = ranked[:kept].cumsum()
+        likelier = reached - ranked[:kept]  # the weight of all that rank above
+        kept = np.count_nonzero(likelier < sampling.top_p * reached[-1])
+    weights[order[kept:]] = 0.0
+    return weights

@@ -46,7 +46,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     scores: (…, query, key), −∞ where a key is hidden.
     """
     pattern = scores.softmax(-1)
-    if not pattern[..., :1].isnan().any():  # 0 / 0 would show in every column
+    if not pattern[..., :1].sum().isnan():  # 0 / 0 would show in every column
         return pattern
     sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
@@ -90,7 +90,10 @@ class Attention(nn.Module):
 
 
 class SoftmaxAttention(Attention):
-    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at."""
+    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at.
+
+    Where every key is seen and only the pattern is looked at, as while a text is written, the steps need no mask.
+    """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -105,7 +108,13 @@ class SoftmaxAttention(Attention):
         Returns: z, (batch, query, head, d_head).
         """
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head, pos, d_head)
-        z = self._four_steps(q, k, v, padding) if self._is_looked_at() else self._fused(q, k, v, padding)
+        if self._scores_are_looked_at():
+            z = self._four_steps(q, k, v, padding)
+        elif self.hook_pattern.is_watched:
+            sees_all = padding is None and (q.shape[-2] == 1 or not self.causal)
+            z = self._unmasked_steps(q, k, v) if sees_all else self._four_steps(q, k, v, padding)
+        else:
+            z = self._fused(q, k, v, padding)
         return self.hook_z(z.transpose(1, 2))
 
     def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
@@ -114,6 +123,10 @@ class SoftmaxAttention(Attention):
         mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
         scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
         pattern = self.hook_pattern(safe_softmax(scores))
+        return pattern @ v
+
+    def _unmasked_steps(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        pattern = self.hook_pattern((q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1))
         return pattern @ v
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
@@ -126,10 +139,9 @@ class SoftmaxAttention(Attention):
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
 
-    def _is_looked_at(self) -> bool:
+    def _scores_are_looked_at(self) -> bool:
         return (
-            self.hook_pattern.is_watched
-            or self.hook_attn_scores.is_watched
+            self.hook_attn_scores.is_watched
             or self.hook_mask.is_watched
             or self.hook_scaled_scores.is_watched
             or self.hook_raw_scores.is_watched
@@ -150,7 +162,7 @@ class SelfAttention(SoftmaxAttention):
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = map(self.split_heads, self.qkv(x).chunk(3, dim=-1))
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).unbind(2)  # (batch, pos, head, d_head) each
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if self.rotary:
             q, k = self.hook_rot_q(rotate(q, start)), self.hook_rot_k(rotate(k, start))

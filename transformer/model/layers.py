@@ -23,23 +23,23 @@ class LayerNorm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.eps = config.layer_norm_eps
+        self.shape, self.eps = (config.d_model,), config.layer_norm_eps
         self.weight = nn.Parameter(torch.ones(config.d_model))
         self.bias = nn.Parameter(torch.zeros(config.d_model))
         self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
+        if not self.hook_scale.is_watched:  # all of it in one kernel
+            return self.hook_normalized(F.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
         if self.hook_scale.is_edited:
             centred = x - x.mean(-1, keepdim=True)
             scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
             return self.hook_normalized(centred / scale * self.weight + self.bias)
-        # The same in one kernel, which can also say what it divided by.
-        if self.hook_scale.is_watched:
-            out, _, inverse = torch.native_layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-            self.hook_scale(1 / inverse)
-            return self.hook_normalized(out)
-        return self.hook_normalized(F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps))
+        # In one kernel too, which can also say what it divided by.
+        out, _, inverse = torch.native_layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+        self.hook_scale(1 / inverse)
+        return self.hook_normalized(out)
 
 
 class MLP(nn.Module):

@@ -60,7 +60,10 @@ class Stack(nn.Module):
         start: the position of the first token.
         """
         self.check_tokens(tokens, start)
-        x = self.embed(tokens)
+        try:
+            x = self.embed(tokens)
+        except IndexError:  # on a GPU there is none: it would have to be waited for
+            raise ValueError(f"Token ids must lie between 0 and {self.config.vocab_size - 1} for this model.") from None
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         x = self.hook_embed(x)
@@ -80,13 +83,15 @@ class Stack(nn.Module):
     def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
         """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
         pad = self.config.pad_token_id
+        if pad is None:
+            return None
         tokens = past.with_tokens(tokens) if past else tokens
-        if pad is None or not (tokens == pad).any():
+        if not (tokens == pad).any():
             return None
         return padding_mask(tokens, pad)
 
     def check_tokens(self, tokens: Tensor, start: int = 0) -> None:
-        """Raise ValueError, with what would do, for tokens that this model can't read."""
+        """Raise ValueError, with what would do, for tokens of another shape, or too many of them."""
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
                 f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "
@@ -97,9 +102,6 @@ class Stack(nn.Module):
                 f"{start + tokens.shape[1]} tokens are more than this model's context of "
                 f"{self.config.context_length}; give it the last {self.config.context_length}."
             )
-        on_cpu = tokens.device.type == "cpu"  # a GPU would have to be waited for
-        if on_cpu and tokens.numel() and (tokens.min() < 0 or tokens.max() >= self.config.vocab_size):
-            raise ValueError(f"Token ids must lie between 0 and {self.config.vocab_size - 1} for this model.")
 
 
 class Encoder(Stack):
