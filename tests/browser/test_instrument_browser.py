@@ -1,4 +1,4 @@
-"""The instrument in a page of its own, without Streamlit: the overview of heads, and the tooltip."""
+"""The instrument in a page of its own, without Streamlit: the overview of heads, attention, and the tooltip."""
 
 import pytest
 
@@ -124,8 +124,8 @@ def test_one_head_can_always_be_reached_with_the_keyboard(grid):
 def test_other_layers_are_laid_out_anew(grid):
     arrange(grid)
     shown = """window.overview.show({ layers: [4], heads: 2, queries: 1, keys: 1, cells: new Uint8Array(2) })"""
-    assert grid.evaluate(shown) is True
-    assert grid.evaluate(shown) is False
+    for _ in range(2):
+        grid.evaluate(shown)
     assert labels(grid) == ["Layer 4, head 0", "Layer 4, head 1"]
 
 
@@ -147,3 +147,63 @@ def test_a_tip_at_a_point_stays_in_the_window_and_leaves_the_point_free(load, x,
     assert not (box["x"] < x < box["x"] + box["width"] and box["y"] < y < box["y"] + box["height"])
     page.evaluate("window.tip.hide()")
     assert not tip.is_visible()
+
+
+# Attention of 100 tokens, of which only the outline is there: two layers of two heads, and nothing measured but spread.
+OUTLINE = """() => {
+  const names = { q: "q", k: "k", v: "v", before: null, after: null, out: "out" };
+  const measures = ["previous", "spread"].map((name) => ({ name, title: name, sentence: name }));
+  window.wanted = [];
+  window.chosen = [];
+  const host = { select: (chosen) => window.chosen.push(chosen), want: (parts) => window.wanted.push(parts) };
+  window.instrument = new AttentionInstrument(document.querySelector("main"), host);
+  window.instrument.begin({
+    metadata: {
+      config: { n_heads: 2, d_model: 4 }, labels: { text: Array(100).fill("a"), source: [] }, kind: "self",
+      modules: ["0", "1"], names: [names, names], causal: true, uniform: false, measures, queries: 100, keys: 100,
+      offsets: { queries: 0, keys: 0 }, next: null, title: "made-up",
+    },
+    tensors: {
+      overview: { shape: [2, 2, 64, 64], data: new Uint8Array(4 * 64 * 64).fill(10) },
+      measures: { shape: [2, 2, 2], data: Float32Array.from({ length: 8 }, (_, at) => (at % 2 ? 0.5 : NaN)) },
+    },
+  }, { order: "previous" });
+}"""
+
+
+@pytest.fixture
+def outline(load):
+    page = load("attention/instrument.js", width=1000, height=1200)
+    page.add_style_tag(content=(FOLDER / "attention" / "attention.css").read_text(encoding="utf-8"))
+    page.evaluate(OUTLINE)
+    return page
+
+
+def test_where_a_cell_stands_for_several_none_is_picked(outline):
+    marks = outline.locator("[data-panel=weights] canvas.marks")
+    marks.click()
+    marks.press("ArrowUp")
+    assert [chosen for chosen in outline.evaluate("window.chosen") if chosen["query"] is not None] == []
+    assert "at place 99" in outline.locator("[data-part=readout]").inner_text()
+
+
+def test_heads_are_sorted_only_by_what_was_measured(outline):
+    assert outline.locator("[data-part=sort] option").all_inner_texts() == ["Layer and head", "spread"]
+    assert outline.locator("[data-part=sort]").input_value() == ""
+
+
+def test_for_the_mean_of_a_layer_all_its_heads_are_asked_for(load):
+    page = load("attention/fetcher.js")
+    page.evaluate("""() => {
+      window.wanted = [];
+      window.fetcher = new Fetcher((parts) => window.wanted.push(parts));
+      const has = (layer, head) => layer === 1 && head === 0;
+      fetcher.begin({ layers: 2, heads: 3, width: 2, queries: 4, keys: 4, has, hasRow: () => true });
+      fetcher.fetched = 1e9; // nothing more is fetched ahead
+      fetcher.look({ layer: 1, head: 0, row: 3, share: "head" });
+    }""")
+    page.wait_for_timeout(400)
+    assert page.evaluate("window.wanted") == []
+    page.evaluate("fetcher.look({ layer: 1, head: 0, row: 3, share: 'layer' })")
+    page.wait_for_function("window.wanted.length > 0")
+    assert page.evaluate("window.wanted") == [[["head", 1, 1], ["head", 1, 2]]]

@@ -60,6 +60,8 @@ export class Fetcher {
     const { pass, at } = this;
     if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
     if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
+    const ofLayer = Array.from({ length: pass.heads }, (_, head) => ["head", at.layer, head]).filter(([, , head]) => !pass.has(at.layer, head));
+    if (at.share === "layer" && ofLayer.length) return ofLayer; // their mean is what is looked at
     if (this.fetched >= AHEAD) return [];
     // Layers from the one that is looked at outwards.
     const layers = Array.from({ length: pass.layers }, (_, layer) => layer)

@@ -32,9 +32,9 @@ export class AttentionInstrument {
     this.fetcher = new Fetcher((parts) => host.want(parts));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
     this.panels = new Panels(this.parts.panels, {
-      point: (cell) => this.point(cell),
-      select: ({ row, column }) => this.choose({ query: row, key: column }),
-      zoom: (window) => this.choose({ zoom: window }),
+      point: (cell) => this.point(this.isPooled ? null : cell),
+      select: ({ row, column }) => !this.isPooled && this.choose({ query: row, key: column }),
+      zoom: (window) => !this.isPooled && this.choose({ zoom: window }),
       stage: (stage) => this.choose({ stage }),
     });
     this.measures = new Measures(this.parts);
@@ -93,7 +93,7 @@ export class AttentionInstrument {
     this.overview.show({ layers: Array.from({ length: layers }, (_, layer) => layer), heads, queries, keys, cells: pass.cells.data });
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
-    options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.measureKinds.map(({ name, title }) => [name, title])) });
+    options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.orders.map(({ name, title }) => [name, title])) });
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
     this.hand.begin(pass);
@@ -125,6 +125,11 @@ export class AttentionInstrument {
   turnTo(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
+  }
+
+  /** Whether a cell on screen stands for several: until the numbers of a head have come, if the text is long. */
+  get isPooled() {
+    return !this.steps && this.pass.cells.shape[2] < this.pass.queries;
   }
 
   choose(change) {
@@ -172,7 +177,7 @@ export class AttentionInstrument {
     this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
     this.arrange();
-    this.fetcher.look({ layer, head, row: cell.row });
+    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
     attribute(parts.root, "data-whole", String(Boolean(steps)));
   }

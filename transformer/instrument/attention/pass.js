@@ -103,6 +103,12 @@ export class Pass {
     return found.filter(({ value }) => !Number.isNaN(value));
   }
 
+  /** The measures that some head has, to sort heads by. */
+  get orders() {
+    const { measureKinds, measured: { data } } = this;
+    return measureKinds.filter((_, at) => data.some((value, place) => place % measureKinds.length === at && !Number.isNaN(value)));
+  }
+
   visible(query, key) {
     return !this.causal || key <= query;
   }

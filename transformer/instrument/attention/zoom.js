@@ -33,6 +33,7 @@ export function fitted(chosen, pass) {
   const isThere = zoom && zoom.top < zoom.bottom && zoom.left < zoom.right && zoom.bottom <= pass.queries && zoom.right <= pass.keys;
   return {
     ...chosen, layer: within(chosen.layer, pass.layers), head: within(chosen.head, pass.heads), zoom: isThere ? zoom : null,
+    order: pass.orders.some(({ name }) => name === chosen.order) ? chosen.order : "",
     without: chosen.without.filter((rule) => (rule === "mask" ? pass.causal : !pass.uniform)),
   };
 }
