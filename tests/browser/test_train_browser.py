@@ -68,10 +68,10 @@ def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):
     assert "".join(tokens.all_inner_texts()[5:]).split() == ["doscientos", "cinco", "[end]"]
     expect(button(page, "Generate")).to_be_disabled()
     link(page, "Attention").click()
-    expect(page.get_by_text("Each row is a token the decoder has written")).to_be_visible()
+    expect(page.get_by_text("Each row is a token the decoder has read, and after the arrow")).to_be_visible()
     wait_ready(page, timeout=60)
     for label in (*["two", "hundred", "and", "five"], "[start]", "doscientos", "cinco"):
-        expect(page.locator(".js-plotly-plot").first).to_contain_text(label)
+        expect(page.get_by_test_id("attention")).to_contain_text(label)
 
 
 def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(visit, wait_ready, tmp_path):
