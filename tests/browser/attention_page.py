@@ -89,7 +89,7 @@ class Traffic:
 
 
 def visits(tiny_server, new_page, wait_ready, browser_errors):
-    """`visit(query, page=None, **options)` for a fixture: a visitor of Attention, and the traffic; all heads are there."""
+    """`visit(query, page=None, **options)` for a fixture: a visitor of Attention, and the traffic; all has come."""
     followed = []
 
     def open_page(query="", page=None, **options):
