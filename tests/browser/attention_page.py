@@ -1,0 +1,205 @@
+"""What the browser tests of the page Attention share: visitors of it, what is on screen, what is said to the server."""
+
+import re
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=30_000)
+
+PROMPT = "To be, or not"
+WHOLE = "[data-testid=attention][data-whole=true]"
+STAGES = ("raw", "scaled", "masked", "weights")
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
+
+# Every canvas knows what is written on it: { text, x, y, turned, width, align } in CSS pixels.
+NOTE_WRITING = """() => {
+  if (window.notesWriting) return; // asked for again, in a tab that was used before
+  window.notesWriting = true;
+  const { fillText, clearRect } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    clearRect(...box) {
+      this.canvas.written = [];
+      return clearRect.apply(this, box);
+    },
+    fillText(text, x, y, widest = Infinity) {
+      const at = new DOMPoint(x, y).matrixTransform(this.getTransform());
+      const width = Math.min(this.measureText(text).width, widest);
+      const { textAlign: align } = this;
+      const turned = this.getTransform().b !== 0;
+      const [left, top] = [at.x / devicePixelRatio, at.y / devicePixelRatio];
+      (this.canvas.written ??= []).push({ text, x: left, y: top, turned, width, align });
+      return fillText.call(this, text, x, y);
+    },
+  });
+}"""
+STATE = """(root) => ({
+  ...root.dataset,
+  stage: root.querySelector(".panels").dataset.stage,
+  note: root.querySelector("[data-part=note]").textContent,
+  without: [...root.querySelectorAll("[data-without]:checked")].map((box) => box.dataset.without),
+  selects: [...root.querySelectorAll("select")].map((select) => select.value),
+  over: root.querySelector("[data-part=overSentence]").textContent,
+  heads: [...root.querySelectorAll("[data-testid=head-grid-head]")].map((button) => button.ariaLabel),
+})"""
+"""What is looked at, as it is on screen."""
+
+
+class Traffic:
+    """What a page and its server tell each other."""
+
+    def __init__(self, page):
+        self.page = page
+        self.forget()
+        page.on("websocket", self._follow)
+
+    def stop(self):
+        self.page.remove_listener("websocket", self._follow)
+
+    def forget(self):
+        self.page_runs = self.fragment_runs = 0
+        """What the page has asked for."""
+        self.since = self.last = time.monotonic()
+
+    def _follow(self, socket):
+        socket.on("framesent", self._sent)
+        socket.on("framereceived", self._received)
+
+    def _sent(self, frame):
+        self.last = time.monotonic()
+        message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
+        if message.WhichOneof("type") == "rerun_script":
+            fragment = bool(message.rerun_script.fragment_id)
+            self.fragment_runs += fragment
+            self.page_runs += not fragment
+
+    def _received(self, frame):
+        self.last = time.monotonic()
+
+    def settle(self, quiet=0.5):
+        """Wait until nothing has been said for so many seconds."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < self.last + quiet:
+            assert time.monotonic() < deadline, "they don't stop talking"
+            self.page.wait_for_timeout(50)
+
+
+def visits(tiny_server, new_page, wait_ready, browser_errors):
+    """`visit(query, page=None, **options)` for a fixture: a visitor of Attention, and the traffic; all has come."""
+    followed = []
+
+    def open_page(query="", page=None, **options):
+        page = page or new_page(**options)
+        page.add_init_script(f"({NOTE_WRITING})()")
+        traffic = Traffic(page)
+        followed.append(traffic)
+        page.goto(f"{tiny_server.url}/Attention?{query or f'prompt={PROMPT}'}")
+        page.locator(WHOLE).wait_for(timeout=60_000)
+        wait_ready(page, timeout=60)
+        traffic.settle()
+        return page, traffic
+
+    yield open_page
+    for traffic in followed:
+        traffic.stop()
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+def instrument(page):
+    return page.get_by_test_id("attention")
+
+
+def state(page):
+    return instrument(page).evaluate(STATE)
+
+
+def shown(page):
+    """(layer, head, query, key) that are looked at."""
+    return tuple(map(int, instrument(page).get_attribute("data-shown").split(".")))
+
+
+def until_shown(page, place):
+    expect(instrument(page)).to_have_attribute("data-shown", ".".join(map(str, place)))
+    page.locator(WHOLE).wait_for()
+
+
+def head(page, layer, number):
+    return page.get_by_role("button", name=re.compile(f"^Layer {layer}, head {number}"))
+
+
+def panel(page, stage):
+    return page.locator(f"[data-panel={stage}]")
+
+
+def part(page, name):
+    return page.locator(f"[data-part={name}]")
+
+
+def labels(page, stage):
+    """What is written at the rows, and at the columns, of a heatmap."""
+    written = panel(page, stage).locator("canvas.picture").evaluate("(canvas) => canvas.written")
+    rows = [label for label in written if label["align"] == "right" and not label["turned"]]
+    return rows, [label for label in written if label not in rows]
+
+
+def place_of(page, stage, row, column):
+    """Where a cell is, by the labels beside and below it: every one must have room."""
+    rows, columns = labels(page, stage)
+    marks = panel(page, stage).locator("canvas.marks")
+    marks.scroll_into_view_if_needed()
+    box = marks.bounding_box()
+    return box["x"] + columns[column]["x"], box["y"] + rows[row]["y"]
+
+
+def drag(page, stage, start, end):
+    page.mouse.move(*place_of(page, stage, *start))
+    page.mouse.down()
+    page.mouse.move(*place_of(page, stage, *end), steps=3)
+    page.mouse.up()
+
+
+def parameters(page):
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def until(page, condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, page.url
+        page.wait_for_timeout(50)
+
+
+def turn_to(page, name):
+    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
+
+
+def type_prompt(page, typed):
+    box = page.get_by_role("textbox", name=re.compile("Prompt|Source"))
+    box.fill(typed)
+    box.press("Control+Enter")
+
+
+def pick(page, label, option):
+    page.get_by_role("combobox", name=re.compile(label)).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def badges_shown(page):
+    return page.locator(".badge:visible")
+
+
+def badges(page):
+    return badges_shown(page).all_inner_texts()
+
+
+def all_equal(page):
+    """Wait until what the model computed has come; what then is said of each step."""
+    until(page, lambda: badges(page) and "comparing with the model …" not in badges(page))
+    found = badges(page)
+    assert all(badge.startswith("recomputed, equal") for badge in found), found
+    return found

@@ -1,0 +1,227 @@
+"""The page Attention in a real browser: by hand, finger and key; what is drawn, said and saved is the model's own."""
+
+import csv
+import io
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from tests.browser.attention_page import (
+    PROMPT,
+    STAGES,
+    all_equal,
+    badges,
+    badges_shown,
+    drag,
+    expect,
+    head,
+    instrument,
+    labels,
+    panel,
+    parameters,
+    part,
+    pick,
+    place_of,
+    shown,
+    until,
+    visits,
+)
+from transformer import load_checkpoint
+
+
+@pytest.fixture
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    yield from visits(tiny_server, new_page, wait_ready, browser_errors)
+
+
+# Keyboard and touch
+
+
+def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
+    page, _ = visit("prompt=abcd&layer=1&head=1")
+    marks = panel(page, "weights").locator("canvas.marks")
+    part(page, "csv").focus()
+    page.keyboard.press("Tab")
+    expect(panel(page, "raw").locator("canvas.marks")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(marks).to_be_focused()
+    page.keyboard.press("PageUp")
+    page.keyboard.press("Home")
+    reached = {}
+    readout = part(page, "readout")
+    for _row in range(4):
+        for _column in range(4):
+            reached[shown(page)[2:]] = readout.inner_text()
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Home")
+        expect(marks).to_be_focused()
+    assert set(reached) == {(row, column) for row in range(4) for column in range(4)}
+    for (row, column), words in reached.items():
+        assert words.startswith(f"Query “{'abcd'[row]}” at place {row}, key “{'abcd'[column]}” at place {column}:")
+        assert ("hidden by the mask" in words) == (column > row)
+        assert re.search(r"weight \d", words)
+
+    for key, note in (("+", ""), ("-", ""), ("0", "")):  # nothing to zoom into: four tokens are the least
+        page.keyboard.press(key)
+        assert part(page, "note").inner_text() == note
+    part(page, "closer").focus()
+    page.keyboard.press("Enter")
+    expect(part(page, "closer")).to_be_focused()
+    part(page, "whole").focus()
+    page.keyboard.press("Enter")
+    expect(part(page, "whole")).to_be_focused()
+    here = head(page, 1, 1)
+    here.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert shown(page)[:2] == (1, 0)
+    expect(head(page, 1, 0)).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(part(page, "sort")).to_be_focused()
+    part(page, "sort").select_option("spread")
+    expect(part(page, "sort")).to_be_focused()
+    tokens = part(page, "texts").get_by_role("option")
+    tokens.nth(shown(page)[2]).focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    assert shown(page)[2:] == (0, 0)
+    expect(tokens.first).to_be_focused()
+
+
+def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromium, listen, browser_errors):
+    phone = chromium.new_context(viewport={"width": 420, "height": 900}, has_touch=True)
+    listen(phone, browser_errors)
+    page, traffic = visit(page=phone.new_page())
+    traffic.forget()
+    visible = page.locator("[data-panel]:visible")
+    for stage in STAGES:
+        page.locator(f"[data-stage={stage}]").and_(page.get_by_role("button")).tap()
+        expect(visible).to_have_count(1)
+        assert visible.get_attribute("data-panel") == stage
+    page.touchscreen.tap(*place_of(page, "weights", 9, 4))
+    assert shown(page)[2:] == (9, 4)
+    head(page, 1, 0).tap()
+    assert shown(page) == (1, 0, 9, 4)
+    part(page, "texts").get_by_role("option").nth(5).tap()
+    assert shown(page)[2] == 5
+    until(page, lambda: parameters(page).get("query") == "5")
+    assert traffic.page_runs == 0
+    expect(page.locator(".grid.table")).to_have_css("overflow-y", "visible")  # nothing of it is out of sight
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    phone.close()
+
+
+# What is drawn
+
+
+def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit):
+    page, _ = visit()
+    for title, steps in (("Shakespeare", 7), ("Martín Fierro", 7), ("Average", 2), ("Bare", 6)):
+        if title != "Shakespeare":
+            pick(page, "Model", title)
+            expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
+        expect(badges_shown(page)).to_have_count(steps)
+        all_equal(page)
+        page.get_by_test_id("head-grid-head").last.click()
+        all_equal(page)
+    page.get_by_role("radio", name="Tasks").click()
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("Sorting")
+    pick(page, "Model", "Translator")
+    for kind, mask in (("Cross: the text looks at the source", False), ("Encoder: the source looks at itself", False),
+                       ("Decoder: the text looks back at itself", True)):  # fmt: skip
+        if not kind.startswith("Cross"):
+            pick(page, "Attention", kind)
+        expect(instrument(page)).to_have_attribute("data-kind", kind.split(":")[0].lower())
+        all_equal(page)
+        expect(page.get_by_label("Without the mask")).to_be_visible(visible=mask)
+        assert ("No mask here" in panel(page, "masked").inner_text()) != mask
+        if kind.startswith("Cross"):
+            rows, _ = labels(page, "weights")
+            assert rows[0]["text"].startswith("[start] → ") and len(rows[0]["text"]) > len("[start] → ")
+
+
+def test_what_the_switches_redraw_is_said_not_to_be_the_model_s(visit):
+    page, _ = visit("prompt=To be, or not&query=5&key=9&layer=1")
+    assert "hidden by the mask, weight 0" in part(page, "readout").inner_text()
+    page.get_by_label("Without the mask").check()
+    expect(part(page, "warning")).to_be_visible()
+    assert re.search(r"q · k .*, scaled .*, weight \d", part(page, "readout").inner_text())
+    assert panel(page, "masked").inner_text().endswith("Left out: every query sees every key, those after it too.")
+    assert "not what the model computed" in panel(page, "weights").inner_text()
+    said = badges(page)
+    assert all(badge.startswith("recomputed, equal") for badge in said[:2])  # before the mask nothing has changed
+    assert set(said[2:-1]) == {"not what the model computed"}
+    assert "would add" in page.locator("[data-step=stream] .text").inner_text()
+    page.get_by_label("Without ÷ √d_head").check()
+    assert ", scaled" not in part(page, "readout").inner_text()
+
+
+def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
+    page, _ = visit()
+    drag(page, "weights", (2, 1), (6, 5))
+    assert "queries 2 to 6, keys 1 to 5" in part(page, "note").inner_text()
+    assert [label["text"] for label in labels(page, "raw")[0]] == list(PROMPT[2:7].replace(" ", "␣"))
+    page.mouse.click(*place_of(page, "weights", 1, 1))
+    assert shown(page)[2:] == (3, 2)
+    panel(page, "weights").locator("canvas.marks").focus()
+    page.keyboard.press("Home")  # out of the part that is drawn, which follows
+    assert shown(page)[2:] == (3, 0)
+    assert "queries 2 to 6, keys 0 to 4" in part(page, "note").inner_text()
+    page.keyboard.press("0")
+    x, y = place_of(page, "weights", 8, 3)
+    page.mouse.move(x - 4, y - 4)
+    page.mouse.down()
+    page.mouse.move(x + 4, y + 4, steps=3)  # an unsteady hand
+    page.mouse.up()
+    assert shown(page)[2:] == (8, 3)
+    assert part(page, "note").inner_text() == ""
+
+
+@pytest.mark.parametrize("query", [f"prompt={'To be, or not to be, that is the question now asked of us.'[:60]}",
+                                   "model=translator&prompt=nine hundred and ninety-nine thousand"])  # fmt: skip
+def test_no_label_runs_into_the_next(visit, query):
+    page, _ = visit(query)
+    for width in (1280, 420):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(300)
+        steps = []
+        for stage in STAGES:
+            if not panel(page, stage).locator("canvas.picture").is_visible():
+                continue
+            rows, columns = labels(page, stage)
+            for one, two in pairwise(rows):
+                assert two["y"] - one["y"] >= 11
+            for one, two in pairwise(columns):
+                least = 11 if one["turned"] else (one["width"] + two["width"]) / 2
+                assert two["x"] - one["x"] >= least
+            assert all(label["x"] - label["width"] >= 0 for label in rows)
+            steps.append(len(rows))
+        left_out = min(steps) < part(page, "hand").get_by_label("Query (row)").locator("option").count()
+        assert ("labelled" in part(page, "note").inner_text()) == left_out
+        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+
+def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
+    page, _ = visit("prompt=To be, or not&layer=1&head=1&without=mask,scale")
+    saved = {}
+    for name in ("png", "csv"):
+        with page.expect_download() as download:
+            part(page, name).click()
+        assert download.value.suggested_filename == f"shakespeare-layer1-head1.{name}"
+        download.value.save_as(tmp_path / name)
+        saved[name] = (tmp_path / name).read_bytes()
+    assert saved["png"].startswith(b"\x89PNG\r\n\x1a\n") and len(saved["png"]) > 10_000
+    table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8"))))
+    checkpoint = load_checkpoint(tiny_folder / "shakespeare")
+    _, cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))
+    for column, point in (("q·k", "raw_scores"), ("q·k/√d_head", "scaled_scores"), ("masked score", "attn_scores"),
+                          ("weight", "pattern")):  # fmt: skip
+        own = cache[f"blocks.1.attn.hook_{point}"][0, 1].numpy().ravel()
+        found = np.array([float(row[column]) for row in table])
+        assert np.allclose(found, own, rtol=0, atol=1e-5 * np.abs(own[np.isfinite(own)]).max())
+    assert [row["key"] for row in table[: len(PROMPT)]] == list(PROMPT.replace(" ", "␣"))
