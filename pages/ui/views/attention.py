@@ -143,6 +143,7 @@ def show(session: Session, looked: Looked) -> None:
         answer=looked.answer,
         on_choose=take,
         after=follow,
+        patient=st.session_state["begins"],
     )
 
 

@@ -90,6 +90,7 @@ def attention(
     on_choose: Callable[[Chosen], None],
     after: Callable[[], None],
     key: str,
+    patient: bool = False,
 ) -> None:
     """Show a pass.
 
@@ -98,14 +99,16 @@ def attention(
     chose or None, and `title`, what saved files are called.
     chosen: what is looked at first, and again whenever `serial` grows.
     answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at,
-    after: at the end of each run that this causes, which is a run of a fragment.
+    after: at the end of each run that this causes, which is a run of a fragment. patient: ask for nothing in the first
+    moments, when the page itself may have something to ask.
     """
     whole = Recording(packed(outline), {**outline.metadata, "id": name, "name": key})
     st.session_state[f"{key}-parts"] = [("head", chosen.layer, chosen.head)]
     run = next(_RUNS)
     with st.container(gap=None):
         _view(key=f"{key}-view", data=whole.to_bytes())
-        st.fragment(_answer)({"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": run},
+        st.fragment(_answer)({"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": run,
+                              "patient": patient},
                              extent, answer, on_choose, after)  # fmt: skip
 
 

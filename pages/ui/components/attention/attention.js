@@ -6,6 +6,8 @@ import { withView } from "../../../../transformer/instrument/dom.js";
 import { readRecording } from "../../../../transformer/instrument/recording.js";
 import { Reporter } from "./reporter.js";
 
+const PATIENCE_MS = 1500; // for which nothing is asked, where the page may have to ask first what its tab showed before
+
 class View {
   constructor(parts) {
     this.parts = parts;
@@ -17,7 +19,7 @@ class View {
     this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
     this.instrument = new AttentionInstrument(this.parts.root, {
       select: (chosen) => this.reporter.report(chosen),
-      want: (parts) => this.reporter.send("want", { id: this.id, parts }),
+      want: (parts) => performance.now() >= (this.patientUntil ?? 0) && this.reporter.send("want", { id: this.id, parts }),
     });
     this.box.deliver = () => this.deliver();
   }
@@ -36,12 +38,18 @@ class View {
     this.deliver();
   }
 
+  waitIf(patient) {
+    this.patientUntil = patient ? performance.now() + PATIENCE_MS : 0;
+    if (patient) setTimeout(() => this.instrument.fetcher.arrived(), PATIENCE_MS + 50);
+  }
+
   deliver() {
     const { feed } = this.box;
     if (!feed || feed.metadata.id !== this.id) return;
     const { chosen, serial, run, seen } = feed.metadata;
     const isOtherRun = run !== this.run;
     this.reporter.heard(seen, isOtherRun);
+    if (run !== this.run) this.waitIf(feed.metadata.patient);
     this.run = run;
     if (!this.begun) {
       this.begun = true;
