@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.shell.choices import LONGEST, PACES, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
@@ -85,7 +86,7 @@ def _zoom(text: str) -> tuple[int, ...]:
 
 
 def _without_rules(text: str) -> tuple[str, ...]:
-    return tuple(sorted(set(map(_one_of("mask", "scale"), text.split(","))))) if text else ()
+    return tuple(sorted(set(map(_one_of(*RULES), text.split(","))))) if text else ()
 
 
 PARSERS: dict[str, Callable[[str], Any]] = {
@@ -103,14 +104,14 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "head": Number(int, 0, 1000, "the head"),
     "step": Number(int, 0, 10**6, "the step"),
     "scope": _one_of("prompt", "all"),
-    "stage": _one_of("raw", "scaled", "masked", "weights"),
+    "stage": _one_of(*STAGES),
     "query": Number(int, 0, 10**6, "the query's position"),
     "key": Number(int, 0, 10**6, "the key's position"),
     "zoom": _zoom,
     "without": _without_rules,
     "order": _one_of("", *(measure.name for measure in MEASURES)),
-    "direction": _one_of("from", "to"),
-    "share": _one_of("head", "layer"),
+    "direction": _one_of(*DIRECTIONS),
+    "share": _one_of(*SHARES),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),

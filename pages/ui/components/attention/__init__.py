@@ -104,12 +104,10 @@ def attention(
     """
     whole = Recording(packed(outline), {**outline.metadata, "id": name, "name": key})
     st.session_state[f"{key}-parts"] = [("head", chosen.layer, chosen.head)]
-    run = next(_RUNS)
+    about = {"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": next(_RUNS)}
     with st.container(gap=None):
         _view(key=f"{key}-view", data=whole.to_bytes())
-        st.fragment(_answer)({"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": run,
-                              "patient": patient},
-                             extent, answer, on_choose, after)  # fmt: skip
+        st.fragment(_answer)({**about, "patient": patient}, extent, answer, on_choose, after)
 
 
 def _answer(

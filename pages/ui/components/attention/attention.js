@@ -49,7 +49,7 @@ class View {
     const { chosen, serial, run, seen } = feed.metadata;
     const isOtherRun = run !== this.run;
     this.reporter.heard(seen, isOtherRun);
-    if (run !== this.run) this.waitIf(feed.metadata.patient);
+    if (isOtherRun) this.waitIf(feed.metadata.patient);
     this.run = run;
     if (!this.begun) {
       this.begun = true;
