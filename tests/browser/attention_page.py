@@ -38,7 +38,7 @@ NOTE_WRITING = """() => {
   });
 }"""
 STATE = """(root) => ({
-  ...root.dataset,
+  ...root.dataset, fetched: null, // which goes on by itself
   stage: root.querySelector(".panels").dataset.stage,
   note: root.querySelector("[data-part=note]").textContent,
   without: [...root.querySelectorAll("[data-without]:checked")].map((box) => box.dataset.without),
@@ -98,7 +98,7 @@ def visits(tiny_server, new_page, wait_ready, browser_errors):
         traffic = Traffic(page)
         followed.append(traffic)
         page.goto(f"{tiny_server.url}/Attention?{query or f'prompt={PROMPT}'}")
-        page.locator(WHOLE).wait_for(timeout=60_000)
+        page.locator(f"{WHOLE}[data-fetched=true]").wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
         traffic.settle()
         return page, traffic

@@ -6,9 +6,13 @@ const AT_ONCE = 400_000; // bytes of one request that nobody waits for
 const AHEAD = 8_000_000; // bytes fetched ahead of a pass
 
 export class Fetcher {
-  /** want(parts): ask for a list of ["head", layer, head] and ["row", layer, head, query]. */
-  constructor(want) {
+  /**
+   * want(parts): ask for a list of ["head", layer, head] and ["row", layer, head, query]. rests(isDone): told whether
+   * all that was to be fetched has come.
+   */
+  constructor(want, rests = () => {}) {
     this.want = want;
+    this.rests = rests;
     this.pending = null;
   }
 
@@ -37,6 +41,7 @@ export class Fetcher {
     if (!this.at || !this.pass) return;
     const wanted = this.choose();
     clearTimeout(this.timer);
+    this.rests(!wanted.length);
     if (!wanted.length) return;
     const urgent = wanted[0][0] === "head" && wanted[0][1] === this.at.layer && wanted[0][2] === this.at.head;
     const wait = this.pending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();

@@ -29,7 +29,8 @@ export class AttentionInstrument {
     this.host = host;
     this.chosen = { ...BEGIN };
     this.tip = new Tip(this.parts.tip);
-    this.fetcher = new Fetcher((parts) => host.want(parts));
+    const { root } = this.parts;
+    this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
     this.panels = new Panels(this.parts.panels, {
       point: (cell) => this.point(this.isPooled ? null : cell),

@@ -1,6 +1,8 @@
 // Writes the page's parameters over those in the address bar, so that going back leaves the page in one step.
+import { lastAddress } from "./last.js";
+
 export default function ({ data, setTriggerValue }) {
-  const last = (globalThis.headsupAddress ??= { at: 0, query: "" });
+  const last = lastAddress();
   if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
   last.at = data.at;
   if (data.begins && last.query && last.query !== data.query) {

@@ -4,9 +4,10 @@ import { AttentionInstrument } from "../../../../transformer/instrument/attentio
 import { boxOf } from "../../../../transformer/instrument/box.js";
 import { withView } from "../../../../transformer/instrument/dom.js";
 import { readRecording } from "../../../../transformer/instrument/recording.js";
+import { hasLostParameters } from "../address/last.js";
 import { Reporter } from "./reporter.js";
 
-const PATIENCE_MS = 1500; // for which nothing is asked, where the page may have to ask first what its tab showed before
+const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to hear first what its tab showed before
 
 class View {
   constructor(parts) {
@@ -49,7 +50,7 @@ class View {
     const { chosen, serial, run, seen } = feed.metadata;
     const isOtherRun = run !== this.run;
     this.reporter.heard(seen, isOtherRun);
-    if (isOtherRun) this.waitIf(feed.metadata.patient);
+    if (isOtherRun) this.waitIf(feed.metadata.patient && hasLostParameters());
     this.run = run;
     if (!this.begun) {
       this.begun = true;
