@@ -169,7 +169,7 @@ export class AttentionInstrument {
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
     const window = (this.window = chosen.zoom);
-    this.showControls(model);
+    this.showControls();
     const coarse = steps ? null : { ...pass.outline(layer, head), kind: "weights", limit: 1 };
     this.panels.show(pass, { steps, coarse, without, window });
     this.point(this.pointed);

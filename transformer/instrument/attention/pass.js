@@ -4,7 +4,7 @@
 import { fourSteps, uniformWeights } from "../arithmetic.js";
 import { HIDDEN } from "../colours.js";
 
-const KEPT = 24; // heads whose steps are remembered
+const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
 const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
 
 export class Pass {
@@ -23,6 +23,7 @@ export class Pass {
     this.measured = tensors.measures;
     this.tensors = {};
     this.derived = new Map();
+    this.kept = Math.max(config.n_heads + 1, Math.floor(KEPT / (queries * keys))); // a layer's mean needs all its heads
     this.layers = modules.length;
     this.heads = config.n_heads;
     this.width = config.d_model / this.heads;
@@ -69,7 +70,7 @@ export class Pass {
     if (!this.derived.has(key)) {
       if (!this.has(layer, head)) return null;
       this.derived.set(key, this.derive(layer, head, without));
-      if (this.derived.size > KEPT) this.derived.delete(this.derived.keys().next().value);
+      if (this.derived.size > this.kept) this.derived.delete(this.derived.keys().next().value);
     }
     return this.derived.get(key);
   }
