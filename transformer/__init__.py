@@ -16,13 +16,17 @@ from .data.tasks import TASKS
 from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
+from .inference.circuits import Circuit, ov_circuit, qk_circuit
 from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
 from .inference.interventions import Intervention
+from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
+from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
 from .model.attention import attention
 from .model.caches import KeyValueCache
+from .model.equations import Equation, equations
 from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
@@ -34,23 +38,29 @@ __all__ = [
     "MEASURES",
     "TASKS",
     "ActivationCache",
+    "Attribution",
     "Batch",
     "Card",
     "Checkpoint",
     "CheckpointEntry",
     "CheckpointError",
+    "Circuit",
     "Corpus",
     "CorpusError",
     "DecoderOnly",
+    "Deviation",
     "EncoderDecoder",
+    "Equation",
     "GenerationStep",
     "HeadMeasure",
     "HookInfo",
     "HookPoint",
     "Intervention",
     "KeyValueCache",
+    "LogitLens",
     "ModelConfig",
     "NotFiniteError",
+    "Pass",
     "Recording",
     "Sampling",
     "ScoreArithmetic",
@@ -66,6 +76,9 @@ __all__ = [
     "build_model",
     "causal_mask",
     "choose_token",
+    "deviations",
+    "direct_logit_attribution",
+    "equations",
     "evaluate_loss",
     "generate",
     "head_measures",
@@ -74,7 +87,10 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_corpus",
+    "logit_lens",
+    "ov_circuit",
     "padding_mask",
+    "qk_circuit",
     "record",
     "sampling_distribution",
     "save_checkpoint",
@@ -82,4 +98,5 @@ __all__ = [
     "sinusoidal_encoding",
     "token_statistics",
     "train",
+    "whole_pass",
 ]  # fmt: skip
