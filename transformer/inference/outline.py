@@ -176,7 +176,9 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:
     """The sides of a model: what they read, and which points make up the stream at each height."""
-    sides = [("encoder.", "source"), ("decoder.", "text")] if config.architecture == "encoder-decoder" else [("", "text")]
+    sides = [("", "text")]
+    if config.architecture == "encoder-decoder":
+        sides = [("encoder.", "source"), ("decoder.", "text")]
     found = []
     for prefix, tokens in sides:
         points = heights(config, prefix)
