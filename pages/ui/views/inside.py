@@ -106,7 +106,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
             "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "
             "the logits and the probabilities. These lines read it, and compute the same numbers again:"
         )
-        st.code(_lines(session, looked, file), language="python")
+        st.code(_lines(session, looked, file), language=None)  # the colours of code are too faint to be read
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
