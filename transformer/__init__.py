@@ -31,6 +31,7 @@ from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
 from .model.registry import HookInfo, attention_modules, hook_points
+from .standalone import Shown, show
 from .training.evaluation import evaluate_loss
 from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
@@ -64,6 +65,7 @@ __all__ = [
     "Recording",
     "Sampling",
     "ScoreArithmetic",
+    "Shown",
     "StepReport",
     "TextBatches",
     "Tokenizer",
@@ -95,6 +97,7 @@ __all__ = [
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",
+    "show",
     "sinusoidal_encoding",
     "token_statistics",
     "train",

@@ -29,6 +29,7 @@ from transformer import (
 from transformer.hooks import ForwardHook
 from transformer.inference.attention_outline import has_scores, names_around, outline, outline_of_layer
 from transformer.inference.interventions import hooks_of
+from transformer.inference.overview import LIMIT
 from transformer.inference.recording import as_array
 
 Tokens = tuple[int, ...]
@@ -136,6 +137,26 @@ def whole_layer(
     labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
     return record(checkpoint.model, inputs, lambda point: point.startswith(f"{module}."), labels=labels,
                   interventions=interventions)  # fmt: skip
+
+
+def whole_attention(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = ()
+) -> Recording:
+    """All that the picture of an attention is derived from, in every layer: for a page that has no server to ask.
+
+    Weights are there for a short text only: of a long one they are most of the bytes, and follow from the rest.
+    """
+    checkpoint = model.checkpoint
+    shape = checkpoint.model.config
+    modules = attention_modules(shape)[kind]
+    around = [names_around(shape, kind, layer) for layer in range(len(modules))]
+    names = [name for each in around for name in each.values() if name]
+    is_short = max(_lengths(tokens, source, kind)) <= LIMIT
+    points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
+    names += [f"{module}.{point}" for module in modules for point in points]
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    return record(checkpoint.model, inputs, names, interventions=interventions,
+                  parameters=[f"{module}.out.weight" for module in modules])  # fmt: skip
 
 
 def identity(
