@@ -196,25 +196,6 @@ def test_an_installed_engine_has_the_scripts(tmp_path):
 # Node
 
 
-@pytest.fixture(scope="module")
-def node():
-    """`node(*arguments, **options)`: runs the Node that comes with Playwright."""
-    try:
-        from playwright._impl._driver import compute_driver_executable
-    except ImportError:
-        if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
-            pytest.fail("HEADSUP_REQUIRE_BROWSER=1, but playwright is not installed", pytrace=False)
-        pytest.skip("playwright, which brings Node, is not installed: see requirements-dev.txt")
-    executable = compute_driver_executable()[0]
-
-    def run(*arguments, **options):
-        # No folder above the scripts says that they are modules; Node finds out by reading them.
-        command = [executable, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
-
-    return run
-
-
 @pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
 def test_a_bundle_is_a_module_that_can_be_read(node, path):
     found = node("--input-type=module", "--check", "-", input=bundle(path))
