@@ -63,7 +63,8 @@ export function streamAt(stack, height) {
   return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
 }
 
-function columnsOf(stacks, { width, gutter, margin }) {
+/** Of each stack the left and right of its columns, and their pitch. */
+export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
   const free = width - gutter * stacks.length - margin;
   const pitch = Math.max(1, Math.min(MOST_PITCH, free / Math.max(total, 1)));

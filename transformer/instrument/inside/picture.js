@@ -300,4 +300,22 @@ export class Picture {
       context.stroke();
     }
   }
+
+  /** Outline what is pointed at; null for nothing. */
+  mark(found) {
+    if (!this.layout) return;
+    const context = prepared(this.marks, this.layout.width, this.layout.height);
+    if (!found?.group) return;
+    const { stack, group, part, row, token } = found;
+    const box = row ?? (group.isOpen ? part : null) ?? group;
+    const left = stack.left - stack.gutter + 2;
+    context.strokeStyle = this.page.ink;
+    context.globalAlpha = 0.5;
+    context.lineWidth = 1;
+    context.strokeRect(left, box.top + 0.5, stack.right - left + 4, box.bottom - box.top - 1);
+    if (token === null) return;
+    context.globalAlpha = 0.07;
+    context.fillStyle = this.page.ink;
+    context.fillRect(columnAt(stack, token).start, stack.top, stack.pitch, stack.bottom - stack.top);
+  }
 }

@@ -1,0 +1,268 @@
+// The whole forward pass as one picture that can be zoomed from the model to a cell. What is looked at is decided here; the
+// host is told, and asked only for what has to be computed.
+
+import { attribute, partsOf, put } from "../dom.js";
+import { pageOf } from "../heatmap.js";
+import { Tip } from "../tip.js";
+import { reachOf, weightsOf } from "./arcs.js";
+import { columnsOf, layOut, thingAt } from "./layout.js";
+import { MARKUP_INSIDE } from "./markup_inside.js";
+import { Names } from "./names.js";
+import { InsidePass } from "./pass.js";
+import { Picture } from "./picture.js";
+import { focusOf, structureOf, upFrom } from "./structure.js";
+import { Trail } from "./trail.js";
+import { selectionInWords, tipOf } from "./sentences.js";
+import { Prose } from "./prose.js";
+
+const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
+const NARROW = 560; // pixels of the picture
+const ROOM = {
+  narrow: { gutter: 92, margin: 62 },
+  wide: { gutter: 112, margin: 92 },
+};
+const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
+
+export class InsideInstrument {
+  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  constructor(parent, host) {
+    parent.innerHTML = MARKUP_INSIDE; // constant
+    this.parts = partsOf(parent);
+    this.host = host;
+    this.chosen = { ...BEGIN };
+    this.asked = new Set();
+    const { parts } = this;
+    this.tip = new Tip(parts.tip);
+    this.picture = new Picture(parts.stage);
+    this.names = new Names(parts.stage, {
+      open: (open) => this.open(open),
+      token: (prefix, token) => this.pickToken(prefix, token),
+      hover: (id) => this.light(id),
+    });
+    this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
+    this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
+    this.listen();
+    let drawnAt = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === drawnAt) return;
+      drawnAt = contentRect.width;
+      this.draw();
+    }).observe(parts.stage);
+  }
+
+  /** A new pass. chosen: what is looked at first. */
+  begin(recording, chosen) {
+    this.pass = new InsidePass(recording);
+    this.structure = structureOf(recording.metadata);
+    this.chosen = { ...BEGIN, ...chosen };
+    this.asked.clear();
+    this.picture.begin(this.pass);
+    this.makeHeads();
+    this.show();
+  }
+
+  /** Parts that were asked for. */
+  add(recording) {
+    this.pass.add(recording);
+    this.show();
+  }
+
+  /** What somebody else has decided to look at, for example a link. */
+  turnTo(chosen) {
+    this.chosen = { ...this.chosen, ...chosen };
+    if (this.pass) this.show();
+  }
+
+  choose(change) {
+    const isSame = Object.entries(change).every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value));
+    if (isSame) return;
+    this.chosen = { ...this.chosen, ...change };
+    this.show();
+    this.host.select(this.chosen);
+  }
+
+  open(open) {
+    this.choose({ open, cell: null });
+  }
+
+  pickToken(prefix, token) {
+    const stack = this.structure.stacks.find((each) => each.prefix === prefix);
+    if (token < 0 || token >= stack.count) return;
+    this.choose(stack.writes ? { token: token === stack.count - 1 ? null : token } : { source: token === this.chosen.source ? null : token });
+  }
+
+  get writing() {
+    return this.structure.stacks.find(({ writes }) => writes);
+  }
+
+  // What is looked at, as far as this pass has it.
+  settle() {
+    const { chosen, structure, pass } = this;
+    const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
+    this.focus = focusOf(structure, chosen.open);
+    const within = (place, count) => (Number.isInteger(place) && place >= 0 && place < count ? place : null);
+    this.token = within(chosen.token, text) ?? text - 1;
+    this.source = within(chosen.source, source);
+    this.head = within(chosen.head, pass.config.n_heads);
+  }
+
+  show() {
+    const { parts, pass, structure, chosen } = this;
+    this.settle();
+    this.weights = new Map();
+    const weights = (id) => {
+      if (!this.weights.has(id)) this.weights.set(id, weightsOf(pass.arcs(id), this.head));
+      return this.weights.get(id);
+    };
+    this.scene = {
+      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, weights,
+      reach: reachOf(structure, weights, this.token),
+    };
+    this.draw();
+    const cell = this.focus?.name ? chosen.cell : null;
+    this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
+    this.prose.show(structure, this.focus, pass);
+    put(parts.readout, selectionInWords(pass, this));
+    parts.head.value = this.head === null ? "" : String(this.head);
+    attribute(parts.root, "data-open", chosen.open);
+    this.askFor();
+  }
+
+  /** Draw everything again, in the page's present size and colours. */
+  draw() {
+    if (!this.pass || !this.scene) return;
+    const { parts, structure, focus } = this;
+    const page = pageOf(parts.stage);
+    if (!page.width) return;
+    this.picture.page = page;
+    const kind = page.width < NARROW ? "narrow" : "wide";
+    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 190));
+    const room = { width: page.width, height: tall, ...ROOM[kind] };
+    Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
+    this.layout = layOut(structure, focus, room);
+    parts.stage.style.height = `${this.layout.height}px`;
+    this.picture.draw(this.layout, this.scene);
+    this.names.show(this.pass, this.layout, this.scene);
+    const accent = getComputedStyle(parts.root).getPropertyValue("--accent");
+    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, { ...page, accent });
+  }
+
+  // What the open levels show and isn't there yet, each asked for once.
+  askFor() {
+    const { pass, layout, focus, chosen } = this;
+    const wanted = [];
+    for (const stack of layout?.stacks ?? []) {
+      for (const group of stack.groups) {
+        if (!group.isOpen) continue;
+        for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
+      }
+    }
+    if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
+    if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
+    const parts = wanted.filter((part) => !this.asked.has(JSON.stringify(part)));
+    if (!parts.length) return;
+    for (const part of parts) this.asked.add(JSON.stringify(part));
+    this.host.want(parts);
+  }
+
+  rowHead(name) {
+    return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+  }
+
+  makeHeads() {
+    const { n_heads: heads } = this.pass.config;
+    const choices = [["", heads > 1 ? "Mean of the heads" : "The only head"], ...Array.from({ length: heads > 1 ? heads : 0 }, (_, head) => [String(head), `Head ${head}`])];
+    this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
+  }
+
+  listen() {
+    const { parts } = this;
+    parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.root.addEventListener("keydown", (event) => this.onKey(event));
+    const { marks } = this.picture;
+    const thing = (event) => {
+      const bounds = marks.getBoundingClientRect();
+      return this.layout ? thingAt(this.layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
+    };
+    marks.addEventListener("pointermove", (event) => this.point(thing(event), event));
+    marks.addEventListener("pointerleave", () => this.point(null));
+    marks.addEventListener("click", (event) => this.enter(thing(event)));
+    parts.stage.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls; a pinch, or the wheel with Ctrl, zooms
+      event.preventDefault();
+      if (performance.now() < (this.wheeled ?? 0)) return;
+      this.wheeled = performance.now() + 350;
+      if (event.deltaY > 0) this.goUp();
+      else this.enter(thing(event));
+    }, { passive: false });
+  }
+
+  /** One level into what lies at a place. */
+  enter(found) {
+    if (!found?.group) return;
+    const { group, part, row, token, stack } = found;
+    const change = stack.writes && token !== null && row ? { token: token === stack.count - 1 ? null : token } : {};
+    if (group.kind !== "block") this.choose({ ...change, open: (row?.name ?? group.target), cell: null });
+    else if (!group.isOpen) this.open(group.id);
+    else if (row) this.choose({ ...change, open: row.name, cell: null });
+    else if (part) this.open(part.id);
+  }
+
+  goUp() {
+    if (this.chosen.cell) this.choose({ cell: null });
+    else if (this.chosen.open) this.open(upFrom(this.structure, this.chosen.open));
+  }
+
+  onKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.pass) return;
+    if (event.key === "Escape") {
+      this.tip.hide();
+      this.goUp();
+      event.preventDefault();
+      return;
+    }
+    if (!this.parts.stage.contains(event.target)) return;
+    const sideways = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const ends = { Home: 0, End: this.writing.count - 1 }[event.key];
+    const upwards = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (sideways) {
+      const source = event.target.dataset?.token !== undefined && event.target.dataset.stack !== this.writing.prefix;
+      if (source) this.pickToken(event.target.dataset.stack, Number(event.target.dataset.token) + sideways);
+      else this.pickToken(this.writing.prefix, this.token + sideways);
+      if (event.target.dataset?.token !== undefined) this.names.focusToken(event.target.dataset.stack);
+    } else if (ends !== undefined) this.pickToken(this.writing.prefix, ends);
+    else if (upwards) this.names.step(upwards);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Say what lies under the pointer, and light its word. */
+  point(found, event) {
+    const id = found?.part?.id ?? found?.group?.id ?? null;
+    this.picture.mark(found);
+    this.light(found?.row?.name ?? id, true);
+    const lines = found?.group ? tipOf(this.pass, this.scene, found) : null;
+    if (lines && event) this.tip.showAt(event.clientX, event.clientY, lines);
+    else this.tip.hide();
+  }
+
+  /** Light a block and the word that names it. */
+  light(id, isPointed = false) {
+    this.prose.light(id);
+    if (!isPointed) this.picture.mark(id ? this.whereIs(id) : null);
+  }
+
+  whereIs(id) {
+    for (const stack of this.layout?.stacks ?? []) {
+      for (const group of stack.groups) {
+        if (group.id === id) return { stack, group, part: null, row: null, token: null };
+        for (const part of group.parts) {
+          if (part.id === id) return { stack, group, part, row: null, token: null };
+          const row = part.rows.find(({ name }) => name === id);
+          if (row) return { stack, group, part, row, token: null };
+        }
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,23 @@
+// The nodes of the page Inside. Nothing of a recording is in here: labels come in as text, never as markup.
+
+export const MARKUP_INSIDE = `
+  <div class="inside" data-part="root" data-testid="inside">
+    <div class="bar">
+      <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+      <div class="tools">
+        <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <div class="play" data-part="play"></div>
+        <div class="search" data-part="search"></div>
+        <div class="map" data-part="map" title="The whole model"></div>
+      </div>
+    </div>
+    <div class="scene">
+      <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
+      <aside class="prose" data-part="prose" aria-label="In words"></aside>
+    </div>
+    <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+    <section class="tensor" data-part="tensor" aria-label="Tensor" hidden></section>
+    <section class="cell" data-part="cell" aria-label="By hand" hidden></section>
+    <section class="below" data-part="below"></section>
+    <div class="tip" popover="manual" role="tooltip" data-part="tip"></div>
+  </div>`;
