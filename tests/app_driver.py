@@ -21,7 +21,7 @@ from transformer import Recording
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
-         "Positions": "pages/Positions.py"}
+         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py"}
 every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 

@@ -2,18 +2,20 @@
 // open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards, the pass
 // goes up.
 
-const MOST_PITCH = 76; // of columns
+const MOST_PITCH = 92; // of columns
 const LEAST_CLOSED = 16; // of a block: it folds to one strip
 export const FOLDED_BELOW = 46;
-const MOST_CLOSED = 108;
-const END_ROW = 22;
+const MOST_CLOSED = 190;
+const END_ROW = 24;
 const ROW = 18; // of an opened block
 const TALL_ROW = 30; // of an opened sublayer
-const HEADER = 30;
-const LANE = { low: 54, high: 92 }; // in which attention's arcs run
+const LOW_ROW = 14; // beside the tensor that is looked at
+const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names of parameters
+const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
-const SHARE = { attn: 1.3, cross_attn: 1.3, mlp: 1 };
+const SHARE = { attn: 1.5, cross_attn: 1.5, mlp: 1 };
+const CROSSING = 44; // between an encoder and its decoder, for the arcs that cross
 
 /**
  * structure: as `structureOf` makes it; focus: as `focusOf` does. room: { width, height, gutter, margin, below, above }: of the
@@ -23,12 +25,12 @@ const SHARE = { attn: 1.3, cross_attn: 1.3, mlp: 1 };
 export function layOut(structure, focus, room) {
   const { stacks } = structure;
   const columns = columnsOf(stacks, room);
-  const closed = closedHeight(stacks, focus, room);
-  const heights = stacks.map((stack) => stack.groups.reduce((sum, group) => sum + groupHeight(group, focus, closed), 0));
+  const closed = closedHeight(stacks, focus, room, columns);
+  const heights = stacks.map((stack, at) => stack.groups.reduce((sum, group) => sum + groupHeight(group, focus, closed, headerWidth(columns, at, room)), 0));
   const height = room.above + Math.max(...heights) + room.below;
   return {
     width: room.width, height,
-    stacks: stacks.map((stack, at) => standing(stack, columns[at], height - room.below, focus, closed, structure)),
+    stacks: stacks.map((stack, at) => standing(stack, columns[at], height - room.below, { focus, closed, structure, wide: headerWidth(columns, at, room) })),
   };
 }
 
@@ -66,20 +68,22 @@ export function streamAt(stack, height) {
 /** Of each stack the left and right of its columns, and their pitch. */
 export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
-  const free = width - gutter * stacks.length - margin;
+  const crossing = width > 5 * CROSSING * stacks.length ? CROSSING : 0;
+  const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
   const pitch = Math.max(1, Math.min(MOST_PITCH, free / Math.max(total, 1)));
   let left = Math.max(0, (free - pitch * total) / 2);
   return stacks.map(({ count }) => {
     const column = { left: left + gutter, pitch, right: left + gutter + count * pitch, gutter };
-    left = column.right;
+    left = column.right + crossing;
     return column;
   });
 }
 
 // Closed blocks share what the rest leaves; where that isn't enough they fold.
-function closedHeight(stacks, focus, room) {
-  const free = stacks.map((stack) => {
-    const rest = stack.groups.reduce((sum, group) => sum + (isClosed(group, focus) ? 0 : groupHeight(group, focus, 0)), 0);
+function closedHeight(stacks, focus, room, columns) {
+  const free = stacks.map((stack, at) => {
+    const wide = headerWidth(columns, at, room);
+    const rest = stack.groups.reduce((sum, group) => sum + (isClosed(group, focus) ? 0 : groupHeight(group, focus, 0, wide)), 0);
     return (room.height - room.above - room.below - rest) / Math.max(1, stack.groups.filter((group) => isClosed(group, focus)).length);
   });
   const found = Math.min(...free, MOST_CLOSED);
@@ -90,15 +94,15 @@ function isClosed(group, focus) {
   return group.kind === "block" && focus?.group !== group;
 }
 
-function groupHeight(group, focus, closed) {
+function groupHeight(group, focus, closed, wide) {
   if (isClosed(group, focus)) return closed;
-  if (group.kind !== "block") return endHeight(group, focus);
-  return group.parts.reduce((sum, part) => sum + partHeight(part, focus), 2 * GAP);
+  if (group.kind !== "block") return endHeight(group, focus, wide);
+  return group.parts.reduce((sum, part) => sum + partHeight(part, focus, wide), 2 * GAP);
 }
 
-function endHeight(group, focus) {
+function endHeight(group, focus, wide) {
   const [part] = group.parts;
-  if (focus?.group === group) return HEADER + part.names.length * TALL_ROW + 2 * GAP;
+  if (focus?.group === group) return headerHeight(part, wide) + part.names.length * TALL_ROW + 2 * GAP;
   return END_ROW * shownAtEnd(part).length;
 }
 
@@ -107,19 +111,42 @@ function shownAtEnd(part) {
   return part.kind === "embed" ? part.names : part.names.slice(-1);
 }
 
-function partHeight(part, focus) {
+function partHeight(part, focus, wide) {
   if (focus.part && focus.part !== part) return CLOSED_PART;
-  const [row, lane] = focus.part ? [TALL_ROW, LANE.high] : [ROW, LANE.low];
-  return HEADER + part.names.length * row + (part.module ? lane : 0);
+  const { row, lane } = sizesAt(focus);
+  return headerHeight(part, wide) + part.names.length * row + (part.module ? lane : 0);
 }
 
-function standing(stack, columns, bottom, focus, closed, structure) {
+/** A block shows all its rows; a sublayer larger ones; beside a tensor they are small, so that it has room below. */
+function sizesAt({ part, name }) {
+  if (name) return { row: LOW_ROW, lane: LANE.least };
+  return part ? { row: TALL_ROW, lane: LANE.high } : { row: ROW, lane: LANE.low };
+}
+
+/** Pixels that a header may take: up to the next stack, or the picture's edge. */
+function headerWidth(columns, at, { width }) {
+  const [own, next] = [columns[at], columns[at + 1]];
+  return (next ? next.left - next.gutter : width) - (own.left - own.gutter);
+}
+
+/** Names of parameters take as many lines as they need. */
+function headerHeight({ parameters, title }, wide) {
+  let [lines, x] = [1, CHIPS.edge + (title.length + 10) * CHIPS.letter];
+  for (const name of parameters) {
+    const chip = CHIPS.edge + name.replace(/^.*blocks\.\d+\./, "").length * CHIPS.letter;
+    if (x + chip > wide) [lines, x] = [lines + 1, 0];
+    x += chip;
+  }
+  return lines * CHIPS.line + 4;
+}
+
+function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
   let y = bottom;
   const groups = stack.groups.map((group) => {
-    const height = groupHeight(group, focus, closed);
+    const height = groupHeight(group, focus, closed, wide);
     const isOpen = focus?.group === group;
     const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && closed < FOLDED_BELOW };
-    placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus) : closedParts(group, placed, structure);
+    placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus, wide) : closedParts(group, placed, structure);
     y -= height;
     return placed;
   });
@@ -148,13 +175,13 @@ function glyph(part, top, bottom, structure) {
   const isPost = structure.norm === "post";
   return {
     ...part, top, bottom, isOpen: false, rows: [], header: null,
-    read: at(0.06), write: at(isPost ? 0.8 : 0.88), strip: { bottom: at(part.module ? 0.5 : 0.26), top: at(part.module ? 0.74 : 0.66) },
-    lane: part.module ? { bottom: at(0.06), top: at(0.5) } : null,
+    read: at(0.06), write: at(isPost ? 0.8 : 0.88), strip: { bottom: at(part.module ? 0.6 : 0.28), top: at(part.module ? 0.78 : 0.62) },
+    lane: part.module ? { bottom: at(0.06), top: at(0.6) } : null,
     normAt: part.norm ? at(isPost ? 0.94 : part.module ? 0.06 : 0.14) : null,
   };
 }
 
-function openParts(group, { top, bottom }, focus) {
+function openParts(group, { bottom }, focus, wide) {
   const isBlock = group.kind === "block";
   const isOpen = focus?.group?.id === group.id;
   let y = bottom - (isOpen ? GAP : 0);
@@ -163,20 +190,20 @@ function openParts(group, { top, bottom }, focus) {
       y -= CLOSED_PART;
       return glyph(part, y, y + CLOSED_PART, { norm: part.norm?.where });
     }
-    const isTall = isOpen && (!isBlock || focus.part);
-    const high = isTall ? TALL_ROW : isBlock ? ROW : END_ROW;
+    const { row: own, lane: across } = isOpen ? sizesAt(focus) : {};
+    const high = !isOpen ? END_ROW : isBlock ? own : TALL_ROW;
     const low = y;
     let lane = null;
     const rows = (isOpen ? part.names : shownAtEnd(part)).map((name) => {
       const row = { name, bottom: y, top: y - high };
       y = row.top;
       if (part.module && name.endsWith("hook_pattern")) {
-        lane = { bottom: y, top: y - (isTall ? LANE.high : LANE.low) };
+        lane = { bottom: y, top: y - across };
         y = lane.top;
       }
       return row;
     });
-    const header = isOpen ? { bottom: y, top: y - HEADER } : null;
+    const header = isOpen ? { bottom: y, top: y - headerHeight(part, wide) } : null;
     y = header?.top ?? y;
     const out = rows.find(({ name }) => name === part.out);
     const first = rows.find(({ name }) => !name.endsWith("hook_resid_pre"));

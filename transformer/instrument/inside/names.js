@@ -56,14 +56,16 @@ export class Names {
 
   show(pass, layout, scene) {
     this.seen = [];
-    for (const stack of layout.stacks) {
+    layout.stacks.forEach((stack, at) => {
+      const next = layout.stacks[at + 1];
+      const end = next ? next.left - next.gutter : layout.width;
       this.showTokens(pass, stack, scene);
-      for (const group of stack.groups) this.showGroup(stack, group, scene);
+      for (const group of stack.groups) this.showGroup(stack, group, scene, end);
       if (stack.writes) {
         this.showNext(pass, stack, scene);
         this.showLens(pass, stack, layout, scene);
       }
-    }
+    });
     this.arrange();
   }
 
@@ -98,14 +100,14 @@ export class Names {
     return element;
   }
 
-  showGroup(stack, group, scene) {
+  showGroup(stack, group, scene, end) {
     const left = stack.left - stack.gutter;
     const width = stack.gutter - 8;
     const { name: openName, part: openPart } = scene.focus ?? {};
     const isBlock = group.kind === "block";
     if (isBlock && !group.isOpen) this.showClosed(stack, group, left, width);
     for (const part of group.parts) {
-      if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName);
+      if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
       if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", part.title, part.id, part.id, { left, top: (part.top + part.bottom) / 2 - 10, width, height: 20 });
       for (const row of part.rows) {
         const text = group.isOpen ? shortName(row.name) : this.endTitle(group, row.name);
@@ -136,9 +138,9 @@ export class Names {
     }
   }
 
-  showHeader(stack, group, part, isOpen, openName) {
+  showHeader(stack, group, part, isOpen, openName, end) {
     const left = stack.left - stack.gutter;
-    const header = this.place(`header ${part.id}`, "div", "header", null, { left, top: part.header.top, width: stack.right - left, height: part.header.bottom - part.header.top });
+    const header = this.place(`header ${part.id}`, "div", "header", null, { left, top: part.header.top, width: end - left, height: part.header.bottom - part.header.top });
     attribute(header, "data-id", part.id);
     const key = [part.id, isOpen, openName].join();
     if (header.dataset.shown === key) return;
@@ -208,6 +210,7 @@ export class Names {
     const left = stack.right + 10;
     const width = layout.width - left;
     if (width < 40) return;
+    this.place("lens title", "div", "lens title", "would say", { left, top: stack.top - 22, width, height: 16 });
     let last = Infinity;
     for (let height = 0; height < shape[0]; height++) {
       const y = streamAt(stack, height);
@@ -216,7 +219,7 @@ export class Names {
       const at = height * shape[1] + scene.token;
       const made = this.place(`lens ${height}`, "div", "lens", null, { left, top: y - 9, width, height: 18 });
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
-      put(made.firstChild, cut(pass.vocabulary[data[at]] ?? "?", 8));
+      put(made.firstChild, cut(pass.vocabulary[data[at]] ?? "?", Math.max(1, Math.floor((width - 42) / 7.4))));
       put(made.lastChild, percent(shares[at]));
       made.style.setProperty("--share", shares[at].toFixed(3));
       made.title = height ? `After block ${height - 1} it would say “${pass.vocabulary[data[at]]}”` : `Before the first block it would say “${pass.vocabulary[data[at]]}”`;

@@ -13,7 +13,7 @@ const NARROW = 12; // pixels of a column below which its cells stand upright
 const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
 const SELECTED = "#d55e00";
-const MOST_TIPS = 9; // pixels of an arc's width
+const MOST_TIPS = 6.5; // pixels of an arc's width
 
 export class Picture {
   constructor(parent) {
@@ -132,9 +132,10 @@ export class Picture {
       context.beginPath();
       context.moveTo(left, start);
       if (part.crosses) {
-        const gap = stack.left - 0.4 * stack.gutter;
-        context.bezierCurveTo(left, start - 26, gap - 30, start - 30, gap, (start + end) / 2);
-        context.bezierCurveTo(gap + 26, end + 26, right, end + 34, right, end);
+        const gap = stack.left - stack.gutter - 16;
+        const middle = (start + end + 16) / 2;
+        context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
+        context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);
       } else {
         const bend = 0.62 * (start - end);
         context.bezierCurveTo(left, start - bend, right, end + bend, right, end);
@@ -209,7 +210,7 @@ export class Picture {
     const { context } = this;
     context.fillStyle = ROLES.norm;
     if (part.norm.where === "post") context.fillRect(x - 5, y - 2, 10, 4);
-    else context.fillRect(x - 2.5, y - 2.5, 5, 5);
+    else context.fillRect(x - 3, y - 1.5, 6, 3);
   }
 
   drawRow(stack, part, row, height) {
@@ -251,8 +252,8 @@ export class Picture {
     const image = this.image(name, isUpright);
     if (!image) return false;
     const { context } = this;
-    context.imageSmoothingEnabled = !isUpright;
     const wide = Math.max(1, (to - from) * stack.pitch);
+    context.imageSmoothingEnabled = !isUpright && image.width > wide;
     // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
     for (let token = 0; token < columns.count; token++) {

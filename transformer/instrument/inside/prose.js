@@ -64,7 +64,7 @@ function ofModel({ stacks, residual }) {
       if (group.kind === "embed") sentences.push(WORDS.embed(group));
       if (group === blocks[0]) {
         const names = blocks.flatMap((block, at) => [at ? (at === blocks.length - 1 ? " and " : ", ") : "", [block.title, block]]);
-        sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, residual ? " read the stream and add to it:" : " replace the stream by what they compute:"]);
+        sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, doing(blocks.length, residual)]);
         for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the arcs"));
       }
       if (group.kind === "ln_final") sentences.push(WORDS.ln_final(group));
@@ -72,6 +72,11 @@ function ofModel({ stacks, residual }) {
     }
   }
   return sentences;
+}
+
+function doing(count, residual) {
+  if (residual) return count > 1 ? " read the stream and add to it:" : " reads the stream and adds to it:";
+  return count > 1 ? " put what they compute in the stream's place:" : " puts what it computes in the stream's place:";
 }
 
 function ofBlock({ group, name }, pass) {

@@ -47,7 +47,7 @@ function attentionInWords(pass, scene, part, token) {
   let most = 0;
   for (let key = 1; key < keys; key++) if (weights[query * keys + key] > weights[query * keys + most]) most = key;
   const key = firstIn(most, labels.length, keys);
-  const who = scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
+  const who = pass.config.n_heads === 1 ? "the only head looks" : scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
   return `In ${part.id} ${who} most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
 }
 
