@@ -12,13 +12,15 @@ import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
 import { focusOf, structureOf, upFrom } from "./structure.js";
 import { Trail } from "./trail.js";
+import { Asking } from "./asking.js";
 import { selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
 const ROOM = {
-  narrow: { gutter: 92, margin: 62 },
+  tight: { gutter: 82, margin: 44 },
+  narrow: { gutter: 98, margin: 62 },
   wide: { gutter: 112, margin: 92 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
@@ -30,7 +32,7 @@ export class InsideInstrument {
     this.parts = partsOf(parent);
     this.host = host;
     this.chosen = { ...BEGIN };
-    this.asked = new Set();
+    this.asking = new Asking((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tip(parts.tip);
     this.picture = new Picture(parts.stage);
@@ -55,7 +57,6 @@ export class InsideInstrument {
     this.pass = new InsidePass(recording);
     this.structure = structureOf(recording.metadata);
     this.chosen = { ...BEGIN, ...chosen };
-    this.asked.clear();
     this.picture.begin(this.pass);
     this.makeHeads();
     this.show();
@@ -63,8 +64,10 @@ export class InsideInstrument {
 
   /** Parts that were asked for. */
   add(recording) {
+    const before = this.pass.arrived.size;
     this.pass.add(recording);
-    this.show();
+    if (this.pass.arrived.size !== before) this.show();
+    this.asking.arrived();
   }
 
   /** What somebody else has decided to look at, for example a link. */
@@ -125,7 +128,7 @@ export class InsideInstrument {
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
-    this.askFor();
+    this.asking.look(() => this.needs());
   }
 
   /** Draw everything again, in the page's present size and colours. */
@@ -135,7 +138,8 @@ export class InsideInstrument {
     const page = pageOf(parts.stage);
     if (!page.width) return;
     this.picture.page = page;
-    const kind = page.width < NARROW ? "narrow" : "wide";
+    const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
+    attribute(parts.stage, "data-room", kind);
     const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 190));
     const room = { width: page.width, height: tall, ...ROOM[kind] };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
@@ -147,22 +151,19 @@ export class InsideInstrument {
     this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, { ...page, accent });
   }
 
-  // What the open levels show and isn't there yet, each asked for once.
-  askFor() {
+  // The parts that what is open shows and that aren't there yet, the most important first.
+  needs() {
     const { pass, layout, focus, chosen } = this;
     const wanted = [];
+    if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
+    if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
     for (const stack of layout?.stacks ?? []) {
       for (const group of stack.groups) {
         if (!group.isOpen) continue;
         for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
       }
     }
-    if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
-    if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
-    const parts = wanted.filter((part) => !this.asked.has(JSON.stringify(part)));
-    if (!parts.length) return;
-    for (const part of parts) this.asked.add(JSON.stringify(part));
-    this.host.want(parts);
+    return wanted;
   }
 
   rowHead(name) {
