@@ -36,8 +36,8 @@ export class TensorView {
     button("closer", "+", "Zoom in on the chosen cell (+)", () => this.zoom(closer));
     button("farther", "−", "Zoom out (−)", () => this.zoom(farther));
     button("whole", "All", "All of the tensor (0)", () => this.zoomTo(null));
-    button("png", "PNG", "Save what is drawn as a picture", () => this.savePicture());
-    button("csv", "CSV", "Save the numbers that are drawn as a table", () => this.saveNumbers());
+    button("png", "PNG", "Save what is drawn as a picture", () => this.saveDrawing());
+    button("csv", "CSV", "Save the numbers that are drawn as a table", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);
     this.shape = node("p", "shape", root);
@@ -234,14 +234,14 @@ export class TensorView {
     return [this.pass.title, this.name, ...Object.entries(this.fixed).map(([dim, at]) => `${dim}${at}`)].join("-");
   }
 
-  async savePicture() {
+  async saveDrawing() {
     const held = Object.entries(this.fixed).map(([dim, at]) => `, ${dim} ${this.pass.label(this.name, dim, at)}`).join("");
     const pictures = [{ title: this.shape.textContent, canvas: this.heatmap.picture }];
     saveBlob(`${this.fileName}.png`, await png(composed(this.root, `${this.name}${held}`, pictures)));
   }
 
   /** The numbers that are drawn, a row a cell: where it is, the tokens there, the number. */
-  saveNumbers() {
+  saveTable() {
     const { plane, name, pass } = this;
     if (!plane.values) return;
     const tokens = plane.dims.filter((dim) => pass.tokensAlong(name, dim) || dim === "vocab");
