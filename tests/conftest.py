@@ -1,4 +1,4 @@
-"""What tests share: how hypothesis searches, threads of torch, Node, the app on two tiny models, and queues that end."""
+"""What tests share: how hypothesis searches, threads of torch, Node, the app on two tiny models, queues that end."""
 
 import functools
 import importlib.util

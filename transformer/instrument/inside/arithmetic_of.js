@@ -200,10 +200,8 @@ const OPERATIONS = {
     return { result, lines, links: titled(cell.links(x), ["q · k"]) };
   },
 
-  see: ({ pass, name, by: { query, key }, config }) => {
-    const [isCross, isEncoder] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
-    const isAfter = !isCross && !isEncoder && key > query;
-    const isPadding = config.pad_token_id !== null && pass.ids[isCross || isEncoder ? "source" : "text"][key] === config.pad_token_id;
+  see: ({ pass, name, by: { query, key } }) => {
+    const { isCross, isEncoder, isAfter, isPadding } = pass.visibility(name, query, key);
     const lines = isAfter ? [`The key at position ${key} comes after the query at position ${query}, so it is hidden: False`]
       : [isCross ? "The whole source is there before the first word is written: nothing is after the query"
         : isEncoder ? "An encoder reads the whole source at once: nothing is after the query"

@@ -207,6 +207,15 @@ export class InsidePass {
     return this.equation(name) && !this.needs(name, place).length ? arithmeticOf(this, name, place) : null;
   }
 
+  /** Whether a query of the attention that a tensor belongs to sees a key, and why not. */
+  visibility(name, query, key) {
+    const [isCross, isEncoder] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
+    const isAfter = !isCross && !isEncoder && key > query;
+    const { pad_token_id: padding } = this.config;
+    const isPadding = padding !== null && this.ids[isCross || isEncoder ? "source" : "text"][key] === padding;
+    return { isCross, isEncoder, isAfter, isPadding };
+  }
+
   // In words
 
   /** What stands at a place along a dimension: a token's label, a part's letter, or its number. */
