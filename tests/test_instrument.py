@@ -17,6 +17,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
+from tests.helpers import tiny_config, tiny_model
+from tests.inside_outline import Inside
+from transformer import Recording
+from transformer.inference.outline import outline
+from transformer.inference.recompute import whole_pass
 from transformer.instrument import FOLDER, bundle
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -244,3 +249,17 @@ def write_fixtures(folder: Path) -> None:
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
+    write_outlines(folder)
+
+
+def write_outlines(folder: Path) -> None:
+    """Whole passes for the tests of the page Inside's picture: shipped models, and one of thirty layers."""
+    prompts = {"shakespeare": "ROMEO:\nBut", "next-vowel": "abc", "number-words-en-es": "two hundred and five",
+               "ladder-4-attention": "ROMEO:", "ladder-1-bigram": "R"}  # fmt: skip
+    found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
+    config = tiny_config(n_layers=30, n_encoder_layers=30)
+    deep = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+    labels = {"text": ["a", "b", "c"], "source": []}
+    found["deep"] = Recording(deep.tensors, {**deep.metadata, "labels": labels, "vocabulary": ["?"] * config.vocab_size})
+    for name, recording in found.items():
+        (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

@@ -11,15 +11,18 @@ import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
 import { focusOf, structureOf, upFrom } from "./structure.js";
+import { Search } from "./search.js";
+import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
 import { Asking } from "./asking.js";
+import { CellView } from "./cell_view.js";
 import { selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
 const ROOM = {
-  tight: { gutter: 82, margin: 44 },
+  tight: { gutter: 88, margin: 46 },
   narrow: { gutter: 98, margin: 62 },
   wide: { gutter: 112, margin: 92 },
 };
@@ -43,6 +46,13 @@ export class InsideInstrument {
     });
     this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
     this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
+    this.tensor = new TensorView(parts.tensor, {
+      cell: (place) => this.openCell(this.chosen.open, place),
+      slice: (head) => this.choose({ head }),
+      open: (name) => this.open(name),
+    });
+    this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
+    this.search = new Search(parts.search, [], (name) => this.open(name));
     this.listen();
     let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
@@ -59,6 +69,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
+    this.search.offer(this.pass.names);
     this.show();
   }
 
@@ -80,12 +91,29 @@ export class InsideInstrument {
     const isSame = Object.entries(change).every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value));
     if (isSame) return;
     this.chosen = { ...this.chosen, ...change };
+    const { root, stage } = this.parts;
+    const focused = root.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement : null;
     this.show();
+    if (focused && !focused.checkVisibility()) stage.focus({ preventScroll: true }); // what had it is gone: keys still work
     this.host.select(this.chosen);
   }
 
   open(open) {
     this.choose({ open, cell: null });
+    // Where one clicked stays in sight, as far as there is room for both.
+    if (this.focus?.name) this.parts.tensor.scrollIntoView({ block: "nearest" });
+  }
+
+  /** A cell, and the token it belongs to. */
+  openCell(open, cell) {
+    const { dims } = this.pass.describe(open);
+    const at = dims.findIndex((dim) => dim === "pos" || dim === "query");
+    const [place, head] = [cell[at], cell[dims.indexOf("head")]];
+    const change = { open, cell };
+    const isSource = open.startsWith("encoder.");
+    if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });
+    if (head !== undefined && this.head !== null) change.head = head;
+    this.choose(change);
   }
 
   pickToken(prefix, token) {
@@ -107,6 +135,9 @@ export class InsideInstrument {
     this.token = within(chosen.token, text) ?? text - 1;
     this.source = within(chosen.source, source);
     this.head = within(chosen.head, pass.config.n_heads);
+    const sizes = this.focus?.name ? pass.describe(this.focus.name).sizes : [];
+    const fits = chosen.cell?.length === sizes.length && sizes.every((size, at) => within(chosen.cell[at], size) !== null);
+    if (chosen.cell && !fits) this.chosen = { ...chosen, cell: null };
   }
 
   show() {
@@ -125,10 +156,22 @@ export class InsideInstrument {
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
     this.prose.show(structure, this.focus, pass);
+    this.showNumbers();
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
     this.asking.look(() => this.needs());
+  }
+
+  showNumbers() {
+    const { parts, pass, focus, chosen } = this;
+    const name = focus?.name ?? null;
+    parts.tensor.hidden = !name;
+    parts.cell.hidden = !name || !chosen.cell;
+    if (!name) return;
+    const isSource = focus.stack.prefix === "encoder.";
+    this.tensor.show(pass, name, { head: this.head, cell: chosen.cell, token: isSource ? this.source : this.token });
+    if (chosen.cell) this.cell.show(pass, name, chosen.cell);
   }
 
   /** Draw everything again, in the page's present size and colours. */
@@ -137,6 +180,7 @@ export class InsideInstrument {
     const { parts, structure, focus } = this;
     const page = pageOf(parts.stage);
     if (!page.width) return;
+    if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);

@@ -2,6 +2,8 @@
 // open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards, the pass
 // goes up.
 
+import { shortName } from "./structure.js";
+
 const MOST_PITCH = 92; // of columns
 const LEAST_CLOSED = 16; // of a block: it folds to one strip
 export const FOLDED_BELOW = 46;
@@ -133,7 +135,7 @@ function headerWidth(columns, at, { width }) {
 function headerHeight({ parameters, title }, wide) {
   let [lines, x] = [1, CHIPS.edge + (title.length + 10) * CHIPS.letter];
   for (const name of parameters) {
-    const chip = CHIPS.edge + name.replace(/^.*blocks\.\d+\./, "").length * CHIPS.letter;
+    const chip = CHIPS.edge + shortName(name).length * CHIPS.letter;
     if (x + chip > wide) [lines, x] = [lines + 1, 0];
     x += chip;
   }

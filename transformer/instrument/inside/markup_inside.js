@@ -16,8 +16,8 @@ export const MARKUP_INSIDE = `
       <aside class="prose" data-part="prose" aria-label="In words"></aside>
     </div>
     <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
-    <section class="tensor" data-part="tensor" aria-label="Tensor" hidden></section>
-    <section class="cell" data-part="cell" aria-label="By hand" hidden></section>
+    <div class="tensor" data-part="tensor" hidden></div>
+    <div class="cell" data-part="cell" hidden></div>
     <section class="below" data-part="below"></section>
     <div class="tip" popover="manual" role="tooltip" data-part="tip"></div>
   </div>`;

@@ -10,6 +10,7 @@ import { shortName } from "./structure.js";
 const LONGEST = 12; // characters of a token
 const NAMED = 60; // pixels of a closed block from which on its sublayers are named too
 const LINE = 15;
+const SHORT = 84; // pixels left of the columns up to which sublayers go by their short names
 const DIGITS = 30; // pixels of a column that have room for per cents
 
 export class Names {
@@ -108,7 +109,7 @@ export class Names {
     if (isBlock && !group.isOpen) this.showClosed(stack, group, left, width);
     for (const part of group.parts) {
       if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
-      if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", part.title, part.id, part.id, { left, top: (part.top + part.bottom) / 2 - 10, width, height: 20 });
+      if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > SHORT ? part.title : part.kind, part.id, part.id, { left, top: (part.top + part.bottom) / 2 - 10, width, height: 20 });
       for (const row of part.rows) {
         const text = group.isOpen ? shortName(row.name) : this.endTitle(group, row.name);
         const made = this.button(`row ${row.name}`, group.isOpen ? "name row" : "name", text, row.name, group.isOpen ? row.name : group.id,
@@ -127,7 +128,7 @@ export class Names {
   showClosed(stack, group, left, width) {
     const middle = (group.top + group.bottom) / 2;
     const high = group.bottom - group.top;
-    const isNamed = high >= NAMED && width > 70;
+    const isNamed = high >= NAMED && width > SHORT;
     const top = isNamed ? group.top + 4 : middle - 9;
     const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, top, width, height: Math.min(18, high) });
     attribute(made, "aria-label", `${stack.title} ${group.title}`.trim());
@@ -210,7 +211,7 @@ export class Names {
     const left = stack.right + 10;
     const width = layout.width - left;
     if (width < 40) return;
-    this.place("lens title", "div", "lens title", "would say", { left, top: stack.top - 22, width, height: 16 });
+    this.place("lens title", "div", "lens-title", "would say", { left, top: stack.top - 22, width, height: 16 });
     let last = Infinity;
     for (let height = 0; height < shape[0]; height++) {
       const y = streamAt(stack, height);

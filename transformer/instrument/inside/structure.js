@@ -55,7 +55,7 @@ export function upFrom(structure, open) {
 
 /** A tensor's name as short as it can be beside its part: "q", "ln1.scale", "resid_mid". */
 export function shortName(name) {
-  return name.replace(PREFIX, "").replace(/^blocks\.\d+\./, "").replace(/^(attn|cross_attn|mlp)\.(?=hook_)/, "").replace("hook_", "")
+  return name.replace(PREFIX, "").replace(/^blocks\.\d+\./, "").replace(/^(attn|cross_attn|mlp)\./, "").replace("hook_", "")
     .replace("normalized", "norm");
 }
 
