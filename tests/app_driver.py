@@ -146,6 +146,16 @@ def looked_at(at):
     return parts(at).metadata["chosen"]
 
 
+def outline(at):
+    """The outline of a pass that the page Inside shows, as it goes to the browser."""
+    return Recording.from_bytes(component(at, "headsup_inside").bytes)
+
+
+def fed(at):
+    """What the page Inside was fed last: the parts asked for, and what is looked at."""
+    return Recording.from_bytes(component(at, "headsup_inside_feed").bytes)
+
+
 def look_at(at, **changes):
     """Look at something else, as a click in the instrument does."""
     return tell(at, "headsup_attention_feed", "chosen", {**looked_at(at), **changes})

@@ -8,10 +8,12 @@ part of it that is there in brackets. Its dimensions are those that `tensors_of`
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import torch
 
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
-from transformer import Checkpoint, Intervention, Recording, Tokenizer
+from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer
 from transformer.inference.outline import TensorInfo, array_of, tensors_of
 from transformer.inference.outline import outline as outline_of
 from transformer.inference.recompute import Pass, deviations, whole_pass
@@ -122,9 +124,14 @@ def checks(
     )
 
 
-def infos(model: OpenModel, tokens: Tokens, source: Tokens) -> dict[str, TensorInfo]:
+def infos(model: OpenModel, tokens: Tokens, source: Tokens) -> Mapping[str, TensorInfo]:
     """What there is of a pass, as `tensors_of` has it."""
-    return tensors_of(model.checkpoint.model.config, len(tokens), len(source))
+    return _infos(model.checkpoint.model.config, len(tokens), len(source))
+
+
+@functools.lru_cache(maxsize=64)
+def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
+    return MappingProxyType(tensors_of(config, tokens, source))
 
 
 def file_of(
@@ -155,7 +162,7 @@ def file_of(
 
 @remembered
 def _found(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Found:
-    shapes = tensors_of(checkpoint.model.config, len(tokens), len(source))
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     size = sum(4 * int(np.prod(info.sizes)) for info in shapes.values() if info.kind != "parameter")
     if size < WHOLE_BELOW:
         found = whole_pass(checkpoint.model, tokens, source, interventions=interventions)
@@ -173,7 +180,7 @@ def _block(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, block: str, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
     """The points of one block, or all others where its name is empty, and the outputs."""
-    shapes = tensors_of(checkpoint.model.config, len(tokens), len(source))
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     chosen = {name for name, info in shapes.items() if info.kind != "parameter" and _block_of(name) == block}
     found = whole_pass(checkpoint.model, tokens, source, names=_points_among(chosen), interventions=interventions)
     return {name: array_of(found, shapes[name]) for name in chosen}
@@ -187,7 +194,7 @@ def _who(
 
     A logit is a sum of what is at its position, so the pass is cut to that.
     """
-    shapes = tensors_of(checkpoint.model.config, len(tokens), len(source))
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     local = {name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
              and not name.startswith("encoder.") and not name.endswith("hook_result")}  # fmt: skip
     found = whole_pass(checkpoint.model, tokens, source, names=_points_among(local), interventions=interventions)
