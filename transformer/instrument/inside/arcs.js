@@ -93,6 +93,13 @@ function placesOf(blocks, attentions) {
   return part ? attentions(part.id).queries : null;
 }
 
+/** The key that a query weighs most. */
+export function strongestIn({ keys, weights }, query) {
+  let most = 0;
+  for (let key = 1; key < keys; key++) if (weights[query * keys + key] > weights[query * keys + most]) most = key;
+  return most;
+}
+
 /** The arcs that are worth drawing, the faintest first: { query, key, weight, head, share }. */
 export function drawnArcs({ queries, keys, weights, strongest }, shares) {
   const found = [];

@@ -4,19 +4,22 @@
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../heatmap.js";
 import { Tip } from "../tip.js";
-import { reachOf, weightsOf } from "./arcs.js";
+import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut, thingAt } from "./layout.js";
+import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
 import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
+import { Play } from "./play.js";
+import { chaptersOf, sceneAt } from "./scene.js";
 import { focusOf, structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
 import { Asking } from "./asking.js";
 import { CellView } from "./cell_view.js";
-import { selectionInWords, tipOf } from "./sentences.js";
+import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
@@ -52,7 +55,13 @@ export class InsideInstrument {
       open: (name) => this.open(name),
     });
     this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
+    this.below = new Below(parts.below, {
+      open: (open) => this.open(open),
+      token: (token) => this.pickToken(this.writing.prefix, token),
+      changed: () => this.pass && this.showBelow(),
+    });
     this.search = new Search(parts.search, [], (name) => this.open(name));
+    this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
     let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
@@ -78,6 +87,7 @@ export class InsideInstrument {
     const before = this.pass.arrived.size;
     this.pass.add(recording);
     if (this.pass.arrived.size !== before) this.show();
+    else this.below.show(this.pass, this.token); // its parts are no tensors of the pass
     this.asking.arrived();
   }
 
@@ -150,16 +160,63 @@ export class InsideInstrument {
     };
     this.scene = {
       focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, weights,
-      reach: reachOf(structure, weights, this.token),
+      reach: reachOf(structure, weights, this.token), strongest: (part, token) => this.strongest(part, token), ...this.marked(),
     };
+    this.chapters = chaptersOf(structure, chosen.open);
+    this.play.set(chosen.moment);
+    this.scene.play = this.playing();
     this.draw();
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
     this.prose.show(structure, this.focus, pass);
     this.showNumbers();
+    this.showChapter();
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.showBelow();
+  }
+
+  // The cell that is looked at, and those that it is made of.
+  marked() {
+    const { pass, focus, chosen } = this;
+    if (!focus?.name || !chosen.cell) return { made: [], own: [] };
+    return { made: pass.equation(focus.name) ? pass.cellsOf(focus.name, chosen.cell) : [], own: [{ name: focus.name, index: chosen.cell }] };
+  }
+
+  /** The token that another one looks at most. */
+  strongest(part, token) {
+    const isEncoder = part.id.startsWith("encoder.");
+    const [asked, labels] = [isEncoder ? "source" : "text", part.crosses || isEncoder ? "source" : "text"].map((which) => this.pass.labels[which].length);
+    const found = this.scene.weights(part.id);
+    return firstIn(strongestIn(found, poolOf(token, asked, found.queries)), labels, found.keys);
+  }
+
+  playing() {
+    const { moment } = this.play;
+    if (moment === null) return null;
+    const state = sceneAt(moment, this.chapters.length);
+    return { state, chapter: this.chapters[state.at] };
+  }
+
+  /** Play has come to another moment; null: it is left. */
+  playTo(moment, isResting) {
+    this.chosen = { ...this.chosen, moment };
+    this.scene.play = this.playing();
+    this.picture.mark(null);
+    this.showChapter();
+    if (isResting) this.host.select(this.chosen);
+  }
+
+  showChapter() {
+    const { play } = this.scene;
+    this.play.show(play ? chapterInWords(this.pass, this.scene, this.structure, play.chapter) : "");
+    attribute(this.parts.stage, "data-playing", String(Boolean(play) && play.state.at < this.chapters.length - 1));
+    this.prose.light(play?.chapter.part ?? null);
+  }
+
+  showBelow() {
+    this.below.show(this.pass, this.token);
     this.asking.look(() => this.needs());
   }
 
@@ -184,7 +241,7 @@ export class InsideInstrument {
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 190));
+    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 262));
     const room = { width: page.width, height: tall, ...ROOM[kind] };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
@@ -207,7 +264,7 @@ export class InsideInstrument {
         for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
       }
     }
-    return wanted;
+    return [...wanted, ...this.below.needs(pass, this.token)];
   }
 
   rowHead(name) {
@@ -262,7 +319,12 @@ export class InsideInstrument {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.pass) return;
     if (event.key === "Escape") {
       this.tip.hide();
-      this.goUp();
+      if (this.play.moment !== null) this.play.leave();
+      else this.goUp();
+      event.preventDefault();
+      return;
+    }
+    if (this.onPlayKey(event)) {
       event.preventDefault();
       return;
     }
@@ -279,6 +341,17 @@ export class InsideInstrument {
     else if (upwards) this.names.step(upwards);
     else return;
     event.preventDefault();
+  }
+
+  // Space plays where it presses no button; while Play is on, the arrows step.
+  onPlayKey({ key, target }) {
+    const { stage, play } = this.parts;
+    if (!stage.contains(target) && !play.contains(target)) return false;
+    const presses = target.closest("button, input, select");
+    if (key === " " && !presses) this.play.toggled();
+    else if (this.play.moment !== null && (key === "ArrowRight" || key === "ArrowLeft") && target !== this.play.slider) this.play.step(key === "ArrowRight" ? 1 : -1);
+    else return false;
+    return true;
   }
 
   /** Say what lies under the pointer, and light its word. */

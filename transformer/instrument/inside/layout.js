@@ -6,7 +6,8 @@ import { shortName } from "./structure.js";
 
 const MOST_PITCH = 92; // of columns
 const LEAST_CLOSED = 16; // of a block: it folds to one strip
-export const FOLDED_BELOW = 46;
+const FOLDED_BELOW = 58;
+export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
 const MOST_CLOSED = 190;
 const END_ROW = 24;
 const ROW = 18; // of an opened block
@@ -160,13 +161,14 @@ function pick({ id, kind, title, target, layer }) {
   return { id, kind, title, target, layer };
 }
 
-function closedParts(group, { top, bottom }, structure) {
+function closedParts(group, { top, bottom, isFolded }, structure) {
   const shares = group.parts.reduce((sum, { kind }) => sum + SHARE[kind], 0);
   let y = bottom;
   return group.parts.map((part) => {
     const height = ((bottom - top) * SHARE[part.kind]) / shares;
     y -= height;
-    return glyph(part, y, y + height, structure);
+    const sign = glyph(part, y, y + height, structure);
+    return isFolded && sign.lane ? { ...sign, lane: { bottom, top: top + FOLDED_STRIP * (bottom - top) } } : sign;
   });
 }
 

@@ -3,14 +3,17 @@
 export const MARKUP_INSIDE = `
   <div class="inside" data-part="root" data-testid="inside">
     <div class="bar">
-      <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+      <div class="where">
+        <div class="map" data-part="map" title="The whole model"></div>
+        <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+      </div>
       <div class="tools">
         <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
         <div class="play" data-part="play"></div>
         <div class="search" data-part="search"></div>
-        <div class="map" data-part="map" title="The whole model"></div>
       </div>
     </div>
+    <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
     <div class="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
       <aside class="prose" data-part="prose" aria-label="In words"></aside>

@@ -1,6 +1,7 @@
 // The picture: streams, arcs and rows of cells on a canvas, and above it a second one for what is pointed at or plays.
 
-import { columnAt, streamAt } from "./layout.js";
+import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
+import { drawMade, drawPlay } from "./overlay.js";
 import { drawnArcs, firstIn, poolOf } from "./arcs.js";
 import { headColour, ROLES, roleColour } from "./roles.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
@@ -12,8 +13,14 @@ const BRIGHT = 0.1; // the share from which on something is fully lit
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
+const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
 const SELECTED = "#d55e00";
 const MOST_TIPS = 6.5; // pixels of an arc's width
+
+/** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
+function spanOf(name) {
+  return /hook_resid_|embed$|ln_final|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
+}
 
 export class Picture {
   constructor(parent) {
@@ -47,7 +54,7 @@ export class Picture {
       this.drawSelected(stack);
     }
     context.globalAlpha = 1;
-    prepared(this.marks, layout.width, layout.height);
+    this.mark(null);
   }
 
   partsOf(stack) {
@@ -158,7 +165,7 @@ export class Picture {
   }
 
   drawFolded(stack, group) {
-    const high = Math.max(4, 0.42 * (group.bottom - group.top));
+    const high = Math.max(4, FOLDED_STRIP * (group.bottom - group.top) - 1);
     this.cells(stack, stack.heights[group.layer + 1][0], group.top, high, CELLS.full, group.layer + 1);
   }
 
@@ -214,13 +221,12 @@ export class Picture {
   }
 
   drawRow(stack, part, row, height) {
-    const isStream = /hook_resid_|embed$|ln_final|logits|probabilities/.test(row.name);
     const margin = row.bottom - row.top > 20 ? 4 : 2;
     const colour = roleColour(part.kind, this.scene.head);
     const high = row.bottom - row.top - 2 * margin;
-    if (this.cells(stack, row.name, row.top + margin, high, isStream ? CELLS.full : CELLS.beside, height + 1, part.isOpen ? colour : null)) return;
+    if (this.cells(stack, row.name, row.top + margin, high, spanOf(row.name), height + 1, part.isOpen ? colour : null)) return;
     if (row.name === "probabilities") this.drawLikeliest(stack, row.top + margin, high);
-    else this.drawAwaited(stack, row.top + margin, high, isStream ? CELLS.full : CELLS.beside);
+    else this.drawAwaited(stack, row.top + margin, high, spanOf(row.name));
   }
 
   // Of each token how probable the likeliest next one is, until all probabilities are there.
@@ -262,7 +268,7 @@ export class Picture {
       context.globalAlpha = this.light(columns, columns === stack ? height : 99, token);
       if (isUpright) context.drawImage(image, token, 0, 1, image.height, left, top, wide, high);
       else context.drawImage(image, 0, token, image.width, 1, left, top, wide, high);
-      if (frame && !isUpright) {
+      if (frame && !isUpright && context.globalAlpha > FRAMED) {
         context.strokeStyle = frame;
         context.lineWidth = 1.2;
         context.strokeRect(left - 0.5, top - 0.5, wide + 1, high + 1);
@@ -305,7 +311,13 @@ export class Picture {
   /** Outline what is pointed at; null for nothing. */
   mark(found) {
     if (!this.layout) return;
-    const context = prepared(this.marks, this.layout.width, this.layout.height);
+    const { layout, page, scene, pass } = this;
+    const context = prepared(this.marks, layout.width, layout.height);
+    const { made, own, play } = scene;
+    const about = { dims: (name) => pass.describe(name).dims, sizes: (name) => pass.describe(name).sizes, spanOf };
+    drawMade(context, layout, made, { ...about, colour: page.ink });
+    drawMade(context, layout, own, { ...about, colour: SELECTED });
+    if (play) drawPlay(context, page, layout, scene, play.chapter, play.state);
     if (!found?.group) return;
     const { stack, group, part, row, token } = found;
     const box = row ?? (group.isOpen ? part : null) ?? group;

@@ -1,7 +1,7 @@
 // What is looked at, in words: for screen readers, for the line below the picture, and for the tip.
 
 import { percent, plainNumber } from "../numbers.js";
-import { firstIn, poolOf } from "./arcs.js";
+import { firstIn, poolOf, strongestIn } from "./arcs.js";
 import { shortName } from "./structure.js";
 
 /** The selection in a sentence or two, with its numbers. */
@@ -44,11 +44,19 @@ function attentionInWords(pass, scene, part, token) {
   const labels = pass.labels[part.crosses || part.id.startsWith("encoder.") ? "source" : "text"];
   const asked = pass.labels[part.id.startsWith("encoder.") ? "source" : "text"];
   const query = poolOf(Math.min(token, asked.length - 1), asked.length, queries);
-  let most = 0;
-  for (let key = 1; key < keys; key++) if (weights[query * keys + key] > weights[query * keys + most]) most = key;
+  const most = strongestIn({ keys, weights }, query);
   const key = firstIn(most, labels.length, keys);
   const who = pass.config.n_heads === 1 ? "the only head looks" : scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
   return `In ${part.id} ${who} most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
+}
+
+/** What happens in a chapter of Play. */
+export function chapterInWords(pass, scene, { places }, { id, part, name, zone, prefix }) {
+  if (zone === "row") return `${id}: ${pass.describe(name).meaning}`;
+  const found = places.get(name).part;
+  const token = prefix === "encoder." ? scene.source ?? pass.labels.source.length - 1 : scene.token;
+  if (zone === "lane") return attentionInWords(pass, scene, found, token);
+  return `${part}: ${pass.describe(name).meaning}`;
 }
 
 /** What lies under the pointer, a text each. */
