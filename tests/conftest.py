@@ -1,8 +1,9 @@
-"""What tests share: how hypothesis searches, threads of torch, the app on two tiny models, and queues that end."""
+"""What tests share: how hypothesis searches, threads of torch, Node, the app on two tiny models, queues that end."""
 
 import functools
 import importlib.util
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,25 @@ def one_torch_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def node() -> Callable[..., subprocess.CompletedProcess]:
+    """`node(*arguments, **options)`: runs the Node that comes with Playwright."""
+    try:
+        from playwright._impl._driver import compute_driver_executable
+    except ImportError:
+        if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
+            pytest.fail("HEADSUP_REQUIRE_BROWSER=1, but playwright is not installed", pytrace=False)
+        pytest.skip("playwright, which brings Node, is not installed: see requirements-dev.txt")
+    executable = compute_driver_executable()[0]
+
+    def run(*arguments, **options):
+        # No folder above the scripts says that they are modules; Node finds out by reading them.
+        command = [executable, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
+
+    return run
 
 
 @pytest.fixture

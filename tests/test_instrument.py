@@ -17,6 +17,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
+from tests.helpers import tiny_config, tiny_model
+from tests.inside_outline import Inside
+from transformer import Recording
+from transformer.inference.outline import outline
+from transformer.inference.recompute import whole_pass
 from transformer.instrument import FOLDER, bundle
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -196,25 +201,6 @@ def test_an_installed_engine_has_the_scripts(tmp_path):
 # Node
 
 
-@pytest.fixture(scope="module")
-def node():
-    """`node(*arguments, **options)`: runs the Node that comes with Playwright."""
-    try:
-        from playwright._impl._driver import compute_driver_executable
-    except ImportError:
-        if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
-            pytest.fail("HEADSUP_REQUIRE_BROWSER=1, but playwright is not installed", pytrace=False)
-        pytest.skip("playwright, which brings Node, is not installed: see requirements-dev.txt")
-    executable = compute_driver_executable()[0]
-
-    def run(*arguments, **options):
-        # No folder above the scripts says that they are modules; Node finds out by reading them.
-        command = [executable, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
-
-    return run
-
-
 @pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
 def test_a_bundle_is_a_module_that_can_be_read(node, path):
     found = node("--input-type=module", "--check", "-", input=bundle(path))
@@ -263,3 +249,17 @@ def write_fixtures(folder: Path) -> None:
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
+    write_outlines(folder)
+
+
+def write_outlines(folder: Path) -> None:
+    """Whole passes for the tests of the page Inside's picture: shipped models, and one of thirty layers."""
+    prompts = {"shakespeare": "ROMEO:\nBut", "next-vowel": "abc", "number-words-en-es": "two hundred and five",
+               "ladder-4-attention": "ROMEO:", "ladder-1-bigram": "R"}  # fmt: skip
+    found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
+    config = tiny_config(n_layers=30, n_encoder_layers=30)
+    deep = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+    labels = {"text": ["a", "b", "c"], "source": []}
+    found["deep"] = Recording(deep.tensors, {**deep.metadata, "labels": labels, "vocabulary": ["?"] * config.vocab_size})
+    for name, recording in found.items():
+        (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

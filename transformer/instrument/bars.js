@@ -10,11 +10,13 @@ const ROW = 46; // pixels
 export const GUTTER = 92; // pixels of names and scales on the left
 const POSITIVE = "#b2182b";
 const NEGATIVE = "#2166ac";
+const MARKED = "#d55e00";
 
 export class Bars {
-  /** name: said to screen readers. tip: shows what is pointed at. */
-  constructor(parent, name, tip) {
+  /** name: said to screen readers. tip: shows what is pointed at. select(at): a place was clicked, or Enter pressed on it. */
+  constructor(parent, name, tip, select = null) {
     this.tip = tip;
+    this.select = select;
     this.plot = node("div", "plot bars", parent);
     this.canvas = node("canvas", "picture", this.plot);
     this.canvas.tabIndex = 0;
@@ -26,13 +28,18 @@ export class Bars {
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     for (const kind of ["pointerleave", "blur"]) this.canvas.addEventListener(kind, () => this.tip.hide());
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    if (select) this.canvas.addEventListener("click", (event) => this.point(event) && select(this.at));
   }
 
-  /** rows: [{ name, values, limit }]; rows with the same limit can be compared. Every row has as many values. */
-  show(rows) {
-    this.rows = rows;
+  /**
+   * rows: [{ name, values, limit, upward }]; rows with the same limit can be compared; one that has no negative values may
+   * stand on the ground, `upward`. Every row has as many values. label(at): what stands there; mark: a place to be marked,
+   * or null; widest: pixels of a bar.
+   */
+  show(rows, { label = (at) => `dimension ${at}`, mark = null, widest = Infinity } = {}) {
+    Object.assign(this, { rows, label, mark, widest });
     this.count = rows[0].values.length;
-    this.at = Math.min(this.at, this.count - 1);
+    this.at = Math.min(mark ?? this.at, this.count - 1);
     this.draw();
   }
 
@@ -45,39 +52,49 @@ export class Bars {
     const { width, ink, muted } = this.page;
     if (!width || !this.rows) return;
     const context = prepared(this.canvas, width, ROW * this.rows.length);
-    this.pitch = (width - GUTTER - 2) / this.count;
-    this.rows.forEach(({ name, values, limit }, row) => {
+    this.pitch = Math.min((width - GUTTER - 2) / this.count, this.widest);
+    this.rows.forEach(({ name, values, limit, upward }, row) => {
       const middle = ROW * row + ROW / 2;
-      const scale = (ROW / 2 - 4) / (limit || 1);
+      const ground = upward ? ROW * (row + 1) - 4 : middle;
+      const scale = (ground - ROW * row - 4) / (limit || 1);
       context.font = LABEL_FONT;
       context.textAlign = "right";
       context.textBaseline = "middle";
       context.fillStyle = ink;
       context.fillText(name, GUTTER - 8, middle - 7, GUTTER - 10);
       context.fillStyle = muted;
-      context.fillText(`±${plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
-      context.fillRect(GUTTER, middle, width - GUTTER - 2, 1);
+      context.fillText(`${upward ? "to " : "±"}${plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
+      context.fillRect(GUTTER, ground, this.pitch * this.count, 1);
       const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
       for (const [colour, sign] of [[POSITIVE, 1], [NEGATIVE, -1]]) {
         context.beginPath(); // one path a colour: a fill a bar would take most of the time
         for (let at = 0; at < values.length; at++) {
           const size = sign * values[at] * scale;
-          if (size > 0) context.rect(GUTTER + at * this.pitch, sign > 0 ? middle - size : middle, thickness, size);
+          if (!(size > 0 && size < Infinity)) continue;
+          context.rect(GUTTER + at * this.pitch, sign > 0 ? ground - size : ground, thickness, size);
         }
         context.fillStyle = colour;
         context.fill();
       }
     });
+    if (this.mark === null) return;
+    context.strokeStyle = MARKED;
+    context.lineWidth = 1.5;
+    context.strokeRect(GUTTER + this.mark * this.pitch - 1, 1, Math.max(this.pitch, 3) + 1, ROW * this.rows.length - 2);
   }
 
+  /** Whether the event is at a bar, which is then described. */
   point(event) {
     const bounds = this.canvas.getBoundingClientRect();
     const at = Math.floor((event.clientX - bounds.left - GUTTER) / this.pitch);
-    if (!(at >= 0 && at < this.count)) this.tip.hide();
-    else this.describe((this.at = at));
+    const isThere = at >= 0 && at < this.count;
+    if (isThere) this.describe((this.at = at));
+    else this.tip.hide();
+    return isThere;
   }
 
   onKey(event) {
+    if (this.select && event.key === "Enter") this.select(this.at);
     const next = nextCell(event, { row: 0, column: this.at }, 1, this.count);
     if (!next) return;
     event.preventDefault();
@@ -85,7 +102,7 @@ export class Bars {
   }
 
   describe(at) {
-    const lines = [`dimension ${at}`, ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
+    const lines = [this.label(at), ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
     attribute(this.canvas, "aria-label", `${this.name}. ${lines.join(", ")}`);
     const bounds = this.canvas.getBoundingClientRect();
     this.tip.showAt(bounds.left + GUTTER + (at + 0.5) * this.pitch, bounds.top, lines);

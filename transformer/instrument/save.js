@@ -43,6 +43,36 @@ export function png(...canvases) {
   });
 }
 
+const GAP = 16; // pixels around pictures
+const LINE = 22; // pixels of a title
+
+/**
+ * A canvas with a title, and pictures with theirs in so many columns, on the colours of an element of the page.
+ * pictures: [{ title, canvas }].
+ */
+export function composed(element, title, pictures, columns = 1) {
+  const ratio = devicePixelRatio || 1;
+  const width = Math.max(...pictures.map(({ canvas }) => canvas.width)) + GAP * ratio;
+  const height = Math.max(...pictures.map(({ canvas }) => canvas.height)) + (GAP + LINE) * ratio;
+  const whole = node("canvas", "");
+  whole.width = columns * width + GAP * ratio;
+  whole.height = Math.ceil(pictures.length / columns) * height + (GAP + LINE) * ratio;
+  const context = whole.getContext("2d");
+  const style = getComputedStyle(element);
+  context.fillStyle = style.getPropertyValue("--paper");
+  context.fillRect(0, 0, whole.width, whole.height);
+  context.fillStyle = style.color;
+  context.font = `${14 * ratio}px ${style.fontFamily}`;
+  context.fillText(title, GAP * ratio, LINE * ratio);
+  pictures.forEach((picture, at) => {
+    const left = GAP * ratio + (at % columns) * width;
+    const top = (GAP + LINE) * ratio + Math.floor(at / columns) * height;
+    context.fillText(picture.title, left, top + 14 * ratio);
+    context.drawImage(picture.canvas, left, top + LINE * ratio);
+  });
+  return whole;
+}
+
 /**
  * A small button that saves what a view shows as a PNG file. draw() → a canvas, or a promise of one. name() → the file's
  * name without its ending.

@@ -3,11 +3,11 @@
 
 import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
 import { Bars, GUTTER } from "../bars.js";
+import { sayCompared } from "../compared.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { plainNumber } from "../numbers.js";
 
-const EQUAL = 1e-5; // of the largest absolute value: what float32 leaves open
 const FIVE = 5; // significant digits
 const TALLEST = 320; // pixels of the picture of weight × v
 const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
@@ -181,12 +181,12 @@ export class ByHand {
     const [found, own] = compared;
     badge.hidden = !own && this.shown.pass.isComplete;
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
-    const difference = own ? largestDifference(found, own) : 0;
-    const equal = own && difference <= EQUAL * Math.max(largestAbsolute(own), Number.MIN_VALUE);
-    attribute(badge, "data-state", changed ? "changed" : !own ? "waiting" : equal ? "equal" : "different");
-    const amount = difference === 0 ? "no difference" : `difference ${plainNumber(difference, 2)}`;
-    put(badge, changed ? "not what the model computed" : !own ? "comparing with the model …"
-      : equal ? `recomputed, equal (${amount})` : `recomputed, not equal (${amount})`);
+    if (own && !changed) {
+      sayCompared(badge, largestDifference(found, own), largestAbsolute(own));
+      return;
+    }
+    attribute(badge, "data-state", changed ? "changed" : "waiting");
+    put(badge, changed ? "not what the model computed" : "comparing with the model …");
   }
 
   pointAtProduct(cell, tip) {

@@ -1,29 +1,386 @@
-// The whole forward pass as one picture. The host is told what is looked at, and asked for what isn't there yet.
+// The whole forward pass as one picture that can be zoomed from the model to a cell. What is looked at is decided here; the
+// host is told, and asked only for what has to be computed.
+
+import { attribute, partsOf, put } from "../dom.js";
+import { pageOf } from "../heatmap.js";
+import { Tip } from "../tip.js";
+import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
+import { columnsOf, layOut, thingAt } from "./layout.js";
+import { Below } from "./lens.js";
+import { MARKUP_INSIDE } from "./markup_inside.js";
+import { Names } from "./names.js";
+import { InsidePass } from "./pass.js";
+import { Picture } from "./picture.js";
+import { Play } from "./play.js";
+import { chaptersOf, sceneAt } from "./scene.js";
+import { focusOf, structureOf, upFrom } from "./structure.js";
+import { Search } from "./search.js";
+import { TensorView } from "./tensor_view.js";
+import { Trail } from "./trail.js";
+import { Asking } from "./asking.js";
+import { CellView } from "./cell_view.js";
+import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
+import { Prose } from "./prose.js";
+
+const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
+const NARROW = 560; // pixels of the picture
+const ROOM = {
+  tight: { gutter: 88, margin: 46 },
+  narrow: { gutter: 98, margin: 62 },
+  wide: { gutter: 112, margin: 92 },
+};
+const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
 
 export class InsideInstrument {
-  /** host: { select(chosen), want(parts) }. */
+  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
   constructor(parent, host) {
-    this.parent = parent;
+    parent.innerHTML = MARKUP_INSIDE; // constant
+    this.parts = partsOf(parent);
     this.host = host;
-    this.chosen = {};
+    this.chosen = { ...BEGIN };
+    this.asking = new Asking((parts) => host.want(parts));
+    const { parts } = this;
+    this.tip = new Tip(parts.tip);
+    this.picture = new Picture(parts.stage);
+    this.names = new Names(parts.stage, {
+      open: (open) => this.open(open),
+      token: (prefix, token) => this.pickToken(prefix, token),
+      hover: (id) => this.light(id),
+    });
+    this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
+    this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
+    this.tensor = new TensorView(parts.tensor, {
+      cell: (place) => this.openCell(this.chosen.open, place),
+      slice: (head) => this.choose({ head }),
+      open: (name) => this.open(name),
+    });
+    this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
+    this.below = new Below(parts.below, {
+      open: (open) => this.open(open),
+      token: (token) => this.pickToken(this.writing.prefix, token),
+      changed: () => this.pass && this.showBelow(),
+    });
+    this.search = new Search(parts.search, [], (name) => this.open(name));
+    this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
+    this.listen();
+    let drawnAt = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === drawnAt) return;
+      drawnAt = contentRect.width;
+      this.draw();
+    }).observe(parts.stage);
   }
 
   /** A new pass. chosen: what is looked at first. */
   begin(recording, chosen) {
-    this.outline = recording;
-    this.turnTo(chosen);
+    this.pass = new InsidePass(recording);
+    this.structure = structureOf(recording.metadata);
+    this.chosen = { ...BEGIN, ...chosen };
+    this.picture.begin(this.pass);
+    this.makeHeads();
+    this.search.offer(this.pass.names);
+    this.show();
   }
 
   /** Parts that were asked for. */
   add(recording) {
-    this.newest = recording;
+    const before = this.pass.arrived.size;
+    this.pass.add(recording);
+    if (this.pass.arrived.size !== before) this.show();
+    else this.below.show(this.pass, this.token); // its parts are no tensors of the pass
+    this.asking.arrived();
   }
 
   /** What somebody else has decided to look at, for example a link. */
   turnTo(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
+    if (this.pass) this.show();
+  }
+
+  choose(change) {
+    const isSame = Object.entries(change).every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value));
+    if (isSame) return;
+    this.chosen = { ...this.chosen, ...change };
+    const { root, stage } = this.parts;
+    const focused = root.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement : null;
+    this.show();
+    if (focused && !focused.checkVisibility()) stage.focus({ preventScroll: true }); // what had it is gone: keys still work
+    this.host.select(this.chosen);
+  }
+
+  open(open) {
+    this.choose({ open, cell: null });
+    // Where one clicked stays in sight, as far as there is room for both.
+    if (this.focus?.name) this.parts.tensor.scrollIntoView({ block: "nearest" });
+  }
+
+  /** A cell, and the token it belongs to. */
+  openCell(open, cell) {
+    const { dims } = this.pass.describe(open);
+    const at = dims.findIndex((dim) => dim === "pos" || dim === "query");
+    const [place, head] = [cell[at], cell[dims.indexOf("head")]];
+    const change = { open, cell };
+    const isSource = open.startsWith("encoder.");
+    if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });
+    if (head !== undefined && this.head !== null) change.head = head;
+    this.choose(change);
+  }
+
+  pickToken(prefix, token) {
+    const stack = this.structure.stacks.find((each) => each.prefix === prefix);
+    if (token < 0 || token >= stack.count) return;
+    this.choose(stack.writes ? { token: token === stack.count - 1 ? null : token } : { source: token === this.chosen.source ? null : token });
+  }
+
+  get writing() {
+    return this.structure.stacks.find(({ writes }) => writes);
+  }
+
+  // What is looked at, as far as this pass has it.
+  settle() {
+    const { chosen, structure, pass } = this;
+    const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
+    this.focus = focusOf(structure, chosen.open);
+    const within = (place, count) => (Number.isInteger(place) && place >= 0 && place < count ? place : null);
+    this.token = within(chosen.token, text) ?? text - 1;
+    this.source = within(chosen.source, source);
+    this.head = within(chosen.head, pass.config.n_heads);
+    const sizes = this.focus?.name ? pass.describe(this.focus.name).sizes : [];
+    const fits = chosen.cell?.length === sizes.length && sizes.every((size, at) => within(chosen.cell[at], size) !== null);
+    if (chosen.cell && !fits) this.chosen = { ...chosen, cell: null };
+  }
+
+  show() {
+    const { parts, pass, structure, chosen } = this;
+    this.settle();
+    this.weights = new Map();
+    const weights = (id) => {
+      if (!this.weights.has(id)) this.weights.set(id, weightsOf(pass.arcs(id), this.head));
+      return this.weights.get(id);
+    };
+    this.scene = {
+      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, weights,
+      reach: reachOf(structure, weights, this.token), strongest: (part, token) => this.strongest(part, token), ...this.marked(),
+    };
+    this.chapters = chaptersOf(structure, chosen.open);
+    this.play.set(chosen.moment);
+    this.scene.play = this.playing();
+    this.draw();
+    const cell = this.focus?.name ? chosen.cell : null;
+    this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
+    this.prose.show(structure, this.focus, pass);
+    this.showNumbers();
+    this.showChapter();
+    put(parts.readout, selectionInWords(pass, this));
+    parts.head.value = this.head === null ? "" : String(this.head);
+    attribute(parts.root, "data-open", chosen.open);
+    this.showBelow();
+  }
+
+  // The cell that is looked at, and those that it is made of.
+  marked() {
+    const { pass, focus, chosen } = this;
+    if (!focus?.name || !chosen.cell) return { made: [], own: [] };
+    return { made: pass.equation(focus.name) ? pass.cellsOf(focus.name, chosen.cell) : [], own: [{ name: focus.name, index: chosen.cell }] };
+  }
+
+  /** The token that another one looks at most. */
+  strongest(part, token) {
+    const isEncoder = part.id.startsWith("encoder.");
+    const [asked, labels] = [isEncoder ? "source" : "text", part.crosses || isEncoder ? "source" : "text"].map((which) => this.pass.labels[which].length);
+    const found = this.scene.weights(part.id);
+    return firstIn(strongestIn(found, poolOf(token, asked, found.queries)), labels, found.keys);
+  }
+
+  playing() {
+    const { moment } = this.play;
+    if (moment === null) return null;
+    const state = sceneAt(moment, this.chapters.length);
+    return { state, chapter: this.chapters[state.at] };
+  }
+
+  /** Play has come to another moment; null: it is left. */
+  playTo(moment, isResting) {
+    this.chosen = { ...this.chosen, moment };
+    this.scene.play = this.playing();
+    this.picture.mark(null);
+    this.showChapter();
+    if (isResting) this.host.select(this.chosen);
+  }
+
+  showChapter() {
+    const { play } = this.scene;
+    this.play.show(play ? chapterInWords(this.pass, this.scene, this.structure, play.chapter) : "");
+    attribute(this.parts.stage, "data-playing", String(Boolean(play) && play.state.at < this.chapters.length - 1));
+    this.prose.light(play?.chapter.part ?? null);
+  }
+
+  showBelow() {
+    this.below.show(this.pass, this.token);
+    this.asking.look(() => this.needs());
+  }
+
+  showNumbers() {
+    const { parts, pass, focus, chosen } = this;
+    const name = focus?.name ?? null;
+    parts.tensor.hidden = !name;
+    parts.cell.hidden = !name || !chosen.cell;
+    if (!name) return;
+    const isSource = focus.stack.prefix === "encoder.";
+    this.tensor.show(pass, name, { head: this.head, cell: chosen.cell, token: isSource ? this.source : this.token });
+    if (chosen.cell) this.cell.show(pass, name, chosen.cell);
   }
 
   /** Draw everything again, in the page's present size and colours. */
-  draw() {}
+  draw() {
+    if (!this.pass || !this.scene) return;
+    const { parts, structure, focus } = this;
+    const page = pageOf(parts.stage);
+    if (!page.width) return;
+    if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.picture.page = page;
+    const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
+    attribute(parts.stage, "data-room", kind);
+    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 262));
+    const room = { width: page.width, height: tall, ...ROOM[kind] };
+    Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
+    this.layout = layOut(structure, focus, room);
+    parts.stage.style.height = `${this.layout.height}px`;
+    this.picture.draw(this.layout, this.scene);
+    this.names.show(this.pass, this.layout, this.scene);
+    const accent = getComputedStyle(parts.root).getPropertyValue("--accent");
+    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, { ...page, accent });
+  }
+
+  // The parts that what is open shows and that aren't there yet, the most important first.
+  needs() {
+    const { pass, layout, focus, chosen } = this;
+    const wanted = [];
+    if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
+    if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
+    for (const stack of layout?.stacks ?? []) {
+      for (const group of stack.groups) {
+        if (!group.isOpen) continue;
+        for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
+      }
+    }
+    return [...wanted, ...this.below.needs(pass, this.token)];
+  }
+
+  rowHead(name) {
+    return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+  }
+
+  makeHeads() {
+    const { n_heads: heads } = this.pass.config;
+    const choices = [["", heads > 1 ? "Mean of the heads" : "The only head"], ...Array.from({ length: heads > 1 ? heads : 0 }, (_, head) => [String(head), `Head ${head}`])];
+    this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
+  }
+
+  listen() {
+    const { parts } = this;
+    parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.root.addEventListener("keydown", (event) => this.onKey(event));
+    const { marks } = this.picture;
+    const thing = (event) => {
+      const bounds = marks.getBoundingClientRect();
+      return this.layout ? thingAt(this.layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
+    };
+    marks.addEventListener("pointermove", (event) => this.point(thing(event), event));
+    marks.addEventListener("pointerleave", () => this.point(null));
+    marks.addEventListener("click", (event) => this.enter(thing(event)));
+    parts.stage.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls; a pinch, or the wheel with Ctrl, zooms
+      event.preventDefault();
+      if (performance.now() < (this.wheeled ?? 0)) return;
+      this.wheeled = performance.now() + 350;
+      if (event.deltaY > 0) this.goUp();
+      else this.enter(thing(event));
+    }, { passive: false });
+  }
+
+  /** One level into what lies at a place. */
+  enter(found) {
+    if (!found?.group) return;
+    const { group, part, row, token, stack } = found;
+    const change = stack.writes && token !== null && row ? { token: token === stack.count - 1 ? null : token } : {};
+    if (group.kind !== "block") this.choose({ ...change, open: (row?.name ?? group.target), cell: null });
+    else if (!group.isOpen) this.open(group.id);
+    else if (row) this.choose({ ...change, open: row.name, cell: null });
+    else if (part) this.open(part.id);
+  }
+
+  goUp() {
+    if (this.chosen.cell) this.choose({ cell: null });
+    else if (this.chosen.open) this.open(upFrom(this.structure, this.chosen.open));
+  }
+
+  onKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.pass) return;
+    if (event.key === "Escape") {
+      this.tip.hide();
+      if (this.play.moment !== null) this.play.leave();
+      else this.goUp();
+      event.preventDefault();
+      return;
+    }
+    if (this.onPlayKey(event)) {
+      event.preventDefault();
+      return;
+    }
+    if (!this.parts.stage.contains(event.target)) return;
+    const sideways = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const ends = { Home: 0, End: this.writing.count - 1 }[event.key];
+    const upwards = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (sideways) {
+      const source = event.target.dataset?.token !== undefined && event.target.dataset.stack !== this.writing.prefix;
+      if (source) this.pickToken(event.target.dataset.stack, Number(event.target.dataset.token) + sideways);
+      else this.pickToken(this.writing.prefix, this.token + sideways);
+      if (event.target.dataset?.token !== undefined) this.names.focusToken(event.target.dataset.stack);
+    } else if (ends !== undefined) this.pickToken(this.writing.prefix, ends);
+    else if (upwards) this.names.step(upwards);
+    else return;
+    event.preventDefault();
+  }
+
+  // Space plays where it presses no button; while Play is on, the arrows step.
+  onPlayKey({ key, target }) {
+    const { stage, play } = this.parts;
+    if (!stage.contains(target) && !play.contains(target)) return false;
+    const presses = target.closest("button, input, select");
+    if (key === " " && !presses) this.play.toggled();
+    else if (this.play.moment !== null && (key === "ArrowRight" || key === "ArrowLeft") && target !== this.play.slider) this.play.step(key === "ArrowRight" ? 1 : -1);
+    else return false;
+    return true;
+  }
+
+  /** Say what lies under the pointer, and light its word. */
+  point(found, event) {
+    const id = found?.part?.id ?? found?.group?.id ?? null;
+    this.picture.mark(found);
+    this.light(found?.row?.name ?? id, true);
+    const lines = found?.group ? tipOf(this.pass, this.scene, found) : null;
+    if (lines && event) this.tip.showAt(event.clientX, event.clientY, lines);
+    else this.tip.hide();
+  }
+
+  /** Light a block and the word that names it. */
+  light(id, isPointed = false) {
+    this.prose.light(id);
+    if (!isPointed) this.picture.mark(id ? this.whereIs(id) : null);
+  }
+
+  whereIs(id) {
+    for (const stack of this.layout?.stacks ?? []) {
+      for (const group of stack.groups) {
+        if (group.id === id) return { stack, group, part: null, row: null, token: null };
+        for (const part of group.parts) {
+          if (part.id === id) return { stack, group, part, row: null, token: null };
+          const row = part.rows.find(({ name }) => name === id);
+          if (row) return { stack, group, part, row, token: null };
+        }
+      }
+    }
+    return null;
+  }
 }

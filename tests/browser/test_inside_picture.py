@@ -1,0 +1,170 @@
+"""The picture of a whole pass in a page of its own, without Streamlit: looked at, zoomed into, and played."""
+
+import base64
+
+import pytest
+
+from tests.inside_outline import Inside
+from transformer.instrument import FOLDER, bundle
+
+PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;
+  --radius: 4px; --font: sans-serif"><main></main></body>"""
+IMPORT = """async (source) => {
+  Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
+}"""
+BEGIN = """async ([bytes, chosen]) => {
+  const read = (text) => readRecording(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)));
+  Object.assign(window, { wanted: [], chosen: [] });
+  const want = async (parts) => {
+    window.wanted.push(...parts);
+    window.instrument.add(read(await answer(parts)));
+  };
+  window.instrument = new InsideInstrument(document.querySelector("main"), { select: (one) => window.chosen.push(one), want });
+  window.instrument.begin(read(bytes), chosen);
+}"""
+
+
+@pytest.fixture(scope="module")
+def passes():
+    """`passes(name, prompt, written)`: each is made once."""
+    made = {}
+
+    def find(*which):
+        if which not in made:
+            made[which] = Inside(*which)
+        return made[which]
+
+    return find
+
+
+@pytest.fixture
+def show(new_page, passes):
+    """`show(name, prompt, written=0, chosen={}, **options)`: a page with the picture of this pass."""
+
+    def open_page(name, prompt, written=0, chosen=None, **options):
+        found = passes(name, prompt, written)
+        page = new_page(**{"width": 1100, "height": 900, **options})
+        page.set_content(PAGE)
+        for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
+            page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
+        page.expose_function("answer", lambda parts: _text(found.parts(parts)))
+        for script in ("recording.js", "inside/instrument.js"):
+            page.evaluate(IMPORT, bundle(FOLDER / script))
+        page.evaluate(BEGIN, [_text(found.outline), chosen or {}])
+        return page
+
+    return open_page
+
+
+def _text(recording):
+    return base64.b64encode(recording.to_bytes()).decode()
+
+
+def opened(page):
+    return page.evaluate("window.instrument.chosen.open")
+
+
+def trail(page):
+    return page.get_by_role("navigation").get_by_role("button").all_inner_texts()
+
+
+def readout(page):
+    return page.locator("[data-part=readout]").inner_text()
+
+
+def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
+    page = show("shakespeare", "ROMEO:")
+    assert trail(page) == ["model"]
+    assert readout(page).startswith("Token 5 “:”: next comes “↵” ")
+    assert page.locator(".token[aria-pressed=true]").get_attribute("aria-label") == "Token 5: :"
+    assert page.evaluate("window.wanted") == []  # what the first sight shows came with the outline
+    assert page.evaluate("window.chosen") == []
+
+
+def test_a_click_zooms_in_step_by_step_and_escape_out(show):
+    page = show("shakespeare", "ROMEO:")
+    page.get_by_role("button", name="block 1", exact=True).first.click()
+    page.get_by_role("button", name="block 1 · attention").click()
+    page.locator(".name.row", has_text="z").first.click()
+    assert trail(page) == ["model", "block 1", "attention", "z"]
+    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
+    assert len(trail(page)) == 5
+    page.locator(".by-hand[data-state=shown]").wait_for()
+    assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
+    assert readout(page).startswith("blocks.1.attn.hook_z, ")
+    seen = []
+    for _ in range(5):
+        page.keyboard.press("Escape")
+        seen.append(opened(page))
+    assert seen == ["blocks.1.attn.hook_z", "blocks.1.attn", "blocks.1", "", ""]
+
+
+def test_parameters_stand_beside_the_sublayer_that_reads_them(show):
+    page = show("number-words-en-es", "two hundred and five", 2, {"open": "decoder.blocks.1"})
+    page.get_by_role("button", name="kv.weight", exact=True).click()
+    assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
+    assert trail(page) == ["model", "decoder block 1", "cross-attention", "kv.weight"]
+
+
+def test_a_place_in_the_picture_is_clicked(show):
+    page = show("shakespeare", "ROMEO:")
+    box = page.evaluate("""() => {
+      const group = window.instrument.layout.stacks[0].groups.find(({ id }) => id === "blocks.3");
+      return [window.instrument.layout.stacks[0].left + 10, (group.top + group.bottom) / 2];
+    }""")
+    marks = page.locator(".stage > .marks")
+    marks.click(position={"x": box[0], "y": box[1]})
+    assert opened(page) == "blocks.3"
+
+
+def test_keys_choose_a_token_and_a_block(show):
+    page = show("shakespeare", "ROMEO:")
+    page.locator("[data-part=stage]").focus()
+    page.keyboard.press("ArrowLeft")
+    assert readout(page).startswith("Token 4 “O”")
+    page.keyboard.press("Home")
+    assert readout(page).startswith("Token 0 “R”")
+    page.keyboard.press("End")
+    assert page.evaluate("window.instrument.chosen.token") is None  # the newest, also when the text grows
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    assert opened(page) == "blocks.0"
+
+
+def test_a_block_and_its_word_light_each_other(show):
+    page = show("shakespeare", "ROMEO:")
+    word = page.locator(".word", has_text="block 2")
+    page.get_by_role("button", name="block 2", exact=True).first.hover()
+    assert word.get_attribute("data-lit") == "true"
+    page.mouse.move(0, 0)
+    assert word.get_attribute("data-lit") == "false"
+
+
+@pytest.mark.parametrize("chosen", [
+    {"open": "nothing"}, {"token": 99}, {"head": 17, "source": 3}, {"open": "blocks.0.attn.hook_q", "cell": [0, 0]},
+    {"open": "blocks.0.attn.hook_q", "cell": [0, 0, 4000]},
+])  # fmt: skip
+def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
+    page = show("shakespeare", "ROMEO:", 0, chosen)
+    assert page.locator("[data-part=cell]").is_hidden()
+    assert readout(page)
+
+
+@pytest.mark.parametrize("name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel"])
+@pytest.mark.parametrize("width", [420, 1100])
+def test_no_name_is_cut_or_lies_on_another(show, name, width):
+    page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width)
+    for group in page.evaluate("window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"):
+        page.evaluate("(open) => window.instrument.open(open)", group)
+        found = page.evaluate("""() => {
+          const all = [...document.querySelectorAll(".names .name, .names .chip, .names .title")];
+          const boxes = all.map((one) => ({ name: one.textContent, box: one.getBoundingClientRect(), cut: one.scrollWidth > one.clientWidth + 1 }));
+          const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+          return {
+            cut: boxes.filter(({ cut }) => cut).map(({ name }) => name),
+            out: boxes.filter(({ box }) => box.right > innerWidth || box.left < 0).map(({ name }) => name),
+            over: boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => over(a.box, b.box)).map((b) => `${a.name} ${b.name}`)),
+          };
+        }""")
+        assert found == {"cut": [], "out": [], "over": []}, group

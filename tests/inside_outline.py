@@ -1,0 +1,57 @@
+"""A shipped model's pass over one text, as the page Inside gets it: the outline, and the parts that are asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import torch
+
+from transformer import Recording, load_checkpoint
+from transformer.inference.outline import array_of, outline, tensors_of
+from transformer.inference.recompute import deviations, whole_pass
+from transformer.inference.residual import direct_logit_attribution
+
+CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
+
+
+class Inside:
+    """prompt: what the model's encoder reads, or what its decoder begins with; written: how many tokens it adds."""
+
+    def __init__(self, name: str, prompt: str, written: int = 0) -> None:
+        checkpoint = load_checkpoint(CHECKPOINTS / name)
+        model, config = checkpoint.model.eval(), checkpoint.model.config
+        tokens, source = list(checkpoint.tokenizer.encode(prompt)), []
+        if config.architecture == "encoder-decoder":
+            tokens, source = [checkpoint.card.start_token_id], tokens
+        for _ in range(written):
+            logits = model(*(torch.tensor([each]) for each in (source, tokens) if each))
+            tokens.append(int(logits[0, -1].argmax()))
+        self.found = whole_pass(model, tokens, source)
+        self.infos = tensors_of(config, len(tokens), len(source))
+        labels = checkpoint.tokenizer.labels
+        sketched = outline(self.found)
+        about = {
+            "id": f"{name}-{len(tokens)}", "name": "inside", "title": name,
+            "labels": {"text": labels(tokens), "source": labels(source)},
+            "vocabulary": labels(range(config.vocab_size)),
+        }  # fmt: skip
+        self.outline = Recording(sketched.tensors, {**sketched.metadata, **about})
+
+    def parts(self, wanted: list[list]) -> Recording:
+        """What the browser asks for."""
+        tensors, metadata = {}, {}
+        for kind, *what in wanted:
+            if kind == "tensor":
+                tensors[what[0]] = array_of(self.found, self.infos[what[0]])
+            elif kind == "slice":
+                name, head = what
+                tensors[f"{name}[{head}]"] = array_of(self.found, self.infos[name]).take(head, self.infos[name].dims.index("head"))
+            elif kind == "who":
+                pos, token = what
+                given = direct_logit_attribution(self.found, [token] * len(self.found.tokens))
+                tensors[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
+                metadata["who"] = {"names": list(given.names)}
+            elif kind == "checks":
+                metadata["checks"] = [dataclasses.asdict(each) for each in deviations(self.found)]
+        return Recording(tensors, metadata)

@@ -1,0 +1,156 @@
+// Where the picture of a pass has its tokens, blocks and tensors, whatever is open.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { readRecording } from "../../transformer/instrument/recording.js";
+import { poolOf, firstIn, reachOf, weightsOf } from "../../transformer/instrument/inside/arcs.js";
+import { columnAt, layOut, streamAt, thingAt, tokenAt } from "../../transformer/instrument/inside/layout.js";
+import { InsidePass } from "../../transformer/instrument/inside/pass.js";
+import { focusOf, shortName, structureOf, upFrom } from "../../transformer/instrument/inside/structure.js";
+import { stepsTo } from "../../transformer/instrument/inside/trail.js";
+
+const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep"];
+const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
+const recordings = Object.fromEntries(MODELS.map((name) => {
+  return [name, readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`)))];
+}));
+
+const structures = Object.fromEntries(MODELS.map((name) => [name, structureOf(recordings[name].metadata)]));
+const laidOut = (name, open, room = ROOM) => layOut(structures[name], focusOf(structures[name], open), room);
+
+/** What a click can open in a layout. */
+function openable(layout) {
+  const found = new Set();
+  for (const group of layout.stacks.flatMap(({ groups }) => groups)) {
+    found.add(group.target);
+    for (const part of group.parts) {
+      if (part.header) for (const name of [part.target, ...part.parameters]) found.add(name);
+      if (group.isOpen && part.strip) found.add(part.id);
+      for (const row of part.rows) found.add(row.name);
+    }
+  }
+  return found;
+}
+
+for (const name of MODELS) {
+  const structure = structures[name];
+  const names = recordings[name].metadata.tensors.map((tensor) => tensor.name);
+  const places = ["", ...names, ...structure.stacks.flatMap(({ groups }) => groups.flatMap(({ id, parts }) => [id, ...parts.map((part) => part.id)]))];
+
+  test(`${name}: every tensor and parameter is reached in four clicks`, () => {
+    let reached = new Set([""]);
+    for (let click = 0; click < 4; click++) reached = new Set([...reached, ...[...reached].flatMap((open) => [...openable(laidOut(name, open))])]);
+    assert.deepEqual(names.filter((each) => !reached.has(each)), []);
+  });
+
+  test(`${name}: a token keeps its place, whatever is open`, () => {
+    const closed = laidOut(name, "");
+    for (const open of places) {
+      laidOut(name, open).stacks.forEach((stack, at) => {
+        for (const token of [0, stack.count - 1]) assert.deepEqual(columnAt(stack, token), columnAt(closed.stacks[at], token));
+      });
+    }
+  });
+
+  test(`${name}: nothing overlaps, and the pass goes up`, () => {
+    for (const open of places) {
+      const layout = laidOut(name, open);
+      for (const stack of layout.stacks) {
+        let y = stack.bottom;
+        for (const group of stack.groups) {
+          assert.equal(group.bottom, y, `${group.id} in ${open}`);
+          assert.ok(group.bottom - group.top >= 12);
+          let inside = group.bottom;
+          for (const part of group.parts) {
+            assert.ok(part.bottom <= inside + 1e-9 && part.top >= group.top - 1e-9, `${part.id} in ${open}`);
+            inside = part.top;
+            const boxes = [...part.rows, ...(part.header ? [part.header] : []), ...(part.rows.length && part.lane ? [part.lane] : [])].sort((one, other) => other.bottom - one.bottom);
+            boxes.forEach((box, at) => assert.ok(!at || box.bottom <= boxes[at - 1].top + 1e-9));
+          }
+          y = group.top;
+        }
+        assert.ok(y >= ROOM.above - 1e-9);
+      }
+    }
+  });
+
+  test(`${name}: from everything that can be open Escape leads to the model, one step at a time`, () => {
+    for (let open of places) {
+      const focus = focusOf(structure, open);
+      assert.equal(open !== "", focus !== null);
+      for (let step = 0; open !== ""; step++) {
+        assert.ok(step < 3);
+        open = upFrom(structure, open);
+      }
+    }
+  });
+
+  test(`${name}: what is under a place is found again`, () => {
+    for (const open of ["", places.at(-1)]) {
+      const layout = laidOut(name, open);
+      for (const stack of layout.stacks) {
+        for (const group of stack.groups) {
+          const { middle } = columnAt(stack, stack.count - 1);
+          const found = thingAt(layout, middle, (group.top + group.bottom) / 2);
+          assert.equal(found.group.id, group.id);
+          assert.equal(found.token, stack.count - 1);
+        }
+      }
+    }
+    assert.equal(tokenAt({ left: 10, pitch: 5, count: 2 }, 9), null);
+  });
+
+  test(`${name}: what reaches the newest token is followed down, and nothing is lost on the way`, () => {
+    const pass = new InsidePass(recordings[name]);
+    const count = structure.stacks.at(-1).count;
+    const reach = reachOf(structure, (id) => weightsOf(pass.arcs(id), null), count - 1);
+    const sum = (shares) => shares.reduce((total, share) => total + share, 0);
+    const [first, writing] = [structure.stacks[0].prefix, structure.stacks.at(-1).prefix];
+    assert.equal(sum(reach.heights[writing].at(-1)), 1);
+    const below = first === writing ? sum(reach.heights[writing][0]) : sum(reach.heights[writing][0]) + sum(reach.heights[first][0]);
+    assert.ok(Math.abs(below - 1) < 1e-5, String(below));
+  });
+}
+
+test("thirty layers fold until one is opened", () => {
+  const blocks = (open) => laidOut("deep", open).stacks[0].groups.filter(({ kind }) => kind === "block");
+  assert.ok(blocks("").length === 30 && blocks("").every(({ isFolded, bottom, top }) => isFolded && bottom - top < 30));
+  assert.deepEqual(blocks("blocks.7").filter(({ isFolded }) => !isFolded).map(({ id }) => id), ["blocks.7"]);
+  assert.ok(laidOut("deep", "").height < 800);
+});
+
+test("an encoder and its decoder stand side by side on one ground", () => {
+  const { stacks: [encoder, decoder] } = laidOut("number-words-en-es", "");
+  assert.equal(encoder.bottom, decoder.bottom);
+  assert.ok(encoder.right < decoder.left - decoder.gutter);
+  assert.equal(encoder.pitch, decoder.pitch);
+});
+
+test("norms and streams stand where the model has them", () => {
+  const first = (name, open = "") => laidOut(name, open).stacks.at(-1).groups.find(({ kind }) => kind === "block").parts[0];
+  const [pre, post, none] = ["shakespeare", "next-vowel", "ladder-4-attention"].map((name) => first(name));
+  assert.equal(pre.norm.where, "pre");
+  assert.ok(pre.normAt > pre.strip.bottom); // below: before attention reads
+  assert.equal(post.norm.where, "post");
+  assert.ok(post.normAt < post.write); // above the sum
+  assert.equal(none.norm, null);
+  assert.equal(structures["ladder-4-attention"].residual, false);
+  assert.equal(streamAt(laidOut("ladder-1-bigram", "").stacks[0], 0), laidOut("ladder-1-bigram", "").stacks[0].groups[0].top);
+});
+
+test("a breadcrumb says every step", () => {
+  const titles = (name, open, cell) => stepsTo(focusOf(structures[name], open), cell, "here").map(({ title }) => title);
+  assert.deepEqual(titles("shakespeare", ""), ["model"]);
+  assert.deepEqual(titles("shakespeare", "blocks.1.attn.hook_q", [1, 2, 3]), ["model", "block 1", "attention", "q", "here"]);
+  assert.deepEqual(titles("next-vowel", "decoder.blocks.0.cross_attn"), ["model", "decoder block 0", "cross-attention"]);
+  assert.deepEqual(titles("shakespeare", "embed.weight"), ["model", "embed.weight"]);
+  assert.equal(shortName("decoder.blocks.0.ln_cross.hook_scale"), "ln_cross.scale");
+});
+
+test("pooled places follow the blocks that attention was pooled in", () => {
+  for (const count of [1, 40, 64, 65, 200, 256]) {
+    const places = Math.min(count, 64);
+    for (let place = 0; place < places; place++) assert.equal(poolOf(firstIn(place, count, places), count, places), place);
+  }
+});

@@ -1,0 +1,115 @@
+// Attention as arcs, and how much of a token's way through the model leads where: pure functions of an outline.
+//
+// What reaches a token is followed from the top down: at each attention half of a share stays in its stream and half goes
+// to the keys, by weight; without a residual, all of it (attention rollout, Abnar and Zuidema 2020). Long texts are pooled.
+
+import { HIDDEN } from "../colours.js";
+
+const LEAST_WEIGHT = 0.03; // of an arc that is drawn
+const LEVELS = 254;
+
+/**
+ * The weights of an attention as (query, key), from 0 to 1: of one head, or the mean of all with the head that weighs most.
+ * arcs: as a pass has them, a byte a cell (head, query, key); head: null for the mean.
+ */
+export function weightsOf({ heads, rows: queries, columns: keys, data }, head) {
+  const size = queries * keys;
+  const weights = new Float32Array(size);
+  const strongest = new Uint8Array(size);
+  const chosen = head === null ? Array.from({ length: heads }, (_, each) => each) : [Math.min(head, heads - 1)];
+  for (let at = 0; at < size; at++) {
+    let most = -1;
+    for (const each of chosen) {
+      const byte = data[each * size + at];
+      if (byte === HIDDEN) continue;
+      weights[at] += byte / LEVELS / chosen.length;
+      if (byte > most) [most, strongest[at]] = [byte, each];
+    }
+  }
+  return { queries, keys, weights, strongest };
+}
+
+/** The pooled place of a token among `places` of `count` tokens, and the first token of a place. */
+export function poolOf(token, count, places) {
+  return Math.min(places - 1, Math.floor(((token + 1) * places - 1) / count));
+}
+export function firstIn(place, count, places) {
+  return Math.floor((place * count) / places);
+}
+
+/**
+ * What reaches a token of the stack that writes. attentions(id): the weights of a part, as `weightsOf` gives them.
+ * Returns { heights, arcs }: by stack prefix the share of each place at each height of the stream, from the bottom (0) to
+ * the top; by part the share of each arc (query, key).
+ */
+export function reachOf({ stacks, residual }, attentions, token) {
+  const heights = {};
+  const arcs = {};
+  const given = {};
+  for (const stack of stacks.toReversed()) {
+    const blocks = stack.groups.filter(({ kind }) => kind === "block");
+    const places = placesOf(blocks, attentions) ?? Math.min(stack.count, 64);
+    let shares = given[stack.prefix] ?? new Float32Array(places);
+    if (stack.writes) shares[poolOf(token, stack.count, places)] = 1;
+    const found = [shares];
+    for (const block of blocks.toReversed()) {
+      for (const part of block.parts.toReversed()) {
+        if (!part.module) continue;
+        const attention = attentions(part.id);
+        const passed = new Float32Array(attention.keys);
+        arcs[part.id] = flow(attention, shares, residual ? 0.5 : 1, passed);
+        if (part.crosses) {
+          const before = given[stacks[0].prefix] ?? new Float32Array(attention.keys);
+          given[stacks[0].prefix] = before.map((share, key) => share + passed[key]);
+        }
+        const kept = residual ? 0.5 : 0;
+        shares = part.crosses ? shares.map((share) => share * kept) : passed.map((share, key) => share + kept * shares[key]);
+      }
+      found.unshift(shares);
+    }
+    heights[stack.prefix] = found;
+  }
+  return { heights, arcs };
+}
+
+/** The share that each arc carries, (query, key); what arrives at each key is added to `passed`. */
+function flow({ queries, keys, weights }, shares, part, passed) {
+  const carried = new Float32Array(weights.length);
+  for (let query = 0; query < queries; query++) {
+    if (!(shares[query] > 0)) continue;
+    let sum = 0; // the largest of neighbours stands for them all: a pooled row needn't sum to one
+    for (let key = 0; key < keys; key++) sum += weights[query * keys + key];
+    for (let key = 0; key < keys && sum > 0; key++) {
+      const share = (part * shares[query] * weights[query * keys + key]) / sum;
+      carried[query * keys + key] = share;
+      passed[key] += share;
+    }
+  }
+  return carried;
+}
+
+function placesOf(blocks, attentions) {
+  const part = blocks.flatMap(({ parts }) => parts).find(({ module, crosses }) => module && !crosses);
+  return part ? attentions(part.id).queries : null;
+}
+
+/** The key that a query weighs most. */
+export function strongestIn({ keys, weights }, query) {
+  let most = 0;
+  for (let key = 1; key < keys; key++) if (weights[query * keys + key] > weights[query * keys + most]) most = key;
+  return most;
+}
+
+/** The arcs that are worth drawing, the faintest first: { query, key, weight, head, share }. */
+export function drawnArcs({ queries, keys, weights, strongest }, shares) {
+  const found = [];
+  for (let query = 0; query < queries; query++) {
+    for (let key = 0; key < keys; key++) {
+      const at = query * keys + key;
+      const share = shares ? shares[at] : 0;
+      if (weights[at] < LEAST_WEIGHT && share < LEAST_WEIGHT / 4) continue;
+      found.push({ query, key, weight: weights[at], head: strongest[at], share });
+    }
+  }
+  return found.sort((one, other) => one.share - other.share || one.weight - other.weight);
+}

@@ -1,0 +1,299 @@
+// How one cell of a pass comes about: its equation with the numbers filled in, in double precision, beside the number
+// that the model computed. Needs every cell that the equation reads.
+
+import { largestDifference, softmaxParts } from "../arithmetic.js";
+import { plainNumber } from "../numbers.js";
+import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
+
+const FACTORS = [ // what stands in a sum of products, by the end of the result's name
+  [/hook_raw_scores$/, "q", "k"],
+  [/hook_z$/, "weight", "v"],
+  [/hook_result$|attn_out$/, "z", "W_O"],
+  [/cross_attn\.hook_k$/, "memory", "W_K"],
+  [/cross_attn\.hook_v$/, "memory", "W_V"],
+  [/hook_q$/, "x", "W_Q"],
+  [/hook_k$/, "x", "W_K"],
+  [/hook_v$/, "x", "W_V"],
+  [/hook_pre$/, "x", "W_up"],
+  [/hook_mlp_out$/, "hidden", "W_down"],
+  [/^logits$/, "x", "W_U"],
+];
+const TERMS = [ // what a term of the stream is called beside its bars
+  [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
+  [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
+];
+const n = (value) => plainNumber(value, 5);
+const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
+const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
+
+/**
+ * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
+ * along: { dim, length, label(which) }, what the bars stand for; rows: [{ name, values, upward }] of bars; mark: the bar that
+ * belongs to the cell, or null, where all of them add up to it; links: [{ title, name, at(which) }], the cells it is made of;
+ * shares: [{ title, value, name, place }], what heads add; picture: a curve or an angle; each empty or null where there is none.
+ */
+export function arithmeticOf(pass, name, place) {
+  const equation = pass.equation(name);
+  const cell = new Cell(pass, name, place, equation);
+  const found = { rows: [], links: [], shares: [], along: null, mark: null, picture: null, ...OPERATIONS[equation.operation](cell) };
+  const recorded = pass.value(name, place);
+  return { operation: equation.operation, ...found, recorded, difference: largestDifference([found.result], [recorded]) };
+}
+
+/** The cell in question, and what its equation reads for it. */
+class Cell {
+  constructor(pass, name, place, equation) {
+    Object.assign(this, { pass, name, place, equation, config: pass.config, by: pass.placeIn(name, place) });
+  }
+
+  /** The terms that stand in one role: [{ name, title, reads, values }]. along: a dimension that is read whole. */
+  terms(role, along = null) {
+    return (this.equation.operands[role] ?? []).map((operand) => {
+      const reads = this.pass.reads(this.name, this.place, operand, along);
+      const values = Float64Array.from({ length: reads.length }, (_, which) => this.pass.value(operand.name, reads.at(which)));
+      const title = TERMS.find(([ending]) => ending.test(operand.name))?.[1] ?? "x";
+      return { name: operand.name, title, reads, values };
+    });
+  }
+
+  /** The same added together: { terms, values, along }. */
+  sum(role, along = null) {
+    const terms = this.terms(role, along);
+    const values = terms[0].values.map((_, which) => terms.reduce((sum, term) => sum + term.values[which], 0));
+    return { terms, values, along: this.along(terms[0]) };
+  }
+
+  /** One number that an operand in this role has for the cell. */
+  one(role) {
+    const [term] = this.terms(role);
+    return { ...term, value: term.values[0] };
+  }
+
+  /** What the cells of a term stand for. */
+  along({ name, reads: { shape, length, at } }) {
+    const axes = shape.map(([dim]) => this.pass.describe(name).dims.indexOf(dim));
+    const label = (which) => {
+      const place = at(which);
+      return this.pass.inWords(name, place.map((each, axis) => (axes.includes(axis) ? each : null)));
+    };
+    return { dim: shape.map(([dim]) => dim).join(", "), length, label };
+  }
+
+  /** The number that takes the place of the cell along a dimension of its tensor. */
+  links(...terms) {
+    return terms.flat().map(({ name, title, reads }) => ({ title, name, at: (which) => reads.at(reads.length === 1 ? 0 : which) }));
+  }
+}
+
+const OPERATIONS = {
+  "look up": (cell) => {
+    const row = cell.sum("table", "d_model");
+    const [{ name, reads }] = row.terms;
+    const at = cell.by.d_model;
+    const [token] = reads.at(0);
+    const own = row.values[at];
+    const width = cell.config.d_model;
+    const lines = [`The token ${quoted(cell.pass.label(name, "vocab", token))} has row ${token} of the table; its dimension ${at} is ${n(own)}`];
+    const result = cell.config.scale_embeddings ? own * Math.sqrt(width) : own;
+    if (cell.config.scale_embeddings) lines.push(`× √d_model: ${n(own)} × √${width} = ${factor(own)} × ${n(Math.sqrt(width))} = ${n(result)}`);
+    return { result, lines, rows: [{ name: "row", values: row.values }], along: row.along, mark: at, links: titled(cell.links(row.terms), ["the table"]) };
+  },
+
+  position: ({ by: { pos, d_model: at }, config: { d_model: width } }) => {
+    const pair = Math.floor(at / 2);
+    const angle = positionAngle(pos, pair, width);
+    const [wave, result] = at % 2 ? ["cos", Math.cos(angle)] : ["sin", Math.sin(angle)];
+    const lines = [
+      `Angle: position ÷ 10000^(2i ÷ d_model), i = ${pair}: ${pos} ÷ 10000^(${2 * pair} ÷ ${width}) = ${n(angle)}`,
+      `${at % 2 ? "An odd dimension is the cosine" : "An even dimension is the sine"}: ${wave}(${n(angle)}) = ${n(result)}`,
+    ];
+    return { result, lines, picture: { kind: "angle", from: [1, 0], to: [Math.cos(angle), Math.sin(angle)], angle, side: 1 - (at % 2) } };
+  },
+
+  add: (cell) => {
+    const { terms, values, along } = cell.sum("x", "d_model");
+    const at = cell.by.d_model;
+    const own = terms.map((term) => term.values[at]);
+    const result = values[at];
+    const words = own.map((value, which) => (which ? added(value) : n(value))).join(" ");
+    const lines = [terms.length > 1 ? `${words} = ${n(result)}` : `Row ${cell.by.pos} of the table, dimension ${at}: ${words}`];
+    const rows = terms.map((term) => ({ name: term.title, values: term.values }));
+    if (terms.length > 1) rows.push({ name: "sum", values });
+    return { result, lines, rows: alike(rows), along, mark: at, links: cell.links(terms) };
+  },
+
+  spread: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const { mean, squares, variance } = moments(values);
+    const eps = cell.config.layer_norm_eps;
+    const result = Math.sqrt(variance + eps);
+    const lines = [
+      `Mean of the ${values.length} numbers of x = ${n(mean)}`,
+      `Variance: the mean of (x − mean)² = ${n(variance)}`,
+      `√(variance + ε) = √(${n(variance)} + ${n(eps)}) = ${n(result)}`,
+    ];
+    const rows = [...streamRows(terms, values, "x"), { name: "(x − mean)²", values: squares, upward: true }];
+    return { result, lines, rows, along, links: cell.links(terms) };
+  },
+
+  normalise: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const at = cell.by.d_model;
+    const [spread, gain, shift] = ["spread", "gain", "shift"].map((role) => cell.one(role));
+    const { mean } = moments(values);
+    const centred = values[at] - mean;
+    const standard = centred / spread.value;
+    const scaled = standard * gain.value;
+    const result = scaled + shift.value;
+    const lines = [
+      `x − mean = ${n(values[at])} ${added(-mean)} = ${n(centred)}`,
+      `÷ the spread: ${n(centred)} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(scaled)}`,
+      `+ the shift: ${n(scaled)} ${added(shift.value)} = ${n(result)}`,
+    ];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain, shift), ["the spread", "the gain", "the shift"])];
+    return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
+  },
+
+  multiply: (cell) => {
+    const [, left, right] = FACTORS.find(([ending]) => ending.test(cell.name)) ?? ["", "x", "W"];
+    const x = cell.sum("x");
+    const weight = cell.sum("weight");
+    const products = x.values.map((value, which) => value * weight.values[which]);
+    const sum = total(products);
+    const lines = [`${left} · ${right}: the sum of the ${products.length} products = ${n(sum)}`];
+    const shares = x.along.dim === "head, d_head" ? headShares(cell, products) : [];
+    const links = [...cell.links(x.terms), ...titled(cell.links(weight.terms), [right])];
+    if (x.terms.length === 1) links[0].title = left;
+    let result = sum;
+    if (cell.equation.operands.bias) {
+      const bias = cell.one("bias");
+      result += bias.value;
+      lines.push(`+ the bias: ${n(sum)} ${added(bias.value)} = ${n(result)}`);
+      links.push(...titled(cell.links(bias), ["the bias"]));
+    }
+    const rows = [...streamRows(x.terms, x.values, left), { name: right, values: weight.values }, { name: `${left} × ${right}`, values: products }];
+    return { result, lines, rows, along: x.along, links, shares };
+  },
+
+  rotate: (cell) => {
+    const { pos, pair, side } = cell.by;
+    const [{ name, reads, values: [a, b] }] = cell.terms("x");
+    const width = cell.config.d_model / cell.config.n_heads;
+    const angle = positionAngle(pos, pair, width);
+    const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+    const to = [a * cos - b * sin, a * sin + b * cos];
+    const lines = [
+      `Angle: position ÷ 10000^(2i ÷ d_head), i = ${pair}: ${pos} ÷ 10000^(${2 * pair} ÷ ${width}) = ${n(angle)}`,
+      side ? `a · sin + b · cos = ${n(a)} × ${factor(sin)} + ${factor(b)} × ${factor(cos)} = ${n(to[1])}`
+        : `a · cos − b · sin = ${n(a)} × ${factor(cos)} − ${factor(b)} × ${factor(sin)} = ${n(to[0])}`,
+    ];
+    const links = ["a", "b"].map((title, which) => ({ title, name, at: () => reads.at(which) }));
+    return { result: to[side], lines, links, picture: { kind: "angle", from: [a, b], to, angle, side } };
+  },
+
+  divide: (cell) => {
+    const x = cell.one("x");
+    const width = cell.config.d_model / cell.config.n_heads;
+    const result = x.value / Math.sqrt(width);
+    const lines = [`÷ √d_head: ${n(x.value)} ÷ √${width} = ${n(x.value)} ÷ ${n(Math.sqrt(width))} = ${n(result)}`];
+    return { result, lines, links: titled(cell.links(x), ["q · k"]) };
+  },
+
+  see: ({ pass, name, by: { query, key } }) => {
+    const { isCross, isEncoder, isAfter, isPadding } = pass.visibility(name, query, key);
+    const lines = isAfter ? [`The key at position ${key} comes after the query at position ${query}, so it is hidden: False`]
+      : [isCross ? "The whole source is there before the first word is written: nothing is after the query"
+        : isEncoder ? "An encoder reads the whole source at once: nothing is after the query"
+          : `The key at position ${key} isn't after the query at position ${query}`];
+    if (!isAfter) lines.push(isPadding ? "The key is padding, so it is hidden: False" : "The key can be seen: True");
+    return { result: Number(!isAfter && !isPadding), lines };
+  },
+
+  hide: (cell) => {
+    const [score, mask] = [cell.one("x"), cell.one("mask")];
+    const result = mask.value ? score.value : -Infinity;
+    const lines = [mask.value ? `The mask is True, so the score stays ${n(result)}` : `The mask is False: ${n(score.value)} becomes −∞`];
+    return { result, lines, links: titled(cell.links(score, mask), ["the score", "the mask"]) };
+  },
+
+  softmax: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const mark = cell.by[along.dim];
+    const { maximum, exponentials, sum } = softmaxParts(values);
+    const shares = exponentials.map((each) => (sum > 0 ? each / sum : 0));
+    const own = exponentials[mark];
+    const counted = values.reduce((total, score) => total + (score !== -Infinity), 0);
+    const lines = values[mark] === -Infinity ? ["exp(−∞) = 0"]
+      : [`exp(score − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
+    lines.push(sum > 0 ? `÷ the sum of the row's ${counted} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
+      : "The query sees no key at all: every weight is 0");
+    const score = along.dim === "vocab" ? "logit" : "score";
+    const rows = [
+      { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: along.dim === "vocab" ? "probability" : "weight", values: shares, upward: true },
+    ];
+    return { result: shares[mark], lines, rows, along, mark, links: titled(cell.links(terms), [`the ${score}`]) };
+  },
+
+  average: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const seen = total(values);
+    const isSeen = Boolean(values[cell.by.key]);
+    const result = isSeen ? 1 / seen : 0;
+    const lines = [isSeen ? `The query sees ${seen} ${seen === 1 ? "key" : "keys"}, and weighs them all alike: 1 ÷ ${seen} = ${n(result)}` : "The key is hidden, so its weight is 0"];
+    return { result, lines, rows: [{ name: "mask", values, upward: true }], along, mark: cell.by.key, links: titled(cell.links(terms), ["the mask"]) };
+  },
+
+  activate: (cell) => {
+    const x = cell.one("x");
+    const kind = cell.config.activation;
+    const result = ACTIVATIONS[kind](x.value);
+    const lines = {
+      relu: () => [`max(0, x) = max(0, ${n(x.value)}) = ${n(result)}`],
+      gelu: () => [`x · Φ(x) = ${n(x.value)} × ${n(normalShare(x.value))} = ${n(result)}`],
+      gelu_tanh: () => [`x ÷ 2 · (1 + tanh(√(2 ÷ π) · (x + 0.044715 x³))) at x = ${n(x.value)} is ${n(result)}`],
+    }[kind]();
+    return { result, lines, links: titled(cell.links(x), ["x"]), picture: { kind: "curve", activation: kind, x: x.value, y: result } };
+  },
+};
+
+/** Links with these titles. */
+function titled(links, titles) {
+  return links.map((link, at) => ({ ...link, title: titles[at] ?? link.title }));
+}
+
+function quoted(label) {
+  return `“${label}”`;
+}
+
+function total(values) {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+function moments(values) {
+  const mean = total(values) / values.length;
+  const squares = values.map((value) => (value - mean) ** 2);
+  return { mean, squares, variance: total(squares) / values.length };
+}
+
+/** Bars of each term of the stream, where it has several, and of their sum. */
+function streamRows(terms, values, name) {
+  const rows = terms.length > 1 ? terms.map((term) => ({ name: term.title, values: term.values })) : [];
+  return alike([...rows, { name, values }]);
+}
+
+/** Rows that are drawn to the same scale. */
+function alike(rows) {
+  const limit = Math.max(...rows.map(({ values }) => values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0)));
+  return rows.map((row) => ({ ...row, limit }));
+}
+
+/** What each head adds to a sum over all of them: [{ title, value, name, place }]. */
+function headShares({ pass, name, by, config }, products) {
+  const width = products.length / config.n_heads;
+  const result = name.replace(/hook_(cross_)?attn_out$/, "$1attn.hook_result");
+  return Array.from({ length: config.n_heads }, (_, head) => ({
+    title: `head ${head}`, value: total(products.subarray(head * width, (head + 1) * width)),
+    name: result, place: [by.pos, head, by.d_model],
+  }));
+}

@@ -1,0 +1,147 @@
+// One cell by hand: its equation with the numbers filled in, what it is made of as bars, and the number that the model
+// computed beside the one that was worked out here. Every cell it is made of can be opened.
+
+import { largestAbsolute } from "../arithmetic.js";
+import { Bars } from "../bars.js";
+import { sayCompared } from "../compared.js";
+import { attribute, node, put } from "../dom.js";
+import { plainNumber } from "../numbers.js";
+import { Tip } from "../tip.js";
+import { SmallPlot } from "./plots.js";
+
+const WIDEST = 44; // pixels of a bar
+const AWAITED = "The numbers that it is made of are on their way.";
+
+export class CellView {
+  /** events: open(name, place), called with a cell of another tensor. */
+  constructor(parent, events) {
+    this.events = events;
+    const root = (this.root = node("section", "numbers by-hand", parent));
+    attribute(root, "aria-label", "By hand");
+    put(node("h2", "", root), "By hand");
+    this.where = node("p", "where", root);
+    attribute(this.where, "role", "status");
+    this.formula = node("p", "formula", root);
+    this.lines = node("ol", "lines", root);
+    this.badge = node("p", "badge", root);
+    this.small = new SmallPlot(root);
+    const tip = node("div", "tip", root);
+    attribute(tip, "role", "tooltip");
+    attribute(tip, "popover", "manual");
+    this.bars = new Bars(root, "What the cell is made of", new Tip(tip), (at) => this.look(at));
+    this.term = node("p", "term", root);
+    this.links = node("p", "links", root);
+    attribute(this.links, "role", "group");
+    attribute(this.links, "aria-label", "The cells it is made of");
+    this.shares = node("ul", "shares", root);
+    this.width = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === this.width) return;
+      this.width = contentRect.width;
+      this.draw();
+    }).observe(root);
+  }
+
+  /** place: a number for each of the tensor's dimensions, or null while no cell is chosen. */
+  show(pass, name, place) {
+    const entry = pass.describe(name);
+    const isReady = place && pass.has(name, place[entry.dims.indexOf("head")] ?? null);
+    const found = (this.found = isReady ? pass.arithmetic(name, place) : null);
+    const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.place) === String(place);
+    this.shown = { pass, name, place };
+    attribute(this.root, "data-state", found ? "shown" : place ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");
+    put(this.where, place ? this.sentence(pass, name, place, isReady) : "Choose a cell to see what it is made of.");
+    put(this.formula, entry.formula);
+    this.formula.hidden = !found || !entry.formula;
+    for (const part of [this.lines, this.badge, this.term, this.links, this.shares]) part.hidden = !found;
+    this.bars.plot.hidden = !found?.rows.length;
+    this.small.show(found?.picture ?? null);
+    if (!found) return;
+    this.lines.replaceChildren(...found.lines.map((line) => text("li", line)));
+    sayCompared(this.badge, found.difference, pass.magnitude(name));
+    this.showShares(found);
+    // A term that somebody looks at stays when more has come.
+    this.look(isSame && this.at !== null ? this.at : found.mark ?? strongest(found.rows.at(-1)?.values));
+    this.makeLinks(found);
+  }
+
+  sentence(pass, name, place, isReady) {
+    const where = `${name}, ${pass.inWords(name, place)}`;
+    if (!isReady) return `${where}. ${AWAITED}`;
+    const value = valueInWords(name, pass.value(name, place));
+    if (!pass.equation(name)) return `${where}: ${value}. It was learned in training: nothing in this pass computes it.`;
+    return this.found ? `${where}: ${value}` : `${where}: ${value}. ${AWAITED}`;
+  }
+
+  /** Look at one of the terms: its numbers in words, and the cells they are in. */
+  look(at) {
+    const { rows, along, mark, links } = this.found;
+    this.at = along ? Math.min(at ?? 0, along.length - 1) : null;
+    if (this.at === null) {
+      put(this.term, "");
+      return;
+    }
+    const label = along.label;
+    this.bars.show(rows.map((row) => ({ ...row, limit: row.limit ?? largestAbsolute(row.values) })), { label, mark: this.at, widest: WIDEST });
+    const numbers = rows.map(({ name, values }) => `${name} ${plainNumber(values[this.at], 5)}`).join(", ");
+    const which = mark === this.at ? "This cell" : links.length && this.at === strongest(rows.at(-1).values) ? "The strongest term" : "The chosen term";
+    put(this.term, `${which}: ${label(this.at)}. ${numbers}. Choose another bar to see its numbers.`);
+  }
+
+  makeLinks({ links }) {
+    const { pass } = this.shown;
+    this.links.replaceChildren(...links.map((link) => {
+      const button = text("button", "");
+      button.type = "button";
+      button.append(text("b", link.title), ` ${link.name}`);
+      button.addEventListener("click", () => this.events.open?.(link.name, link.at(this.at ?? 0)));
+      button.title = `Open the cell of ${link.name}`;
+      button.addEventListener("pointerenter", () => (button.title = `${link.name}, ${pass.inWords(link.name, link.at(this.at ?? 0))}`));
+      return button;
+    }));
+    this.links.hidden = !links.length;
+  }
+
+  showShares({ shares }) {
+    const limit = largestAbsolute(shares.map(({ value }) => value)) || 1;
+    this.shares.hidden = !shares.length;
+    this.shares.replaceChildren(...shares.map(({ title, value, name, place }) => {
+      const item = text("li", "");
+      const button = text("button", title);
+      button.type = "button";
+      button.addEventListener("click", () => this.events.open?.(name, place));
+      const meter = node("span", "meter", null);
+      meter.style.setProperty("--share", String(Math.abs(value) / limit));
+      meter.dataset.sign = value < 0 ? "negative" : "positive";
+      item.append(button, meter, text("span", plainNumber(value, 5)));
+      return item;
+    }));
+  }
+
+  /** Draw again, in the page's present size and colours. */
+  draw() {
+    this.bars.refresh();
+    if (this.found?.rows.length) this.bars.draw();
+    this.small.draw();
+  }
+}
+
+/** A number of a tensor as it is said: a mask's are truth values. */
+export function valueInWords(name, value) {
+  return name.endsWith("hook_mask") ? (value ? "True" : "False") : plainNumber(value, 6);
+}
+
+/** Where the largest absolute value is; infinities are left out. */
+function strongest(values = []) {
+  let found = 0;
+  values.forEach((value, at) => {
+    if (!Number.isFinite(values[found]) || (Number.isFinite(value) && Math.abs(value) > Math.abs(values[found]))) found = at;
+  });
+  return found;
+}
+
+function text(tag, words) {
+  const made = document.createElement(tag);
+  made.textContent = words;
+  return made;
+}

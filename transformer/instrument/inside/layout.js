@@ -1,0 +1,216 @@
+// Where everything stands in the picture: a pure function of what the model consists of, the room there is, and what is
+// open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards, the pass
+// goes up.
+
+import { shortName } from "./structure.js";
+
+const MOST_PITCH = 92; // of columns
+const LEAST_CLOSED = 16; // of a block: it folds to one strip
+const FOLDED_BELOW = 58;
+export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
+const MOST_CLOSED = 190;
+const END_ROW = 24;
+const ROW = 18; // of an opened block
+const TALL_ROW = 30; // of an opened sublayer
+const LOW_ROW = 14; // beside the tensor that is looked at
+const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names of parameters
+const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
+const GAP = 10; // above and below an opened block
+const CLOSED_PART = 46; // beside an opened one in the same block
+const SHARE = { attn: 1.5, cross_attn: 1.5, mlp: 1 };
+const CROSSING = 44; // between an encoder and its decoder, for the arcs that cross
+
+/**
+ * structure: as `structureOf` makes it; focus: as `focusOf` does. room: { width, height, gutter, margin, below, above }: of the
+ * whole; left of each stack, for names; right of all, for the lens; for the labels of the tokens and of what comes next.
+ * Returns { width, height, stacks }: of each stack left, pitch, right, and `groups` with top, bottom, isOpen and `parts`.
+ */
+export function layOut(structure, focus, room) {
+  const { stacks } = structure;
+  const columns = columnsOf(stacks, room);
+  const closed = closedHeight(stacks, focus, room, columns);
+  const heights = stacks.map((stack, at) => stack.groups.reduce((sum, group) => sum + groupHeight(group, focus, closed, headerWidth(columns, at, room)), 0));
+  const height = room.above + Math.max(...heights) + room.below;
+  return {
+    width: room.width, height,
+    stacks: stacks.map((stack, at) => standing(stack, columns[at], height - room.below, { focus, closed, structure, wide: headerWidth(columns, at, room) })),
+  };
+}
+
+/** The x of a token's column: its left edge, its middle, and where its stream runs. */
+export function columnAt({ left, pitch }, token) {
+  const start = left + token * pitch;
+  return { start, middle: start + pitch / 2, stream: start + 0.8 * pitch };
+}
+
+/** The token whose column a place is in, or null. */
+export function tokenAt({ left, pitch, count }, x) {
+  const token = Math.floor((x - left) / pitch);
+  return token >= 0 && token < count ? token : null;
+}
+
+/** What lies at a place: { stack, group, part, row, token }, each null where nothing is; null outside of all. */
+export function thingAt(layout, x, y) {
+  for (const stack of layout.stacks) {
+    if (x < stack.left - stack.gutter || x > stack.right) continue;
+    const group = stack.groups.find((each) => y >= each.top && y < each.bottom) ?? null;
+    const part = group?.parts.find((each) => y >= each.top && y < each.bottom) ?? null;
+    const row = part?.rows.find((each) => y >= each.top && y < each.bottom) ?? null;
+    return { stack, group, part, row, token: tokenAt(stack, x) };
+  }
+  return null;
+}
+
+/** The stream's y where it enters a stack's blocks (0) and after each of them. */
+export function streamAt(stack, height) {
+  const blocks = stack.groups.filter(({ kind }) => kind === "block");
+  if (height < blocks.length) return blocks[height].bottom;
+  return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
+}
+
+/** Of each stack the left and right of its columns, and their pitch. */
+export function columnsOf(stacks, { width, gutter, margin }) {
+  const total = stacks.reduce((sum, { count }) => sum + count, 0);
+  const crossing = width > 5 * CROSSING * stacks.length ? CROSSING : 0;
+  const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
+  const pitch = Math.max(1, Math.min(MOST_PITCH, free / Math.max(total, 1)));
+  let left = Math.max(0, (free - pitch * total) / 2);
+  return stacks.map(({ count }) => {
+    const column = { left: left + gutter, pitch, right: left + gutter + count * pitch, gutter };
+    left = column.right + crossing;
+    return column;
+  });
+}
+
+// Closed blocks share what the rest leaves; where that isn't enough they fold.
+function closedHeight(stacks, focus, room, columns) {
+  const free = stacks.map((stack, at) => {
+    const wide = headerWidth(columns, at, room);
+    const rest = stack.groups.reduce((sum, group) => sum + (isClosed(group, focus) ? 0 : groupHeight(group, focus, 0, wide)), 0);
+    return (room.height - room.above - room.below - rest) / Math.max(1, stack.groups.filter((group) => isClosed(group, focus)).length);
+  });
+  const found = Math.min(...free, MOST_CLOSED);
+  return found < FOLDED_BELOW ? Math.max(LEAST_CLOSED, Math.min(found, FOLDED_BELOW - 1)) : found;
+}
+
+function isClosed(group, focus) {
+  return group.kind === "block" && focus?.group !== group;
+}
+
+function groupHeight(group, focus, closed, wide) {
+  if (isClosed(group, focus)) return closed;
+  if (group.kind !== "block") return endHeight(group, focus, wide);
+  return group.parts.reduce((sum, part) => sum + partHeight(part, focus, wide), 2 * GAP);
+}
+
+function endHeight(group, focus, wide) {
+  const [part] = group.parts;
+  if (focus?.group === group) return headerHeight(part, wide) + part.names.length * TALL_ROW + 2 * GAP;
+  return END_ROW * shownAtEnd(part).length;
+}
+
+/** Of a closed end what it is for: of the norm its output, of the unembedding the probabilities. */
+function shownAtEnd(part) {
+  return part.kind === "embed" ? part.names : part.names.slice(-1);
+}
+
+function partHeight(part, focus, wide) {
+  if (focus.part && focus.part !== part) return CLOSED_PART;
+  const { row, lane } = sizesAt(focus);
+  return headerHeight(part, wide) + part.names.length * row + (part.module ? lane : 0);
+}
+
+/** A block shows all its rows; a sublayer larger ones; beside a tensor they are small, so that it has room below. */
+function sizesAt({ part, name }) {
+  if (name) return { row: LOW_ROW, lane: LANE.least };
+  return part ? { row: TALL_ROW, lane: LANE.high } : { row: ROW, lane: LANE.low };
+}
+
+/** Pixels that a header may take: up to the next stack, or the picture's edge. */
+function headerWidth(columns, at, { width }) {
+  const [own, next] = [columns[at], columns[at + 1]];
+  return (next ? next.left - next.gutter : width) - (own.left - own.gutter);
+}
+
+/** Names of parameters take as many lines as they need. */
+function headerHeight({ parameters, title }, wide) {
+  let [lines, x] = [1, CHIPS.edge + (title.length + 10) * CHIPS.letter];
+  for (const name of parameters) {
+    const chip = CHIPS.edge + shortName(name).length * CHIPS.letter;
+    if (x + chip > wide) [lines, x] = [lines + 1, 0];
+    x += chip;
+  }
+  return lines * CHIPS.line + 4;
+}
+
+function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
+  let y = bottom;
+  const groups = stack.groups.map((group) => {
+    const height = groupHeight(group, focus, closed, wide);
+    const isOpen = focus?.group === group;
+    const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && closed < FOLDED_BELOW };
+    placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus, wide) : closedParts(group, placed, structure);
+    y -= height;
+    return placed;
+  });
+  return { prefix: stack.prefix, tokens: stack.tokens, count: stack.count, title: stack.title, writes: stack.writes, heights: stack.heights,
+    ...columns, top: y, bottom, groups };
+}
+
+function pick({ id, kind, title, target, layer }) {
+  return { id, kind, title, target, layer };
+}
+
+function closedParts(group, { top, bottom, isFolded }, structure) {
+  const shares = group.parts.reduce((sum, { kind }) => sum + SHARE[kind], 0);
+  let y = bottom;
+  return group.parts.map((part) => {
+    const height = ((bottom - top) * SHARE[part.kind]) / shares;
+    y -= height;
+    const sign = glyph(part, y, y + height, structure);
+    return isFolded && sign.lane ? { ...sign, lane: { bottom, top: top + FOLDED_STRIP * (bottom - top) } } : sign;
+  });
+}
+
+/** A sublayer as a sign beside its stream: where it reads, where it stands, where it adds. */
+function glyph(part, top, bottom, structure) {
+  const height = bottom - top;
+  const at = (share) => bottom - share * height;
+  const isPost = structure.norm === "post";
+  return {
+    ...part, top, bottom, isOpen: false, rows: [], header: null,
+    read: at(0.06), write: at(isPost ? 0.8 : 0.88), strip: { bottom: at(part.module ? 0.6 : 0.28), top: at(part.module ? 0.78 : 0.62) },
+    lane: part.module ? { bottom: at(0.06), top: at(0.6) } : null,
+    normAt: part.norm ? at(isPost ? 0.94 : part.module ? 0.06 : 0.14) : null,
+  };
+}
+
+function openParts(group, { bottom }, focus, wide) {
+  const isBlock = group.kind === "block";
+  const isOpen = focus?.group?.id === group.id;
+  let y = bottom - (isOpen ? GAP : 0);
+  return group.parts.map((part) => {
+    if (isBlock && focus.part && focus.part.id !== part.id) {
+      y -= CLOSED_PART;
+      return glyph(part, y, y + CLOSED_PART, { norm: part.norm?.where });
+    }
+    const { row: own, lane: across } = isOpen ? sizesAt(focus) : {};
+    const high = !isOpen ? END_ROW : isBlock ? own : TALL_ROW;
+    const low = y;
+    let lane = null;
+    const rows = (isOpen ? part.names : shownAtEnd(part)).map((name) => {
+      const row = { name, bottom: y, top: y - high };
+      y = row.top;
+      if (part.module && name.endsWith("hook_pattern")) {
+        lane = { bottom: y, top: y - across };
+        y = lane.top;
+      }
+      return row;
+    });
+    const header = isOpen ? { bottom: y, top: y - headerHeight(part, wide) } : null;
+    y = header?.top ?? y;
+    const out = rows.find(({ name }) => name === part.out);
+    const first = rows.find(({ name }) => !name.endsWith("hook_resid_pre"));
+    return { ...part, top: y, bottom: low, isOpen, rows, header, lane, read: first.bottom, write: out ? out.top : y, strip: null, normAt: null };
+  });
+}

@@ -1,0 +1,200 @@
+// Below the picture: what each height would say for every token, whose work a logit is, and what holds in this pass.
+
+import { attribute, node, put } from "../dom.js";
+import { percent, plainNumber } from "../numbers.js";
+
+const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
+
+export class Below {
+  /** events: open(name), token(token), changed(): something was unfolded, so parts may be missing. */
+  constructor(parent, events) {
+    this.events = events;
+    this.lens = fold(parent, "What each height would say", events.changed);
+    this.who = fold(parent, "Who said it", events.changed);
+    this.checks = fold(parent, "What holds", events.changed);
+    this.candidate = null;
+    parent.addEventListener("click", (event) => this.onClick(event));
+  }
+
+  onClick(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    const { open, token, candidate } = button.dataset;
+    if (open !== undefined) this.events.open(open);
+    if (token !== undefined) this.events.token(Number(token));
+    if (candidate === undefined) return;
+    this.candidate = Number(candidate);
+    this.events.changed();
+  }
+
+  /** The parts that what is unfolded shows. */
+  needs(pass, token) {
+    const wanted = [];
+    const chosen = this.chosenOf(pass, token);
+    if (this.who.open && !pass.more[whoOf(token, chosen)]) wanted.push(["who", token, chosen]);
+    if (this.who.open) wanted.push(...pass.missing("logits"));
+    if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
+    return wanted;
+  }
+
+  // Another token, another question: the likeliest, unless one of the candidates was chosen.
+  chosenOf(pass, token) {
+    if (this.asked !== `${pass.id} ${token}`) this.candidate = null;
+    this.asked = `${pass.id} ${token}`;
+    return this.candidate ?? pass.outline.next.data[token * pass.outline.next.shape[1]];
+  }
+
+  show(pass, token) {
+    if (this.lens.open) this.showLens(pass, token);
+    if (this.who.open) this.showWho(pass, token);
+    if (this.checks.open) this.showChecks(pass);
+  }
+
+  showLens(pass, token) {
+    const { lens } = pass.outline;
+    const key = `${pass.id} ${token}`;
+    if (this.lensShown === key) return;
+    this.lensShown = key;
+    const [heights, tokens] = lens.shape;
+    const words = node("p", "note");
+    put(words, `Had the model ended at a height, it would have said this next. A deeper shade is a more probable token. Below each: the rank of the token that follows in the text. The last row is the model's own.`);
+    const table = node("table", "");
+    const head = node("tr", "", node("thead", "", table));
+    put(cellOf(head, "th"), "height");
+    for (let at = 0; at < tokens; at++) {
+      const button = node("button", "", cellOf(head, "th"));
+      button.type = "button";
+      button.dataset.token = String(at);
+      put(button, pass.labels.text[at]);
+      attribute(button, "aria-label", `Token ${at}: ${pass.labels.text[at]}`);
+      attribute(button, "aria-pressed", String(at === token));
+    }
+    const body = node("tbody", "", table);
+    const [shares, right, rank] = ["lens.probability", "lens.right", "lens.rank"].map((name) => pass.outline[name].data);
+    for (let height = heights - 1; height >= 0; height--) {
+      const row = node("tr", "", body);
+      put(cellOf(row, "th"), height ? `after block ${height - 1}` : "embedding");
+      for (let at = 0; at < tokens; at++) {
+        const place = height * tokens + at;
+        const cell = cellOf(row, "td");
+        cell.style.setProperty("--share", shares[place].toFixed(3));
+        if (at === token) cell.className = "selected";
+        const label = pass.vocabulary[lens.data[place]] ?? "?";
+        put(node("b", "", cell), label);
+        put(node("small", "", cell), rank[place] ? `${rank[place]}.` : "");
+        cell.title = `“${label}” ${percent(shares[place])}${rank[place] ? `; “${pass.labels.text[at + 1]}”, which follows, ${percent(right[place])}, rank ${rank[place]}` : ""}`;
+      }
+    }
+    const box = node("div", "table");
+    box.tabIndex = 0;
+    attribute(box, "role", "region");
+    attribute(box, "aria-label", "What each height would say");
+    box.append(table);
+    this.lens.body.replaceChildren(words, box);
+  }
+
+  showWho(pass, token) {
+    const chosen = this.chosenOf(pass, token);
+    const found = pass.more[whoOf(token, chosen)];
+    const key = `${pass.id} ${token} ${chosen} ${Boolean(found)} ${pass.has("logits")}`;
+    if (this.whoShown === key) return;
+    this.whoShown = key;
+    const { data, shape } = pass.outline.next;
+    const candidates = node("p", "candidates");
+    candidates.append("Why ");
+    for (let at = 0; at < shape[1]; at++) {
+      const candidate = data[token * shape[1] + at];
+      const button = node("button", "", candidates);
+      button.type = "button";
+      button.dataset.candidate = String(candidate);
+      attribute(button, "aria-pressed", String(candidate === chosen));
+      put(button, `“${pass.vocabulary[candidate]}”`);
+    }
+    candidates.append(` after token ${token}, “${pass.labels.text[token]}”?`);
+    const parts = [candidates];
+    if (found) parts.push(...this.bars(pass, token, chosen, [...found.data]));
+    else parts.push(Object.assign(node("p", "note"), { textContent: "The shares are on their way." }));
+    this.who.body.replaceChildren(...parts);
+  }
+
+  bars(pass, token, chosen, values) {
+    const { names } = pass.said.who;
+    const sum = values.reduce((total, value) => total + value, 0);
+    const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+    const words = node("p", "note");
+    const norms = { pre: " The last norm divides by what it divided by in this pass.", post: " Every later norm divides by what it divided by in this pass." }[pass.config.norm] ?? "";
+    put(words, `Each part's share in the logit, what speaks for it to the right, what speaks against it to the left.${norms}`);
+    const list = node("ul", "shares");
+    names.forEach((name, at) => {
+      const item = node("li", "", list);
+      const button = node("button", "", item);
+      button.type = "button";
+      button.dataset.open = name.replace(/\[\d+\]$/, "");
+      put(button, name);
+      const bar = node("i", "", item);
+      bar.style.setProperty("--from", String(50 + (50 * Math.min(0, values[at])) / limit));
+      bar.style.setProperty("--wide", String((50 * Math.abs(values[at])) / limit));
+      attribute(bar, "data-sign", values[at] < 0 ? "negative" : "positive");
+      put(node("span", "", item), plainNumber(values[at]));
+    });
+    const total = node("p", "total");
+    const logits = pass.has("logits") ? pass.value("logits", [token, chosen]) : null;
+    const isEqual = logits !== null && Math.abs(sum - logits) <= EQUAL * Math.max(1, limit);
+    put(total, `Sum ${plainNumber(sum, 6)}${logits === null ? "" : isEqual ? `, equal to the logit (difference ${plainNumber(Math.abs(sum - logits), 2)})` : `; the logit is ${plainNumber(logits, 6)}`}.`);
+    attribute(total, "data-state", isEqual ? "equal" : "different");
+    return [words, list, total];
+  }
+
+  showChecks(pass) {
+    const { checks } = pass.said;
+    if (this.checksShown === checks && checks) return;
+    this.checksShown = checks;
+    if (!checks) {
+      this.checks.body.replaceChildren(Object.assign(node("p", "note"), { textContent: "The pass is being recomputed." }));
+      return;
+    }
+    const worst = checks.reduce((most, each) => (shareOf(each) > shareOf(most) ? each : most));
+    const words = node("p", "note");
+    put(words, `All ${checks.length} tensors of this pass were recomputed from what they are made of. The largest deviation, measured by its tensor's largest value, is ${plainNumber(shareOf(worst), 2)}, in ${worst.name}.`);
+    const table = node("table", "");
+    const head = node("tr", "", node("thead", "", table));
+    for (const title of ["tensor", "made of", "largest deviation", "largest value"]) put(cellOf(head, "th"), title);
+    const body = node("tbody", "", table);
+    for (const { name, largest, magnitude } of checks) {
+      const row = node("tr", "", body);
+      const button = node("button", "", cellOf(row, "th"));
+      button.type = "button";
+      button.dataset.open = name;
+      put(button, name);
+      put(cellOf(row, "td"), pass.describe(name)?.formula ?? "");
+      put(cellOf(row, "td"), largest === null ? "∞" : plainNumber(largest, 2));
+      put(cellOf(row, "td"), plainNumber(magnitude, 3));
+    }
+    const box = node("div", "table");
+    box.tabIndex = 0;
+    attribute(box, "role", "region");
+    attribute(box, "aria-label", "What holds");
+    box.append(table);
+    this.checks.body.replaceChildren(words, box);
+  }
+}
+
+function whoOf(token, chosen) {
+  return `who[${token}, ${chosen}]`;
+}
+
+function shareOf({ largest, magnitude }) {
+  return (largest ?? Infinity) / (magnitude || 1);
+}
+
+function fold(parent, title, changed) {
+  const details = node("details", "", parent);
+  put(node("summary", "", details), title);
+  details.body = node("div", "", details);
+  details.addEventListener("toggle", changed);
+  return details;
+}
+
+function cellOf(row, tag) {
+  return node(tag, "", row);
+}

@@ -1,0 +1,26 @@
+// The nodes of the page Inside. Nothing of a recording is in here: labels come in as text, never as markup.
+
+export const MARKUP_INSIDE = `
+  <div class="inside" data-part="root" data-testid="inside">
+    <div class="bar">
+      <div class="where">
+        <div class="map" data-part="map" title="The whole model"></div>
+        <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+      </div>
+      <div class="tools">
+        <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <div class="play" data-part="play"></div>
+        <div class="search" data-part="search"></div>
+      </div>
+    </div>
+    <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
+    <div class="scene">
+      <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
+      <aside class="prose" data-part="prose" aria-label="In words"></aside>
+    </div>
+    <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+    <div class="tensor" data-part="tensor" hidden></div>
+    <div class="cell" data-part="cell" hidden></div>
+    <section class="below" data-part="below"></section>
+    <div class="tip" popover="manual" role="tooltip" data-part="tip"></div>
+  </div>`;

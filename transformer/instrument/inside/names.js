@@ -1,0 +1,242 @@
+// The names in the picture, as buttons above the canvas: blocks, sublayers, tensors and parameters in the order of the pass,
+// the tokens below, what comes next above, and in the margin what each height would say.
+
+import { attribute, node, put } from "../dom.js";
+import { LABEL_FONT, cut, fitColumns } from "../labels.js";
+import { percent } from "../numbers.js";
+import { columnAt, streamAt } from "./layout.js";
+import { shortName } from "./structure.js";
+
+const LONGEST = 12; // characters of a token
+const NAMED = 60; // pixels of a closed block from which on its sublayers are named too
+const LINE = 15;
+const SHORT = 84; // pixels left of the columns up to which sublayers go by their short names
+const DIGITS = 30; // pixels of a column that have room for per cents
+
+export class Names {
+  /** events: open(what), token(stack, token), hover(id or null). */
+  constructor(parent, events) {
+    this.layer = node("div", "names", parent);
+    this.events = events;
+    this.made = new Map();
+    this.layer.addEventListener("click", (event) => this.onClick(event));
+    for (const [kind, isOn] of [["pointerover", true], ["pointerout", false], ["focusin", true], ["focusout", false]]) {
+      this.layer.addEventListener(kind, (event) => events.hover(isOn ? (event.target.closest("[data-id]")?.dataset.id ?? null) : null));
+    }
+  }
+
+  onClick(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.open !== undefined) this.events.open(button.dataset.open);
+    else if (button.dataset.token !== undefined) this.events.token(button.dataset.stack, Number(button.dataset.token));
+  }
+
+  /** Pixels that labels take below and above the columns. */
+  room(pass, stacks, pitches) {
+    const below = stacks.map((stack, at) => this.fit(pass.labels[stack.tokens], pitches[at]).height);
+    const writing = stacks.findIndex(({ writes }) => writes);
+    const above = this.fit(this.nextLabels(pass), pitches[writing]).height + (pitches[writing] >= DIGITS ? LINE : 0);
+    return { below: Math.max(...below) + 12, above: above + 14 };
+  }
+
+  fit(labels, pitch) {
+    this.ruler ??= document.createElement("canvas").getContext("2d");
+    this.ruler.font = LABEL_FONT.replace("11px", "12px");
+    return fitColumns(labels.map((label) => this.ruler.measureText(cut(label, LONGEST)).width), pitch);
+  }
+
+  nextLabels(pass) {
+    if (this.nextOf !== pass) {
+      const { data, shape } = pass.outline.next;
+      this.next = Array.from({ length: shape[0] }, (_, token) => pass.vocabulary[data[token * shape[1]]] ?? "?");
+      this.nextOf = pass;
+    }
+    return this.next;
+  }
+
+  show(pass, layout, scene) {
+    this.seen = [];
+    layout.stacks.forEach((stack, at) => {
+      const next = layout.stacks[at + 1];
+      const end = next ? next.left - next.gutter : layout.width;
+      this.showTokens(pass, stack, scene);
+      for (const group of stack.groups) this.showGroup(stack, group, scene, end);
+      if (stack.writes) {
+        this.showNext(pass, stack, scene);
+        this.showLens(pass, stack, layout, scene);
+      }
+    });
+    this.arrange();
+  }
+
+  // Nodes stay as long as what they name is there, so that the focus does.
+  arrange() {
+    const keys = this.seen.map(([key]) => key);
+    const wanted = new Set(keys);
+    for (const [key, element] of this.made) {
+      if (wanted.has(key)) continue;
+      element.remove();
+      this.made.delete(key);
+    }
+    const focused = this.layer.getRootNode().activeElement;
+    this.seen.forEach(([, element], at) => this.layer.children[at] !== element && this.layer.insertBefore(element, this.layer.children[at] ?? null));
+    if (focused && this.layer.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  place(key, tag, className, text, box) {
+    let element = this.made.get(key);
+    if (!element) {
+      element = node(tag, className);
+      if (tag === "button") element.type = "button";
+      this.made.set(key, element);
+    }
+    if (element.className !== className) element.className = className;
+    if (text !== null) put(element, text);
+    for (const side of ["left", "top", "width", "height"]) {
+      const value = box[side] === undefined ? "" : `${box[side].toFixed(1)}px`;
+      if (element.style[side] !== value) element.style[side] = value;
+    }
+    this.seen.push([key, element]);
+    return element;
+  }
+
+  showGroup(stack, group, scene, end) {
+    const left = stack.left - stack.gutter;
+    const width = stack.gutter - 8;
+    const { name: openName, part: openPart } = scene.focus ?? {};
+    const isBlock = group.kind === "block";
+    if (isBlock && !group.isOpen) this.showClosed(stack, group, left, width);
+    for (const part of group.parts) {
+      if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
+      if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > SHORT ? part.title : part.kind, part.id, part.id, { left, top: (part.top + part.bottom) / 2 - 10, width, height: 20 });
+      for (const row of part.rows) {
+        const text = group.isOpen ? shortName(row.name) : this.endTitle(group, row.name);
+        const made = this.button(`row ${row.name}`, group.isOpen ? "name row" : "name", text, row.name, group.isOpen ? row.name : group.id,
+          { left, top: (row.top + row.bottom) / 2 - 9, width, height: 18 });
+        attribute(made, "aria-pressed", String(row.name === openName));
+        made.title = row.name;
+      }
+    }
+  }
+
+  endTitle(group, name) {
+    if (name.endsWith("hook_pos_embed")) return "+ position";
+    return group.title;
+  }
+
+  showClosed(stack, group, left, width) {
+    const middle = (group.top + group.bottom) / 2;
+    const high = group.bottom - group.top;
+    const isNamed = high >= NAMED && width > SHORT;
+    const top = isNamed ? group.top + 4 : middle - 9;
+    const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, top, width, height: Math.min(18, high) });
+    attribute(made, "aria-label", `${stack.title} ${group.title}`.trim());
+    if (!isNamed) return;
+    for (const part of group.parts) {
+      const y = part.kind === "mlp" ? (part.strip.top + part.strip.bottom) / 2 - 3 : (part.strip.top + part.strip.bottom) / 2;
+      this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: Math.max(y - 8, group.top + 22), width, height: 16 });
+    }
+  }
+
+  showHeader(stack, group, part, isOpen, openName, end) {
+    const left = stack.left - stack.gutter;
+    const header = this.place(`header ${part.id}`, "div", "header", null, { left, top: part.header.top, width: end - left, height: part.header.bottom - part.header.top });
+    attribute(header, "data-id", part.id);
+    const key = [part.id, isOpen, openName].join();
+    if (header.dataset.shown === key) return;
+    header.dataset.shown = key;
+    header.replaceChildren();
+    const title = group.kind === "block" ? `${group.title} · ${part.title}` : part.title;
+    const button = node("button", "title", header);
+    button.type = "button";
+    button.dataset.open = part.target;
+    put(button, title);
+    for (const name of part.parameters) {
+      const chip = node("button", "chip", header);
+      chip.type = "button";
+      chip.dataset.open = name;
+      chip.title = name;
+      attribute(chip, "aria-pressed", String(name === openName));
+      put(chip, shortName(name));
+    }
+  }
+
+  button(key, className, text, open, id, box) {
+    const made = this.place(key, "button", className, text, box);
+    attribute(made, "data-open", open);
+    attribute(made, "data-id", id);
+    return made;
+  }
+
+  showTokens(pass, stack, scene) {
+    const labels = pass.labels[stack.tokens];
+    const { turned, step } = this.fit(labels, stack.pitch);
+    const selected = stack.writes ? scene.token : scene.source;
+    for (let token = 0; token < stack.count; token++) {
+      const { start } = columnAt(stack, token);
+      const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
+      const made = this.place(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", isShown ? cut(labels[token], LONGEST) : "",
+        { left: start, top: stack.bottom + 4, width: stack.pitch, height: turned ? undefined : 20 });
+      attribute(made, "data-token", String(token));
+      attribute(made, "data-stack", stack.prefix);
+      attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);
+      attribute(made, "aria-pressed", String(token === selected));
+      made.tabIndex = token === (selected ?? stack.count - 1) ? 0 : -1;
+    }
+  }
+
+  showNext(pass, stack, scene) {
+    const labels = this.nextLabels(pass);
+    const { turned, step } = this.fit(labels, stack.pitch);
+    const { data, shape } = pass.outline["next.probability"];
+    for (let token = 0; token < stack.count; token++) {
+      const isSelected = token === scene.token;
+      if (!isSelected && (token % step || Math.abs(token - scene.token) < step)) continue;
+      const share = data[token * shape[1]];
+      const { start } = columnAt(stack, token);
+      const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, top: 0, height: stack.top - 6 });
+      if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
+      put(made.firstChild, cut(labels[token], LONGEST));
+      put(made.lastChild, stack.pitch >= DIGITS ? percent(share) : "");
+      made.title = `“${labels[token]}” ${percent(share)}`;
+      made.style.setProperty("--light", isSelected ? "1" : (0.45 + 0.55 * share).toFixed(2));
+    }
+  }
+
+  // What the selected token's stream would say next, had the model ended there.
+  showLens(pass, stack, layout, scene) {
+    const { data, shape } = pass.outline.lens;
+    const shares = pass.outline["lens.probability"].data;
+    const left = stack.right + 10;
+    const width = layout.width - left;
+    if (width < 40) return;
+    this.place("lens title", "div", "lens-title", "would say", { left, top: stack.top - 22, width, height: 16 });
+    let last = Infinity;
+    for (let height = 0; height < shape[0]; height++) {
+      const y = streamAt(stack, height);
+      if (last - y < 13) continue;
+      last = y;
+      const at = height * shape[1] + scene.token;
+      const made = this.place(`lens ${height}`, "div", "lens", null, { left, top: y - 9, width, height: 18 });
+      if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
+      put(made.firstChild, cut(pass.vocabulary[data[at]] ?? "?", Math.max(1, Math.floor((width - 42) / 7.4))));
+      put(made.lastChild, percent(shares[at]));
+      made.style.setProperty("--share", shares[at].toFixed(3));
+      made.title = height ? `After block ${height - 1} it would say “${pass.vocabulary[data[at]]}”` : `Before the first block it would say “${pass.vocabulary[data[at]]}”`;
+    }
+  }
+
+  /** The focus goes to the selected token of a stack. */
+  focusToken(prefix) {
+    this.layer.querySelector(`[data-stack="${prefix}"][tabindex="0"]`)?.focus({ preventScroll: true });
+  }
+
+  /** The focus goes to the next name up (1) or down (−1), in the order of the pass. */
+  step(upwards) {
+    const all = [...this.layer.querySelectorAll("[data-open]")];
+    const at = all.indexOf(this.layer.getRootNode().activeElement);
+    const next = at < 0 ? (upwards > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + upwards, 0), all.length - 1);
+    all[next]?.focus();
+  }
+}

@@ -1,0 +1,291 @@
+// One forward pass, as far as its recordings have arrived: an outline of every tensor, the table of equations that says
+// which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
+
+import { arithmeticOf } from "./arithmetic_of.js";
+
+const SLICED = 100_000; // cells above which a tensor with heads comes head by head
+const ALL = ":"; // in an operand's cells, as equations.py writes them
+const TOKEN = "token";
+const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", part: "part", vocab: "token" };
+const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
+
+export class InsidePass {
+  /** outline: the recording that begins a pass; parts of tensors are added as they come. */
+  constructor({ metadata, tensors }) {
+    const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
+    Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
+    this.metadata = metadata;
+    this.outline = tensors;
+    this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
+    this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
+    this.readBy = new Map();
+    for (const { name, operands } of metadata.equations) {
+      for (const read of new Set(Object.values(operands).flat().map((operand) => operand.name))) {
+        if (!this.readBy.has(read)) this.readBy.set(read, []);
+        this.readBy.get(read).push(name);
+      }
+    }
+    this.arrived = new Map(); // by name, or name[head]
+    this.more = {}; // parts that are no tensors of the pass, by name
+    this.said = {}; // what metadata came with parts
+  }
+
+  /** Take in a recording of parts. */
+  add({ metadata, tensors }) {
+    Object.assign(this.said, metadata);
+    for (const [name, tensor] of Object.entries(tensors)) {
+      if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.arrived.set(name, tensor.data);
+      else this.more[name] = tensor;
+    }
+  }
+
+  // What there is
+
+  get names() {
+    return [...this.entries.keys()];
+  }
+
+  /** { name, kind, meaning, formula, dims, sizes, row } of a tensor, or null. */
+  describe(name) {
+    return this.entries.get(name) ?? null;
+  }
+
+  /** { name, operation, dims, operands } of a tensor, or null for a parameter. */
+  equation(name) {
+    return this.equations.get(name) ?? null;
+  }
+
+  /** The operands of its equation, with their role. */
+  operands(name) {
+    return Object.entries(this.equation(name)?.operands ?? {}).flatMap(([role, list]) => list.map((operand) => ({ role, ...operand })));
+  }
+
+  /** Names of the tensors whose equations read it. */
+  readers(name) {
+    return this.readBy.get(name) ?? [];
+  }
+
+  /** How many heads a tensor has; 0 for none. */
+  headsOf(name) {
+    const { dims, sizes } = this.entries.get(name);
+    return sizes[dims.indexOf("head")] ?? 0;
+  }
+
+  /** { mean, spread, smallest, largest } of the whole tensor, as far as its numbers are finite. */
+  statistics(name) {
+    const start = 4 * this.entries.get(name).row;
+    const [mean, spread, smallest, largest] = this.outline.statistics.data.subarray(start, start + 4);
+    return { mean, spread, smallest, largest };
+  }
+
+  /** The largest absolute value of the whole tensor. */
+  magnitude(name) {
+    const { smallest, largest } = this.statistics(name);
+    return Math.max(Math.abs(smallest), Math.abs(largest)) || 0;
+  }
+
+  /** What is drawn of a tensor of the stream until it is looked at: { rows, columns, data, limit }, a byte a cell; or null. */
+  strip(name) {
+    const found = this.outline[`strip.${name}`];
+    return found ? { rows: found.shape[0], columns: found.shape[1], data: found.data, limit: this.stripLimits[name] } : null;
+  }
+
+  /** An attention's weights until they are looked at: { heads, rows, columns, data }, a byte a cell; or null. */
+  arcs(module) {
+    const found = this.outline[`arcs.${module}`];
+    return found ? { heads: found.shape[0], rows: found.shape[1], columns: found.shape[2], data: found.data } : null;
+  }
+
+  // What has come
+
+  /** Whether a tensor, or the part of it that belongs to a head, is there. */
+  has(name, head = null) {
+    return this.missing(name, head).length === 0;
+  }
+
+  /** The parts to ask for, so that a tensor, or the part of it that belongs to a head, is there. */
+  missing(name, head = null) {
+    if (this.arrived.has(name)) return [];
+    const heads = this.headsOf(name);
+    if (!heads || count(this.entries.get(name).sizes) <= SLICED) return [["tensor", name]];
+    const wanted = head === null ? Array.from({ length: heads }, (_, each) => each) : [head];
+    return wanted.filter((each) => !this.arrived.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
+  }
+
+  /** A tensor, or of one with heads what belongs to a head, without that dimension: { dims, sizes, data }; null while it isn't there. */
+  tensor(name, head = null) {
+    const { dims, sizes } = this.entries.get(name);
+    const axis = head === null ? -1 : dims.indexOf("head");
+    const without = (list) => list.filter((_, at) => at !== axis);
+    if (!this.has(name, axis < 0 ? null : head)) return null;
+    const shape = { dims: without(dims), sizes: without(sizes) };
+    const whole = this.arrived.get(name);
+    if (axis < 0 && whole) return { ...shape, data: whole };
+    const slice = axis >= 0 ? this.arrived.get(`${name}[${head}]`) : null;
+    if (slice) return { ...shape, data: slice };
+    const own = new (whole ?? Float32Array.of()).constructor(count(shape.sizes));
+    if (axis < 0) {
+      for (let at = 0; at < own.length; at++) own[at] = this.cell(name, at);
+    } else {
+      const inner = count(sizes.slice(axis + 1));
+      for (let at = 0; at < own.length; at++) own[at] = whole[(Math.floor(at / inner) * sizes[axis] + head) * inner + (at % inner)];
+    }
+    return { ...shape, data: own };
+  }
+
+  /** The number at a place. */
+  value(name, place) {
+    return this.cell(name, flat(place, this.entries.get(name).sizes));
+  }
+
+  /** The number at a place in row-major order. */
+  cell(name, at) {
+    const whole = this.arrived.get(name);
+    if (whole) return whole[at];
+    const { dims, sizes } = this.entries.get(name);
+    const axis = dims.indexOf("head");
+    const inner = count(sizes.slice(axis + 1));
+    const outer = Math.floor(at / inner);
+    return this.arrived.get(`${name}[${outer % sizes[axis]}]`)[Math.floor(outer / sizes[axis]) * inner + (at % inner)];
+  }
+
+  // What a cell is made of
+
+  /** Where a cell is, by dimension of its equation: { pos: 3, head: 0, … }. */
+  placeIn(name, place) {
+    const { dims } = this.equation(name);
+    const found = this.viewed(name, place, dims);
+    return Object.fromEntries(dims.map((dim, at) => [dim, found[at]]));
+  }
+
+  /**
+   * The cells of an operand that a cell is made of: { shape, at(index) }, the place in the operand's tensor of each, in
+   * row-major order over the dimensions of `shape`, [name, size]; no dimension is one cell. along: a dimension of the
+   * operand that is read whole instead.
+   */
+  reads(name, place, operand, along = null) {
+    const by = this.placeIn(name, place);
+    const token = this.ids[name.startsWith("encoder.") ? "source" : "text"][by.pos];
+    const sizes = this.sizesBy(operand.name, operand.dims);
+    const index = operand.cells.map((cell, axis) => {
+      if (cell === ALL || operand.dims[axis] === along) return null;
+      return cell === TOKEN ? token : typeof cell === "number" ? cell : by[cell];
+    });
+    const open = index.flatMap((cell, axis) => (cell === null ? [axis] : []));
+    const shape = open.map((axis) => [operand.dims[axis], sizes[axis]]);
+    const lengths = shape.map(([, size]) => size);
+    const at = (which) => {
+      const found = unravelled(which, lengths);
+      const whole = index.slice();
+      open.forEach((axis, order) => (whole[axis] = found[order]));
+      return unravelled(flat(whole, sizes), this.entries.get(operand.name).sizes);
+    };
+    return { index, shape, length: count(lengths), at };
+  }
+
+  /** The cells that a cell is made of: [{ name, role, index }], an index having null where all of a dimension is read. */
+  cellsOf(name, place) {
+    return this.operands(name).flatMap((operand) => {
+      const { index, length, at } = this.reads(name, place, operand);
+      const { dims } = this.entries.get(operand.name);
+      const about = { name: operand.name, role: operand.role };
+      if (dims.length === operand.dims.length) return [{ ...about, index }];
+      return Array.from({ length }, (_, which) => ({ ...about, index: at(which) })); // read by other dimensions than it has
+    });
+  }
+
+  /** The parts to ask for before a cell's arithmetic can be shown. */
+  needs(name, place) {
+    const own = [[name, place]];
+    for (const { name: read, index } of this.cellsOf(name, place)) own.push([read, index]);
+    const parts = own.flatMap(([read, index]) => this.missing(read, index[this.entries.get(read).dims.indexOf("head")] ?? null));
+    return [...new Map(parts.map((part) => [part.join(), part])).values()];
+  }
+
+  /** How a cell comes about, with its numbers; null while one is missing, and for a parameter. */
+  arithmetic(name, place) {
+    return this.equation(name) && !this.needs(name, place).length ? arithmeticOf(this, name, place) : null;
+  }
+
+  /** Whether a query of the attention that a tensor belongs to sees a key, and why not. */
+  visibility(name, query, key) {
+    const [isCross, isEncoder] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
+    const isAfter = !isCross && !isEncoder && key > query;
+    const { pad_token_id: padding } = this.config;
+    const isPadding = padding !== null && this.ids[isCross || isEncoder ? "source" : "text"][key] === padding;
+    return { isCross, isEncoder, isAfter, isPadding };
+  }
+
+  // In words
+
+  /** What stands at a place along a dimension: a token's label, a part's letter, or its number. */
+  label(name, dim, at) {
+    const texts = this.tokensAlong(name, dim);
+    if (texts) return texts[at] ?? String(at);
+    if (dim === "vocab") return this.vocabulary[at] ?? String(at);
+    if (dim === "part") return PARTS[this.entries.get(name).sizes[0]]?.[at] ?? String(at);
+    return String(at);
+  }
+
+  /** The labels of the tokens that stand along a dimension, or null for one of other things. */
+  tokensAlong(name, dim) {
+    if (!["pos", "query", "key"].includes(dim) || this.entries.get(name).kind === "parameter") return null;
+    const isSource = name.startsWith("encoder.") || (dim === "key" && name.includes(".cross_attn."));
+    return this.labels[isSource ? "source" : "text"];
+  }
+
+  /** "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. */
+  inWords(name, place) {
+    const { dims } = this.entries.get(name);
+    const words = dims.map((dim, axis) => {
+      const at = place[axis];
+      if (at === null || dim === "1") return "";
+      if (dim === "pos" || dim === "query" || dim === "key") {
+        const label = this.tokensAlong(name, dim)?.[at];
+        return label === undefined ? `position ${at}` : `${dim === "pos" ? "" : `${dim} `}“${label}” at position ${at}`;
+      }
+      return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${UNITS[dim] ?? dim} ${this.label(name, dim, at)}`;
+    });
+    return words.filter(Boolean).join(", ");
+  }
+
+  // The sizes of the dimensions that a tensor is read by.
+  sizesBy(name, dims) {
+    const entry = this.entries.get(name);
+    if (entry.dims.length === dims.length) return entry.sizes;
+    const { n_heads: head, d_model } = this.config;
+    const d_head = d_model / head;
+    const known = { head, d_model, d_head, pair: d_head / 2, side: 2, part: name.includes("cross_attn") ? 2 : 3 };
+    const product = dims.reduce((size, dim) => size * (known[dim] ?? 1), 1);
+    return dims.map((dim) => known[dim] ?? count(entry.sizes) / product);
+  }
+
+  viewed(name, place, dims) {
+    return unravelled(flat(place, this.entries.get(name).sizes), this.sizesBy(name, dims));
+  }
+}
+
+/** An entry whose pairs of sides, which rotations turn together, are one dimension, as in the tensors beside it. */
+function merged(entry) {
+  const at = entry.dims.indexOf("pair");
+  if (at < 0) return entry;
+  const { dims, sizes } = entry;
+  return { ...entry, dims: [...dims.slice(0, at), "d_head"], sizes: [...sizes.slice(0, at), sizes[at] * sizes[at + 1]] };
+}
+
+function count(sizes) {
+  return sizes.reduce((product, size) => product * size, 1);
+}
+
+function flat(place, sizes) {
+  return place.reduce((sum, at, axis) => sum * sizes[axis] + at, 0);
+}
+
+function unravelled(at, sizes) {
+  const place = new Array(sizes.length);
+  for (let axis = sizes.length - 1; axis >= 0; axis--) {
+    place[axis] = at % sizes[axis];
+    at = Math.floor(at / sizes[axis]);
+  }
+  return place;
+}

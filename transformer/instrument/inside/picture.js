@@ -1,0 +1,334 @@
+// The picture: streams, arcs and rows of cells on a canvas, and above it a second one for what is pointed at or plays.
+
+import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
+import { drawMade, drawPlay } from "./overlay.js";
+import { drawnArcs, firstIn, poolOf } from "./arcs.js";
+import { headColour, ROLES, roleColour } from "./roles.js";
+import { imageOf, kindOf, pooled } from "./strips.js";
+import { node } from "../dom.js";
+import { pageOf, prepared } from "../heatmap.js";
+
+const DIM = 0.3; // of what isn't on the way to the selected token
+const BRIGHT = 0.1; // the share from which on something is fully lit
+const NARROW = 12; // pixels of a column below which its cells stand upright
+const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
+const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
+const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
+const SELECTED = "#d55e00";
+const MOST_TIPS = 6.5; // pixels of an arc's width
+
+/** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
+function spanOf(name) {
+  return /hook_resid_|embed$|ln_final|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
+}
+
+export class Picture {
+  constructor(parent) {
+    this.canvas = node("canvas", "picture", parent);
+    this.marks = node("canvas", "marks", parent);
+    this.images = new Map();
+  }
+
+  /** A new pass: nothing that was drawn of the last one is kept. */
+  begin(pass) {
+    this.pass = pass;
+    this.images.clear();
+  }
+
+  refresh() {
+    this.page = null;
+  }
+
+  /** scene: { head, token, source, reach, weights(part) }; layout: as `layOut` gives it. */
+  draw(layout, scene) {
+    this.page ??= pageOf(this.canvas.parentElement);
+    Object.assign(this, { layout, scene });
+    const context = (this.context = prepared(this.canvas, layout.width, layout.height));
+    for (const stack of layout.stacks) {
+      this.drawGround(stack);
+      this.drawStreams(stack);
+    }
+    for (const stack of layout.stacks) for (const part of this.partsOf(stack)) if (part.lane) this.drawArcs(stack, part);
+    for (const stack of layout.stacks) {
+      for (const group of stack.groups) this.drawGroup(stack, group);
+      this.drawSelected(stack);
+    }
+    context.globalAlpha = 1;
+    this.mark(null);
+  }
+
+  partsOf(stack) {
+    return stack.groups.flatMap((group) => (group.kind === "block" ? group.parts : []));
+  }
+
+  /** How much of the selected token's way leads through a token of a stack at a height of the stream, from 0 to 1. */
+  share(stack, height, token) {
+    const shares = this.scene.reach.heights[stack.prefix];
+    const row = shares[Math.min(height, shares.length - 1)];
+    return row[poolOf(token, stack.count, row.length)];
+  }
+
+  light(stack, height, token) {
+    if (stack.writes && token === this.scene.token) return 1;
+    return DIM + (1 - DIM) * Math.min(1, this.share(stack, height, token) / BRIGHT);
+  }
+
+  drawGround(stack) {
+    const { context, page } = this;
+    for (const group of stack.groups) {
+      if (!group.isOpen) continue;
+      context.fillStyle = page.ink;
+      context.globalAlpha = 0.045;
+      context.fillRect(stack.left - stack.gutter, group.top, stack.right - stack.left + stack.gutter, group.bottom - group.top);
+    }
+    context.globalAlpha = 1;
+  }
+
+  drawStreams(stack) {
+    const { context } = this;
+    const blocks = stack.groups.filter(({ kind }) => kind === "block");
+    const pieces = [{ from: stack.bottom, to: streamAt(stack, 0), height: 0 }];
+    blocks.forEach((block, layer) => pieces.push(...this.piecesOf(block, layer)));
+    pieces.push({ from: streamAt(stack, blocks.length), to: stack.top, height: blocks.length });
+    context.strokeStyle = ROLES.stream;
+    for (let token = 0; token < stack.count; token++) {
+      const { stream } = columnAt(stack, token);
+      for (const { from, to, height } of pieces) {
+        if (from - to < 0.5) continue;
+        context.globalAlpha = this.light(stack, height, token);
+        context.lineWidth = Math.min(0.4 * stack.pitch, 1.2 + 3.8 * Math.sqrt(Math.min(1, this.share(stack, height, token))));
+        context.beginPath();
+        context.moveTo(stream, from);
+        context.lineTo(stream, to);
+        context.stroke();
+      }
+    }
+  }
+
+  // Without a residual nothing runs past a sublayer: the stream is cut.
+  piecesOf(block, height) {
+    const [before, after] = [{ from: block.bottom, to: block.top, height }, { from: block.top, to: block.top, height }];
+    if (this.scene.residual) return [{ ...before, to: (block.bottom + block.top) / 2 }, { ...before, from: (block.bottom + block.top) / 2, height: height + 1 }];
+    const cuts = block.parts.flatMap((part) => [[part.read, part.write]]);
+    const pieces = [];
+    let from = before.from;
+    for (const [read, write] of cuts) {
+      pieces.push({ from, to: read, height });
+      from = write;
+    }
+    return [...pieces, { ...after, from, to: block.top, height: height + 1 }];
+  }
+
+  drawArcs(stack, part) {
+    const { context, scene } = this;
+    const found = scene.weights(part.id);
+    const from = part.crosses ? this.layout.stacks[0] : stack;
+    const { lane } = part;
+    const start = part.crosses ? from.top : lane.bottom;
+    const end = lane.top;
+    const x = (which, place, places, share) => {
+      const [first, last] = [firstIn(place, which.count, places), firstIn(place + 1, which.count, places)];
+      return which.left + (first + (last - first - 1) / 2 + share) * which.pitch;
+    };
+    for (const { query, key, weight, head, share } of drawnArcs(found, scene.reach.arcs[part.id])) {
+      const lit = Math.min(1, share / (BRIGHT / 2));
+      context.globalAlpha = lit > 0.04 ? 0.3 + 0.7 * lit : DIM * Math.min(0.9, 0.12 + weight);
+      context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(MOST_TIPS, 0.5 * stack.pitch, 15 * Math.sqrt(share) * Math.sqrt(weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
+      context.strokeStyle = headColour(head);
+      const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, 0.36)];
+      context.beginPath();
+      context.moveTo(left, start);
+      if (part.crosses) {
+        const gap = stack.left - stack.gutter - 16;
+        const middle = (start + end + 16) / 2;
+        context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
+        context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);
+      } else {
+        const bend = 0.62 * (start - end);
+        context.bezierCurveTo(left, start - bend, right, end + bend, right, end);
+      }
+      context.stroke();
+    }
+  }
+
+  drawGroup(stack, group) {
+    const blocks = stack.groups.filter(({ kind }) => kind === "block");
+    const height = group.kind === "block" ? group.layer : group.kind === "embed" ? 0 : blocks.length;
+    if (group.isFolded) this.drawFolded(stack, group);
+    else {
+      for (const part of group.parts) {
+        if (part.strip) this.drawGlyph(stack, part, height);
+        for (const row of part.rows) this.drawRow(stack, part, row, height);
+      }
+      if (group.kind === "block" && !group.isOpen) this.cells(stack, stack.heights[group.layer + 1][0], group.top, 7, CELLS.full, height + 1);
+    }
+  }
+
+  drawFolded(stack, group) {
+    const high = Math.max(4, FOLDED_STRIP * (group.bottom - group.top) - 1);
+    this.cells(stack, stack.heights[group.layer + 1][0], group.top, high, CELLS.full, group.layer + 1);
+  }
+
+  // A sublayer beside its stream: it reads below, and adds above.
+  drawGlyph(stack, part, height) {
+    const { context, scene } = this;
+    const colour = roleColour(part.kind, scene.head);
+    const { strip, read, write } = part;
+    if (stack.pitch >= SIGNS) {
+      for (let token = 0; token < stack.count; token++) {
+        const { start, stream } = columnAt(stack, token);
+        const middle = start + 0.36 * stack.pitch;
+        context.globalAlpha = this.light(stack, height + 1, token);
+        context.strokeStyle = colour;
+        context.lineWidth = 1.3;
+        context.beginPath();
+        if (!part.module) {
+          context.moveTo(stream, read);
+          context.quadraticCurveTo(middle, read, middle, strip.bottom);
+        }
+        context.moveTo(middle, strip.top);
+        context.quadraticCurveTo(middle, write, stream, write);
+        context.stroke();
+        if (scene.residual) this.drawPlus(stream, write);
+        if (part.norm) this.drawNorm(part, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
+      }
+    }
+    this.cells(stack, part.out, strip.top, strip.bottom - strip.top, CELLS.beside, height + 1, colour);
+  }
+
+  drawPlus(x, y) {
+    const { context, page } = this;
+    context.fillStyle = page.paper;
+    context.strokeStyle = ROLES.stream;
+    context.lineWidth = 1.2;
+    context.beginPath();
+    context.arc(x, y, 4, 0, 2 * Math.PI);
+    context.fill();
+    context.moveTo(x - 2.4, y);
+    context.lineTo(x + 2.4, y);
+    context.moveTo(x, y - 2.4);
+    context.lineTo(x, y + 2.4);
+    context.moveTo(x + 4, y);
+    context.arc(x, y, 4, 0, 2 * Math.PI);
+    context.stroke();
+  }
+
+  drawNorm(part, x, y) {
+    const { context } = this;
+    context.fillStyle = ROLES.norm;
+    if (part.norm.where === "post") context.fillRect(x - 5, y - 2, 10, 4);
+    else context.fillRect(x - 3, y - 1.5, 6, 3);
+  }
+
+  drawRow(stack, part, row, height) {
+    const margin = row.bottom - row.top > 20 ? 4 : 2;
+    const colour = roleColour(part.kind, this.scene.head);
+    const high = row.bottom - row.top - 2 * margin;
+    if (this.cells(stack, row.name, row.top + margin, high, spanOf(row.name), height + 1, part.isOpen ? colour : null)) return;
+    if (row.name === "probabilities") this.drawLikeliest(stack, row.top + margin, high);
+    else this.drawAwaited(stack, row.top + margin, high, spanOf(row.name));
+  }
+
+  // Of each token how probable the likeliest next one is, until all probabilities are there.
+  drawLikeliest(stack, top, high) {
+    const { context, pass } = this;
+    const { data, shape } = pass.outline["next.probability"];
+    for (let token = 0; token < stack.count; token++) {
+      const { start } = columnAt(stack, token);
+      context.globalAlpha = this.light(stack, stack.groups.length, token);
+      context.fillStyle = this.page.ink;
+      const tall = Math.max(1, high * data[token * shape[1]]);
+      context.fillRect(start + 0.2 * stack.pitch, top + high - tall, 0.6 * stack.pitch, tall);
+    }
+  }
+
+  drawAwaited(stack, top, high, [from, to]) {
+    const { context, page } = this;
+    context.globalAlpha = 0.5;
+    context.fillStyle = page.hidden;
+    for (let token = 0; token < stack.count; token++) {
+      const { start } = columnAt(stack, token);
+      context.fillRect(start + from * stack.pitch, top + 0.25 * high, Math.max(1, (to - from) * stack.pitch), 0.5 * high);
+    }
+  }
+
+  /** A tensor's cells under each token; false while they aren't there. */
+  cells(stack, name, top, high, [from, to], height, frame = null) {
+    const isUpright = stack.pitch < NARROW;
+    const image = this.image(name, isUpright);
+    if (!image) return false;
+    const { context } = this;
+    const wide = Math.max(1, (to - from) * stack.pitch);
+    context.imageSmoothingEnabled = !isUpright && image.width > wide;
+    // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
+    const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
+    for (let token = 0; token < columns.count; token++) {
+      const { start } = columnAt(columns, token);
+      const left = start + from * columns.pitch;
+      context.globalAlpha = this.light(columns, columns === stack ? height : 99, token);
+      if (isUpright) context.drawImage(image, token, 0, 1, image.height, left, top, wide, high);
+      else context.drawImage(image, 0, token, image.width, 1, left, top, wide, high);
+      if (frame && !isUpright && context.globalAlpha > FRAMED) {
+        context.strokeStyle = frame;
+        context.lineWidth = 1.2;
+        context.strokeRect(left - 0.5, top - 0.5, wide + 1, high + 1);
+      }
+    }
+    return true;
+  }
+
+  image(name, isUpright) {
+    const { pass, scene } = this;
+    const head = pass.headsOf(name) ? scene.head : null;
+    const kind = kindOf(name);
+    const key = `${name} ${head} ${isUpright}`;
+    if (this.images.has(key)) return this.images.get(key);
+    const strip = pass.strip(name);
+    let cells = null;
+    if (strip) cells = { tokens: strip.rows, cells: strip.columns, bytes: strip.data.map((byte) => Math.min(byte, 254)) };
+    else if (pass.has(name, head)) cells = pooled(pass.tensor(name, head), kind);
+    if (!cells) return null;
+    this.images.set(key, imageOf(cells, kind, isUpright));
+    return this.images.get(key);
+  }
+
+  drawSelected(stack) {
+    const { context, scene } = this;
+    const token = stack.writes ? scene.token : scene.source;
+    if (token === null || token === undefined) return;
+    const { start } = columnAt(stack, token);
+    context.globalAlpha = 0.9;
+    context.strokeStyle = SELECTED;
+    context.lineWidth = 1.5;
+    for (const y of [stack.bottom + 1, stack.top - 1]) {
+      context.beginPath();
+      context.moveTo(start + 0.05 * stack.pitch, y);
+      context.lineTo(start + 0.95 * stack.pitch, y);
+      context.stroke();
+    }
+  }
+
+  /** Outline what is pointed at; null for nothing. */
+  mark(found) {
+    if (!this.layout) return;
+    const { layout, page, scene, pass } = this;
+    const context = prepared(this.marks, layout.width, layout.height);
+    const { made, own, play } = scene;
+    const about = { dims: (name) => pass.describe(name).dims, sizes: (name) => pass.describe(name).sizes, spanOf };
+    drawMade(context, layout, made, { ...about, colour: page.ink });
+    drawMade(context, layout, own, { ...about, colour: SELECTED });
+    if (play) drawPlay(context, page, layout, scene, play.chapter, play.state);
+    if (!found?.group) return;
+    const { stack, group, part, row, token } = found;
+    const box = row ?? (group.isOpen ? part : null) ?? group;
+    const left = stack.left - stack.gutter + 2;
+    context.strokeStyle = this.page.ink;
+    context.globalAlpha = 0.5;
+    context.lineWidth = 1;
+    context.strokeRect(left, box.top + 0.5, stack.right - left + 4, box.bottom - box.top - 1);
+    if (token === null) return;
+    context.globalAlpha = 0.07;
+    context.fillStyle = this.page.ink;
+    context.fillRect(columnAt(stack, token).start, stack.top, stack.pitch, stack.bottom - stack.top);
+  }
+}

@@ -1,0 +1,102 @@
+// Two dimensions of a tensor, which can be drawn: its last two, with the others held at a place. No page is needed here.
+
+const TABLE = ["part", "head"]; // dimensions that are held before others are
+const LABELLED = 4096; // places along a dimension that are labelled at most
+const SHARES = /hook_pattern$|hook_mask$|^probabilities$/; // from 0 to 1
+const BINS = 48;
+
+/** The dimensions of a tensor that have to be held at a place, and those that are drawn: { held, drawn }. */
+export function planeDims(dims) {
+  const drawn = [...dims];
+  const held = [];
+  while (drawn.length > 2) {
+    const next = TABLE.find((dim) => drawn.includes(dim)) ?? drawn[0];
+    held.push(...drawn.splice(drawn.indexOf(next), 1));
+  }
+  return { held, drawn };
+}
+
+export class Plane {
+  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way. */
+  constructor(pass, name, fixed) {
+    const { dims, sizes } = pass.describe(name);
+    Object.assign(this, { pass, name, fixed, dims });
+    const { held, drawn } = planeDims(dims);
+    this.axes = drawn.map((dim) => dims.indexOf(dim));
+    if (this.axes.length === 1) this.axes.unshift(null); // one row
+    [this.rows, this.columns] = this.axes.map((axis) => (axis === null ? 1 : sizes[axis]));
+    this.head = held.includes("head") ? fixed.head : null;
+    this.kind = SHARES.test(name) ? "weights" : "scores";
+    this.limit = this.kind === "weights" ? 1 : pass.magnitude(name) || 1;
+    [this.rowLabels, this.columnLabels] = this.axes.map((axis) => (axis === null || sizes[axis] === 1 ? null : this.labels(axis, sizes[axis])));
+    this.values = this.cut();
+  }
+
+  labels(axis, size) {
+    if (size > LABELLED) return null;
+    return Array.from({ length: size }, (_, at) => this.pass.label(this.name, this.dims[axis], at));
+  }
+
+  cut() {
+    const tensor = this.pass.tensor(this.name, this.head);
+    if (!tensor) return null;
+    const values = new Float64Array(this.rows * this.columns);
+    const strides = tensor.sizes.map((_, axis) => tensor.sizes.slice(axis + 1).reduce((product, size) => product * size, 1));
+    const stride = (dim) => strides[tensor.dims.indexOf(dim)] ?? 0;
+    const [down, across] = this.axes.map((axis) => (axis === null ? 0 : stride(this.dims[axis])));
+    const start = Object.entries(this.fixed).reduce((sum, [dim, at]) => sum + at * stride(dim), 0);
+    for (let row = 0; row < this.rows; row++) {
+      for (let column = 0; column < this.columns; column++) values[row * this.columns + column] = tensor.data[start + row * down + column * across];
+    }
+    return values;
+  }
+
+  /** The numbers as they are drawn: a weight that the mask hides is exactly 0, but it isn't a small one. */
+  get drawn() {
+    if (!this.values || !this.name.endsWith("hook_pattern")) return this.values;
+    return this.values.map((value, at) => {
+      const { isAfter, isPadding } = this.pass.visibility(this.name, Math.floor(at / this.columns), at % this.columns);
+      return isAfter || isPadding ? -Infinity : value;
+    });
+  }
+
+  /** The place in the tensor of a cell that is drawn. */
+  place({ row, column }) {
+    const [rows, columns] = this.axes;
+    return this.dims.map((dim, axis) => (axis === rows ? row : axis === columns ? column : this.fixed[dim]));
+  }
+
+  /** The cell that is drawn for a place in the tensor. */
+  cellAt(place) {
+    const [rows, columns] = this.axes;
+    return { row: rows === null ? 0 : place[rows], column: place[columns] };
+  }
+
+  /** Mean, spread, and the places of the extremes of what is finite: { mean, spread, smallest, largest, counted }; null without numbers. */
+  get statistics() {
+    const { values } = this;
+    if (!values) return null;
+    let [counted, sum, low, high] = [0, 0, -1, -1];
+    for (let at = 0; at < values.length; at++) {
+      if (!Number.isFinite(values[at])) continue;
+      counted += 1;
+      sum += values[at];
+      if (low < 0 || values[at] < values[low]) low = at;
+      if (high < 0 || values[at] > values[high]) high = at;
+    }
+    if (!counted) return null;
+    const mean = sum / counted;
+    const squares = values.reduce((total, value) => (Number.isFinite(value) ? total + (value - mean) ** 2 : total), 0);
+    const extreme = (at) => ({ value: values[at], cell: { row: Math.floor(at / this.columns), column: at % this.columns } });
+    return { mean, spread: Math.sqrt(squares / counted), smallest: extreme(low), largest: extreme(high), counted };
+  }
+
+  /** How many numbers lie where: { counts, from, to }, of equally wide bins between the smallest and the largest. */
+  histogram({ smallest: { value: from }, largest: { value: to } }) {
+    const counts = new Float64Array(from === to ? 1 : BINS);
+    for (const value of this.values) {
+      if (Number.isFinite(value)) counts[Math.min(Math.floor(((value - from) / (to - from || 1)) * counts.length), counts.length - 1)] += 1;
+    }
+    return { counts, from, to };
+  }
+}

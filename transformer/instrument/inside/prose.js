@@ -1,0 +1,87 @@
+// The words beside the picture: what happens from the bottom to the top. A word that names a block lights it, and is lit by it.
+
+import { attribute, node, put } from "../dom.js";
+
+const WORDS = {
+  embed: (target) => ["Each token becomes a vector, its ", ["embedding", target], "; a stream for each begins here."],
+  ln_final: (target) => ["The ", ["final norm", target], " brings the stream to one scale."],
+  unembed: (target) => ["The ", ["unembedding", target], " reads off how likely every next token is."],
+  attn: (target, who) => [["Attention", target], ` brings numbers from other tokens${who}. Nothing else does.`],
+  cross_attn: (target) => [["Cross-attention", target], " brings numbers from the tokens of the source."],
+  mlp: (target) => ["The ", ["feed-forward layer", target], " works on each token alone."],
+};
+
+export class Prose {
+  /** events: open(what), hover(id or null). */
+  constructor(parent, events) {
+    this.parent = parent;
+    for (const [kind, isOn] of [["pointerover", true], ["pointerout", false], ["focusin", true], ["focusout", false]]) {
+      parent.addEventListener(kind, (event) => events.hover(isOn ? (event.target.closest("[data-id]")?.dataset.id ?? null) : null));
+    }
+    parent.addEventListener("click", (event) => {
+      const open = event.target.closest("[data-open]")?.dataset.open;
+      if (open !== undefined) events.open(open);
+    });
+  }
+
+  show(structure, focus, pass) {
+    const key = [pass.id, focus?.group.id ?? "", focus?.name ?? ""].join();
+    if (key === this.shown) return;
+    this.shown = key;
+    const list = node("ol", "");
+    for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
+    this.parent.replaceChildren(list);
+  }
+
+  write(sentence, parent) {
+    for (const piece of sentence) {
+      if (typeof piece === "string") parent.append(piece);
+      else {
+        const [text, { id, target }] = piece;
+        const word = node("button", "word", parent);
+        word.type = "button";
+        attribute(word, "data-id", id);
+        attribute(word, "data-open", target);
+        put(word, text);
+      }
+    }
+  }
+
+  /** Light the words that name a block, one of its sublayers or tensors. */
+  light(id) {
+    for (const word of this.parent.querySelectorAll(".word")) {
+      attribute(word, "data-lit", String(id !== null && (word.dataset.id === id || id.startsWith(`${word.dataset.id}.`))));
+    }
+  }
+}
+
+// From the bottom up; blocks that do the same are named in one sentence.
+function ofModel({ stacks, residual }) {
+  const sentences = [];
+  for (const stack of stacks) {
+    const blocks = stack.groups.filter(({ kind }) => kind === "block");
+    for (const group of stack.groups) {
+      if (group.kind === "embed") sentences.push(WORDS.embed(group));
+      if (group === blocks[0]) {
+        const names = blocks.flatMap((block, at) => [at ? (at === blocks.length - 1 ? " and " : ", ") : "", [block.title, block]]);
+        sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, doing(blocks.length, residual)]);
+        for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the arcs"));
+      }
+      if (group.kind === "ln_final") sentences.push(WORDS.ln_final(group));
+      if (group.kind === "unembed") sentences.push(WORDS.unembed(group));
+    }
+  }
+  return sentences;
+}
+
+function doing(count, residual) {
+  if (residual) return count > 1 ? " read the stream and add to it:" : " reads the stream and adds to it:";
+  return count > 1 ? " put what they compute in the stream's place:" : " puts what it computes in the stream's place:";
+}
+
+function ofBlock({ group, name }, pass) {
+  const own = group.parts.flatMap(({ names }) => names);
+  const sentences = group.parts.map((part) => WORDS[part.kind](part, ""));
+  const shown = name && own.includes(name) ? [name] : own.filter((each) => /attn_out|hook_mlp_out|pattern|resid/.test(each));
+  return [...sentences, ...shown.map((each) => [[each.split(".").at(-1).replace("hook_", ""), { id: each, target: each }], `: ${pass.describe(each).meaning}`])];
+}

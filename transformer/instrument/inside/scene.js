@@ -1,0 +1,68 @@
+// Play: the pass as chapters, and what has been computed at a moment. The scene is a pure function of time: moment 3.5 is
+// the middle of the fourth chapter. Within a chapter one cell comes slowly, then the rest of its token, then all tokens.
+
+import { focusOf } from "./structure.js";
+
+export const CHAPTER_MS = 1300;
+const CELL = 600 / CHAPTER_MS;
+const ROW = 1000 / CHAPTER_MS;
+const END = 0.999; // the moment at which a chapter is complete, before the next begins
+
+/**
+ * The chapters of a pass, from the bottom up: { id, part, prefix, name, zone }. Of what is open each tensor is one, of a
+ * closed sublayer what its attention looks at, if it has one (zone "lane"), and what it adds (zone "strip").
+ */
+export function chaptersOf(structure, open) {
+  const focus = focusOf(structure, open);
+  return structure.stacks.flatMap((stack) => stack.groups.flatMap((group) => group.parts.flatMap((part) => {
+    const isOpen = focus?.group === group && (!focus.part || focus.part === part);
+    const about = { part: part.id, prefix: stack.prefix };
+    if (isOpen) return part.names.map((name) => ({ ...about, id: name, name, zone: "row" }));
+    if (group.kind === "block") return (part.module ? ["lane", "strip"] : ["strip"]).map((zone) => ({ ...about, id: `${part.id} ${zone}`, name: part.out, zone }));
+    return (group.kind === "embed" ? part.names : part.names.slice(-1)).map((name) => ({ ...about, id: name, name, zone: "row" }));
+  })));
+}
+
+/** What is to be seen at a moment: { at, phase, progress }, the chapter and how far one of "cell", "row", "all" has come. */
+export function sceneAt(moment, count) {
+  const at = Math.max(0, Math.min(count - 1, Math.floor(moment)));
+  const time = Math.min(1, Math.max(0, moment - at));
+  if (time < CELL) return { at, phase: "cell", progress: time / CELL };
+  if (time < ROW) return { at, phase: "row", progress: (time - CELL) / (ROW - CELL) };
+  return { at, phase: "all", progress: Math.min(1, (time - ROW) / (END - ROW)) };
+}
+
+/** The moment at which a chapter is complete. */
+export function endOf(chapter) {
+  return chapter + END;
+}
+
+/** Where the steps of the arrow keys lead: complete chapters. */
+export function stepFrom(moment, by, count) {
+  const at = Math.min(count - 1, Math.floor(moment));
+  const isComplete = moment >= endOf(at) - 1e-9;
+  const target = by > 0 ? (isComplete ? at + 1 : at) : at - 1;
+  return endOf(Math.max(0, Math.min(count - 1, target)));
+}
+
+/** Whether a token's column shows a chapter already. token: the one that is followed. */
+export function isRevealed({ phase, progress }, column, token, count) {
+  if (column === token) return phase !== "cell";
+  if (phase !== "all") return false;
+  return Math.abs(column - token) <= progress * Math.max(token, count - 1 - token);
+}
+
+/** Where a chapter stands in a layout: { top, bottom, target }, target the y of its cells; null if it isn't drawn. */
+export function zoneOf(layout, { part: id, prefix, name, zone }) {
+  const stack = layout.stacks.find((each) => each.prefix === prefix);
+  for (const group of stack.groups) {
+    const part = group.parts.find((each) => each.id === id);
+    if (!part) continue;
+    const row = part.rows.find((each) => each.name === name);
+    if (zone === "row" && row) return { stack, part, top: name.endsWith("hook_pattern") && part.lane ? part.lane.top : row.top, bottom: row.bottom, target: (row.top + row.bottom) / 2, lane: null };
+    if (group.isFolded || !part.strip) return { stack, part, top: part.top, bottom: part.bottom, target: (part.top + part.bottom) / 2, lane: part.lane };
+    if (zone === "lane") return { stack, part, top: part.lane.top, bottom: part.bottom, target: part.lane.top, lane: part.lane };
+    return { stack, part, top: part.top, bottom: part.module ? part.lane.top : part.bottom, target: (part.strip.top + part.strip.bottom) / 2, lane: null };
+  }
+  return null;
+}

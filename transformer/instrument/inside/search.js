@@ -1,0 +1,120 @@
+// A tensor by its name: type parts of it, choose from the list (a combobox, as the WAI-ARIA authoring practices have it).
+
+import { attribute, node, put } from "../dom.js";
+
+const MOST = 40; // names in the list at once
+
+/** The names that have every part of what was typed, those that begin with it first. */
+export function matching(names, typed) {
+  const parts = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = names.filter((name) => parts.every((part) => name.toLowerCase().includes(part)));
+  const rank = (name) => {
+    const lower = name.toLowerCase();
+    if (lower === typed.trim().toLowerCase()) return 0;
+    if (parts.length && lower.startsWith(parts[0])) return 1;
+    return parts.length && lower.split(/[._]/).includes(parts[0]) ? 2 : 3; // a whole word of the name
+  };
+  return found.sort((one, other) => rank(one) - rank(other)); // stable: the order of the pass
+}
+
+let made = 0;
+
+export class Search {
+  /** open(name): called with the name that was chosen. */
+  constructor(parent, names, open) {
+    this.names = names;
+    this.open = open;
+    this.list = [];
+    this.at = -1;
+    const id = `search-names-${made++}`;
+    const root = (this.root = node("div", "numbers search", parent));
+    const label = node("label", "", root);
+    label.append("Find a tensor ");
+    const input = (this.input = node("input", "", label));
+    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "for example hook_q" });
+    const about = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id, autocapitalize: "off" };
+    for (const [name, value] of Object.entries(about)) attribute(input, name, value);
+    this.box = node("ul", "", root);
+    this.box.id = id;
+    attribute(this.box, "role", "listbox");
+    attribute(this.box, "aria-label", "Tensors");
+    this.told = node("p", "told", root);
+    attribute(this.told, "role", "status");
+    this.box.hidden = true;
+    input.addEventListener("input", () => this.search());
+    input.addEventListener("click", () => this.search());
+    input.addEventListener("blur", () => this.close());
+    input.addEventListener("keydown", (event) => this.onKey(event));
+    this.box.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
+    this.box.addEventListener("click", (event) => {
+      const option = event.target.closest("[role=option]");
+      if (option) this.choose(option.dataset.name);
+    });
+  }
+
+  /** Other names, of another model. */
+  offer(names) {
+    this.names = names;
+    this.close();
+  }
+
+  search() {
+    const found = matching(this.names, this.input.value);
+    this.list = found.slice(0, MOST);
+    this.box.replaceChildren(...this.list.map((name, at) => {
+      const option = node("li", "");
+      option.id = `${this.box.id}-${at}`;
+      option.dataset.name = name;
+      attribute(option, "role", "option");
+      put(option, name);
+      return option;
+    }));
+    const more = found.length - this.list.length;
+    put(this.told, !found.length ? "No tensor has such a name." : more ? `${found.length} tensors; the first ${MOST} are listed.` : "");
+    this.box.hidden = !found.length;
+    attribute(this.input, "aria-expanded", String(found.length > 0));
+    this.turnTo(this.input.value.trim() && found.length ? 0 : -1);
+  }
+
+  turnTo(at) {
+    this.at = at;
+    [...this.box.children].forEach((option, which) => attribute(option, "aria-selected", String(which === at)));
+    if (at < 0) {
+      this.input.removeAttribute("aria-activedescendant");
+      return;
+    }
+    attribute(this.input, "aria-activedescendant", `${this.box.id}-${at}`);
+    this.box.children[at].scrollIntoView({ block: "nearest" });
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isOpen = !this.box.hidden;
+    const count = this.list.length;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if (!isOpen) this.search();
+      else this.turnTo((this.at + (event.key === "ArrowDown" ? 1 : count + (this.at < 0 ? 0 : -1))) % count);
+    } else if (event.key === "Enter" && isOpen && this.at >= 0) {
+      event.preventDefault();
+      this.choose(this.list[this.at]);
+    } else if (event.key === "Escape" && (isOpen || this.input.value)) {
+      event.stopPropagation(); // it closes the list, and leads nowhere
+      if (isOpen) this.close();
+      else this.input.value = "";
+    }
+  }
+
+  choose(name) {
+    this.input.value = "";
+    this.close();
+    this.open(name);
+  }
+
+  close() {
+    this.box.hidden = true;
+    put(this.told, "");
+    attribute(this.input, "aria-expanded", "false");
+    this.turnTo(-1);
+  }
+}

@@ -1,0 +1,72 @@
+// What is looked at, in words: for screen readers, for the line below the picture, and for the tip.
+
+import { percent, plainNumber } from "../numbers.js";
+import { firstIn, poolOf, strongestIn } from "./arcs.js";
+import { shortName } from "./structure.js";
+
+/** The selection in a sentence or two, with its numbers. */
+export function selectionInWords(pass, { chosen, focus, token, scene, structure }) {
+  if (focus?.name && chosen.cell) {
+    const said = `${focus.name}, ${pass.inWords(focus.name, chosen.cell)}`;
+    return pass.has(focus.name, headOf(pass, focus.name, chosen.cell)) ? `${said}: ${plainNumber(pass.value(focus.name, chosen.cell), 6)}.` : `${said}.`;
+  }
+  if (focus?.name) {
+    const { meaning, dims, sizes } = pass.describe(focus.name);
+    return `${focus.name}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
+  }
+  const said = `Token ${token} “${pass.labels.text[token]}”: ${nextInWords(pass, token)}`;
+  const [part] = focus?.part?.module ? [focus.part] : (focus?.group?.parts.filter(({ module }) => module) ?? lastAttention(structure));
+  return part ? `${said} ${attentionInWords(pass, scene, part, token)}` : said;
+}
+
+function headOf(pass, name, place) {
+  return place[pass.describe(name).dims.indexOf("head")] ?? null;
+}
+
+function nextInWords(pass, token) {
+  const { data, shape } = pass.outline.next;
+  const shares = pass.outline["next.probability"].data;
+  const likeliest = Array.from({ length: Math.min(3, shape[1]) }, (_, at) => {
+    const place = token * shape[1] + at;
+    return `“${pass.vocabulary[data[place]]}” ${percent(shares[place])}`;
+  });
+  return `next comes ${likeliest[0]}, or ${likeliest.slice(1).join(", ")}.`;
+}
+
+function lastAttention(structure) {
+  const stack = structure.stacks.find(({ writes }) => writes);
+  return stack.groups.flatMap(({ parts }) => parts).filter(({ module }) => module).slice(-1);
+}
+
+/** Where a token looks most, in one attention. */
+function attentionInWords(pass, scene, part, token) {
+  const { queries, keys, weights } = scene.weights(part.id);
+  const labels = pass.labels[part.crosses || part.id.startsWith("encoder.") ? "source" : "text"];
+  const asked = pass.labels[part.id.startsWith("encoder.") ? "source" : "text"];
+  const query = poolOf(Math.min(token, asked.length - 1), asked.length, queries);
+  const most = strongestIn({ keys, weights }, query);
+  const key = firstIn(most, labels.length, keys);
+  const who = pass.config.n_heads === 1 ? "the only head looks" : scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
+  return `In ${part.id} ${who} most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
+}
+
+/** What happens in a chapter of Play. */
+export function chapterInWords(pass, scene, { places }, { id, part, name, zone, prefix }) {
+  if (zone === "row") return `${id}: ${pass.describe(name).meaning}`;
+  const found = places.get(name).part;
+  const token = prefix === "encoder." ? scene.source ?? pass.labels.source.length - 1 : scene.token;
+  if (zone === "lane") return attentionInWords(pass, scene, found, token);
+  return `${part}: ${pass.describe(name).meaning}`;
+}
+
+/** What lies under the pointer, a text each. */
+export function tipOf(pass, scene, { stack, group, part, row, token }) {
+  const lines = [row?.name ?? part?.id ?? group.id];
+  const entry = row && pass.describe(row.name);
+  if (entry) lines.push(entry.meaning);
+  else if (group.kind === "block") lines.push(`${stack.title} ${group.title}`.trim() + (part ? `, ${part.title}` : ""));
+  if (token !== null) lines.push(`Token ${token} “${pass.labels[stack.tokens][token]}”`);
+  if (part?.module && token !== null && !row) lines.push(attentionInWords(pass, scene, part, token));
+  if (entry?.formula) lines.push(`${shortName(row.name)} = ${entry.formula}`);
+  return lines;
+}

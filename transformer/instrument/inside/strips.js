@@ -1,0 +1,69 @@
+// Rows of cells under the tokens, as images of one pixel a cell: from the outline's strips, or pooled from a whole tensor.
+
+import { DIVERGING, HIDDEN, SEQUENTIAL, lookupTable } from "../colours.js";
+import { node } from "../dom.js";
+
+const MOST_CELLS = 48; // of a token
+const PIXELS = { weights: lookupTable(SEQUENTIAL), scores: lookupTable(DIVERGING) };
+const SHARES = /pattern$|probabilities$|mask$/;
+
+/** Which colour scale a tensor has: "weights" from 0 to 1, or "scores" around zero. */
+export function kindOf(name) {
+  return SHARES.test(name) ? "weights" : "scores";
+}
+
+/**
+ * A tensor as cells of each token: { tokens, cells, bytes }. Of neighbours the one that stands out most is taken.
+ * tensor: { dims, sizes, data }; head: of which, where it has heads and one is chosen.
+ */
+export function pooled({ dims, sizes, data }, kind, head = null) {
+  const along = dims.findIndex((dim) => dim === "pos" || dim === "query");
+  const at = along >= 0 ? along : dims.indexOf("key");
+  const strides = sizes.map((_, dim) => sizes.slice(dim + 1).reduce((product, size) => product * size, 1));
+  const others = dims.map((dim, place) => ({ dim, size: sizes[place], stride: strides[place] })).filter((_, place) => place !== at);
+  const offsets = others.reduce((found, { dim, size, stride }) => {
+    const places = dim === "head" && head !== null ? [Math.min(head, size - 1)] : Array.from({ length: size }, (_, place) => place);
+    return found.flatMap((start) => places.map((place) => start + place * stride));
+  }, [0]);
+  const [tokens, cells] = [sizes[at], Math.min(offsets.length, MOST_CELLS)];
+  const bytes = new Uint8Array(tokens * cells);
+  const limit = kind === "weights" ? 1 : largest(data);
+  for (let token = 0; token < tokens; token++) {
+    for (let cell = 0; cell < cells; cell++) {
+      const [from, to] = [cell, cell + 1].map((each) => Math.floor((each * offsets.length) / cells));
+      let found = -Infinity;
+      for (let place = from; place < to; place++) {
+        const value = data[token * strides[at] + offsets[place]];
+        if (found === -Infinity || Math.abs(value) > Math.abs(found)) if (value !== -Infinity) found = value;
+      }
+      bytes[token * cells + cell] = found === -Infinity ? HIDDEN : kind === "weights" ? Math.round(254 * found) : Math.round(127 + (127 * found) / limit);
+    }
+  }
+  return { tokens, cells, bytes };
+}
+
+function largest(data) {
+  let found = 0;
+  for (const value of data) if (Math.abs(value) > found && Math.abs(value) !== Infinity) found = Math.abs(value);
+  return found || 1;
+}
+
+/**
+ * A canvas with one pixel a cell, a token a row; or, where tokens are narrower than their cells would be, a token a column
+ * with its first cell below.
+ */
+export function imageOf({ tokens, cells, bytes }, kind, isUpright) {
+  const canvas = node("canvas", "");
+  [canvas.width, canvas.height] = isUpright ? [tokens, cells] : [cells, tokens];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let token = 0; token < tokens; token++) {
+    for (let cell = 0; cell < cells; cell++) {
+      const at = isUpright ? (cells - 1 - cell) * tokens + token : token * cells + cell;
+      pixels[at] = PIXELS[kind][bytes[token * cells + cell]];
+    }
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

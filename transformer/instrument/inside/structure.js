@@ -1,0 +1,122 @@
+// What a model consists of, from the bottom up, as its outline lists it: stacks, in them groups (the embedding, a block, the
+// unembedding), in a group parts (attention, feed-forward layer), in a part the tensors that it computes and its parameters.
+
+const BLOCK = /^(encoder\.|decoder\.)?blocks\.(\d+)\.(.+)$/;
+const PREFIX = /^(encoder\.|decoder\.)/;
+const TITLES = { attn: "attention", cross_attn: "cross-attention", mlp: "feed-forward", embed: "embedding", ln_final: "final norm", unembed: "unembedding" };
+const MAIN = { embed: "hook_embed", ln_final: "ln_final.hook_normalized", unembed: "logits" };
+
+/**
+ * metadata: of an outline. Returns { stacks, places }: a stack is { prefix, tokens, count, title, groups, memory }, a group
+ * { id, title, kind, target, layer, parts }, a part { id, title, kind, target, names, parameters, module, out, after, norm };
+ * target: what is open once it has been clicked; places: of each tensor the stack, group and part that it belongs to.
+ */
+export function structureOf(metadata) {
+  const { config, tensors, equations, labels } = metadata;
+  const read = parametersBy(equations, tensors);
+  const stacks = metadata.stacks.map(({ prefix, tokens, layers, heights }) => ({
+    prefix, tokens, layers, heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
+    writes: prefix !== "encoder.",
+  }));
+  const places = new Map();
+  for (const { name, kind } of tensors) {
+    if (kind === "parameter") continue;
+    const stack = stacks.find((each) => each.prefix === prefixOf(name, stacks));
+    const group = groupFor(stack, name);
+    const part = partFor(group, stack, name, config);
+    part.names.push(name);
+    places.set(name, { stack, group, part });
+  }
+  for (const stack of stacks) for (const group of stack.groups) for (const part of group.parts) finish(part, read, config, { stack, group, part }, places);
+  return { stacks, places, residual: config.residual, norm: config.norm };
+}
+
+/** What a name, or a place that can be opened, belongs to: { stack, group, part, name }; null for none of them. */
+export function focusOf({ stacks, places }, open) {
+  if (!open) return null;
+  if (places.has(open)) return { ...places.get(open), name: open };
+  for (const stack of stacks) {
+    for (const group of stack.groups) {
+      if (group.id === open) return { stack, group, part: null, name: null };
+      for (const part of group.parts) if (part.id === open) return { stack, group, part, name: null };
+    }
+  }
+  return null;
+}
+
+/** Where Escape leads to from what is open: from a tensor to its sublayer, to its block, to the model. */
+export function upFrom(structure, open) {
+  const focus = focusOf(structure, open);
+  if (!focus) return "";
+  const isBlock = focus.group.kind === "block";
+  if (focus.name) return isBlock ? focus.part.id : "";
+  return focus.part && isBlock ? focus.group.id : "";
+}
+
+/** A tensor's name as short as it can be beside its part: "q", "ln1.scale", "resid_mid". */
+export function shortName(name) {
+  return name.replace(PREFIX, "").replace(/^blocks\.\d+\./, "").replace(/^(attn|cross_attn|mlp)\./, "").replace("hook_", "")
+    .replace("normalized", "norm");
+}
+
+function prefixOf(name, stacks) {
+  return PREFIX.exec(name)?.[1] ?? stacks.find(({ writes }) => writes).prefix;
+}
+
+function groupFor(stack, name) {
+  const found = BLOCK.exec(name);
+  const kind = found ? "block" : endOf(name);
+  const id = found ? `${stack.prefix}blocks.${found[2]}` : `${stack.prefix}${kind}`;
+  let group = stack.groups.at(-1);
+  if (group?.id !== id) {
+    group = { id, kind, title: found ? `block ${found[2]}` : TITLES[kind], layer: found ? Number(found[2]) : null, parts: [] };
+    group.target = found ? id : kind === "unembed" ? MAIN[kind] : `${stack.prefix}${MAIN[kind]}`;
+    stack.groups.push(group);
+  }
+  return group;
+}
+
+function endOf(name) {
+  if (name === "logits" || name === "probabilities") return "unembed";
+  return name.includes("ln_final.") ? "ln_final" : "embed";
+}
+
+// The stream after a sublayer belongs to it; before the first, to the first.
+function partFor(group, stack, name, config) {
+  const kind = group.kind === "block" ? sublayerOf(BLOCK.exec(name)[3], stack, config) : group.kind;
+  const id = group.kind === "block" ? `${group.id}.${kind}` : group.id;
+  let part = group.parts.find((each) => each.id === id);
+  if (!part) {
+    part = { id, kind, title: TITLES[kind], target: group.kind === "block" ? id : group.target, names: [], parameters: [] };
+    group.parts.push(part);
+  }
+  return part;
+}
+
+function sublayerOf(rest, { prefix }, config) {
+  const crosses = prefix === "decoder.";
+  if (/^(ln2|mlp)\.|^hook_mlp_out$/.test(rest)) return "mlp";
+  if (/^(ln_cross|cross_attn)\.|^hook_(cross_attn_out|resid_cross)$/.test(rest)) return "cross_attn";
+  if (rest === "hook_resid_post") return config.d_ff ? "mlp" : crosses ? "cross_attn" : "attn";
+  return "attn";
+}
+
+function finish(part, read, config, place, places) {
+  const ends = (suffix) => part.names.find((name) => name.endsWith(suffix)) ?? null;
+  part.parameters = [...new Set(part.names.flatMap((name) => read.get(name) ?? []))];
+  for (const name of part.parameters) if (!places.has(name)) places.set(name, place);
+  if (place.group.kind !== "block") return;
+  part.module = part.kind === "mlp" ? null : part.id;
+  part.crosses = part.kind === "cross_attn";
+  part.out = ends("_out");
+  part.after = part.names.findLast((name) => /hook_resid_(mid|cross|post)$/.test(name)) ?? null;
+  part.norm = config.norm === "none" ? null : { where: config.norm, name: ends("hook_normalized"), scale: ends("hook_scale") };
+}
+
+/** The parameters that each equation reads, by the name of its result. */
+function parametersBy(equations, tensors) {
+  const parameters = new Set(tensors.filter(({ kind }) => kind === "parameter").map(({ name }) => name));
+  return new Map(equations.map(({ name, operands }) => [
+    name, Object.values(operands).flat().map((operand) => operand.name).filter((each) => parameters.has(each)),
+  ]));
+}
