@@ -48,7 +48,7 @@ def offer_files(session: Session, looked: Looked) -> None:
             icon=":material/download:",
         )  # fmt: skip
         st.markdown("The lines of Python that compute all of it:")
-        st.code(lines(session, looked), language="python")
+        st.code(lines(session, looked), language=None, wrap_lines=True)
 
 
 def lines(session: Session, looked: Looked) -> str:
