@@ -2,7 +2,7 @@
 // that the model computed. Needs every cell that the equation reads.
 
 import { largestDifference, softmaxParts } from "../arithmetic.js";
-import { plainNumber } from "../numbers.js";
+import { exactNumber } from "../numbers.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
 
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
@@ -22,7 +22,7 @@ const TERMS = [ // what a term of the stream is called beside its bars
   [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
   [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
 ];
-const n = (value) => plainNumber(value, 5);
+const n = (value) => exactNumber(value);
 const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
 const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
 
@@ -171,6 +171,8 @@ const OPERATIONS = {
       result += bias.value;
       lines.push(`+ the bias: ${n(sum)} ${added(bias.value)} = ${n(result)}`);
       links.push(...titled(cell.links(bias), ["the bias"]));
+    } else if (/ \+ b_/.test(cell.pass.describe(cell.name).formula)) {
+      lines.push("No bias: this model has none here");
     }
     const rows = [...streamRows(x.terms, x.values, left), { name: right, values: weight.values }, { name: `${left} × ${right}`, values: products }];
     return { result, lines, rows, along: x.along, links, shares };
