@@ -30,7 +30,7 @@ const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
  * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
  * along: { dim, length, label(which) }, what the bars stand for; rows: [{ name, values, upward }] of bars; mark: the bar that
  * belongs to the cell, or null, where all of them add up to it; links: [{ title, name, at(which) }], the cells it is made of;
- * shares: [{ title, value, name, place }], what heads add; picture: a curve or an angle; each empty or null where there is none.
+ * shares: [{ title, value, name, place }], what heads and the bias add; picture: a curve or an angle; each empty or null where there is none.
  */
 export function arithmeticOf(pass, name, place) {
   const equation = pass.equation(name);
@@ -171,6 +171,7 @@ const OPERATIONS = {
       result += bias.value;
       lines.push(`+ the bias: ${n(sum)} ${added(bias.value)} = ${n(result)}`);
       links.push(...titled(cell.links(bias), ["the bias"]));
+      if (shares.length) shares.push({ title: "bias", value: bias.value, name: bias.name, place: bias.reads.at(0) });
     } else if (/ \+ b_/.test(cell.pass.describe(cell.name).formula)) {
       lines.push("No bias: this model has none here");
     }
