@@ -21,7 +21,7 @@ from transformer import Recording
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
-         "Positions": "pages/Positions.py"}
+         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py"}
 every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
@@ -144,6 +144,16 @@ def parts(at):
 def looked_at(at):
     """What the page Attention shows first; queries and keys are counted from the first that the model reads."""
     return parts(at).metadata["chosen"]
+
+
+def outline(at):
+    """The outline of a pass that the page Inside shows, as it goes to the browser."""
+    return Recording.from_bytes(component(at, "headsup_inside").bytes)
+
+
+def fed(at):
+    """What the page Inside was fed last: the parts asked for, and what is looked at."""
+    return Recording.from_bytes(component(at, "headsup_inside_feed").bytes)
 
 
 def look_at(at, **changes):

@@ -12,12 +12,14 @@ from tests.app_driver import (
     dial,
     every_entrance,
     every_page,
+    fed,
     go,
     link_of,
     live_text,
     look_at,
     looked_at,
     named,
+    outline,
     overview,
     parts,
     press,
@@ -39,7 +41,8 @@ FIRST_HEAD = {"layer": "0", "head": "0"}
 
 
 def instruments(at):
-    return [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_attention"]
+    names = ("headsup_attention", "headsup_inside")
+    return [c for c in at.get("bidi_component") if c.proto.component_name in names]
 
 
 # The first look
@@ -57,6 +60,8 @@ def test_the_shipped_models_work(page, monkeypatch):
         assert len(text_of(press(at, "Step"))) >= 1
     elif page == "Attention":
         assert overview(at).tensors["overview"].size and parts(at).tensors
+    elif page == "Inside":
+        assert outline(at).tensors["next"].size
     else:
         assert at.get("plotly_chart")
     choose(at, "Model", "martin-fierro")
@@ -78,6 +83,8 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
     elif page == "Attention":
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
+    elif page == "Inside":
+        assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and fed(at).metadata["chosen"]["open"] == ""
     else:
         assert len(at.get("plotly_chart")) >= 4
     assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
@@ -89,7 +96,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
 def test_another_model_brings_its_own_prompt_to_every_page():
     at = write(start(tokens=5, layer=1, head=1))
     choose(at, "Model", "martin-fierro")
-    for page in ("Attention", "Positions", "Generate"):
+    for page in ("Attention", "Positions", "Inside", "Generate"):
         assert prompt(at) == "Aquí me pongo"
         assert link_of(at) == {"model": "martin-fierro", "prompt": "Aquí me pongo", "tokens": "5", **FIRST_HEAD}
         go(at, page)
@@ -203,6 +210,8 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
         assert (live_text(at)["weights"] is None) == (n_layers == 0)
     if page == "Attention":
         assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
+    if page == "Inside":
+        assert not said(at) and instruments(at)
 
 
 def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypatch):

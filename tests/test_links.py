@@ -6,6 +6,7 @@ from tests.app_driver import (
     PAGES,
     every_entrance,
     every_page,
+    fed,
     go,
     link_of,
     live_text,
@@ -31,7 +32,8 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
     link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all",
                           "stage": "raw", "query": "9", "key": "7", "zoom": "7,12,5,8", "without": "mask,scale",
                           "order": "spread", "direction": "to", "share": "layer",
-                          "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+                          "inside": "blocks.1.attn.hook_z", "place": "9", "cell": "3,1,0", "heads": "one",
+                          "moment": "1.5", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
     other = start(page, alone, **link)
     assert link_of(other) == link
     assert not said(other)
@@ -52,6 +54,10 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
                 layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
                 without=["mask", "scale"], order="spread", direction="to", share="layer",
             )  # the context holds the last 16 of 21 tokens
+        elif again == "Inside":
+            assert fed(other).metadata["chosen"] == dict(
+                open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,
+            )  # fmt: skip
         elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7

@@ -13,7 +13,7 @@ from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py")
+PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py", "pages/Inside.py")
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ LINKS = (
     "Attention?model=translator&prompt=forty-two&attention=encoder",
     "Masks?batch=To%20be%0Aor%0Anot&batch_row=2&pad_side=left",
     "Positions?length=12&position=11&dimension=7",
+    "Inside?prompt=Hello%20world&inside=blocks.0.attn.hook_pattern&place=4&cell=1,4,2&heads=one&head=1&moment=1.5",
+    "Inside?model=translator&prompt=forty-two&inside=decoder.blocks.0.cross_attn&source_place=1",
     "Train?shape=dials&steps=50&d_model=32",
 )
 """Links to the app, without its address."""

@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..hooks import NamesFilter
 from ..model.equations import ALL, LOGITS, PROBABILITIES, TOKEN, Equation, Operand, equations
 from ..model.layers import ACTIVATIONS
 from ..model.masks import causal_mask
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, sinusoidal_encoding
+from .interventions import Intervention, hooks_of
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,24 @@ class Deviation:
     """The tensor's largest absolute value, infinities left out."""
 
 
-def whole_pass(model: DecoderOnly | EncoderDecoder, tokens: Sequence[int], source: Sequence[int] = ()) -> Pass:
+def whole_pass(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    *,
+    names: NamesFilter = lambda name: True,
+    interventions: Sequence[Intervention] = (),
+) -> Pass:
     """Run a model over one text and keep everything. Put it into evaluation mode first.
 
+    names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
+    what is kept is what they left.
     Raises: ValueError for a text that the model can't read.
     """
     read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
     with torch.no_grad():
         inputs = [each[None] for each in (read, written) if len(each)]
-        logits, cache = model.run_with_cache(*inputs, names_filter=model.hook_names())
+        logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
     tensors = dict(model.state_dict())
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]

@@ -65,9 +65,23 @@ def logit_lens(found: Pass) -> LogitLens:
     post-norm model what is read is normalised already.
     """
     table = equations(found.config)
-    heights = _heights(found.config, table)
-    logits = [_read_out(found, table, height) for height in heights]
-    return LogitLens(tuple(" + ".join(height) for height in heights), torch.stack(logits))
+    prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
+    points = heights(found.config, prefix)
+    logits = [_read_out(found, table, height) for height in points]
+    return LogitLens(tuple(" + ".join(height) for height in points), torch.stack(logits))
+
+
+def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
+    """The points of which the stream consists before the first block, and after each.
+
+    prefix: the stack, "encoder." or "decoder.", and empty for a model that has only one.
+    """
+    table = equations(config)
+    found = [tuple(name for name in (f"{prefix}hook_embed", f"{prefix}hook_pos_embed") if name in table)]
+    for layer in range(config.n_encoder_layers if prefix == "encoder." else config.n_layers):
+        of_block = [name for name in table if name.startswith(f"{prefix}blocks.{layer}.")]
+        found.append((of_block[-1],))
+    return found
 
 
 def direct_logit_attribution(found: Pass, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
@@ -128,17 +142,6 @@ def _shares_of(found: Pass, table: dict[str, Equation], equation: Equation) -> l
 
 def _centred(vectors: Tensor) -> Tensor:
     return vectors - vectors.mean(-1, keepdim=True)
-
-
-def _heights(config: ModelConfig, table: dict[str, Equation]) -> list[tuple[str, ...]]:
-    """The points of which the stream consists before the first block, and after each, in the stack that writes."""
-    prefix = "decoder." if config.architecture == "encoder-decoder" else ""
-    embeddings = (f"{prefix}hook_embed", f"{prefix}hook_pos_embed")
-    heights = [tuple(name for name in embeddings if name in table)]
-    for layer in range(config.n_layers):
-        of_block = [name for name in table if name.startswith(f"{prefix}blocks.{layer}.")]
-        heights.append((of_block[-1],))
-    return heights
 
 
 def _read_out(found: Pass, table: dict[str, Equation], height: tuple[str, ...]) -> Tensor:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
-LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "own_text": LONGEST_TEXT}
+LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "inside": 200, "own_text": LONGEST_TEXT}
 """Characters a text may have."""
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
+
+HEADS = ("mean", "one")
 
 
 @dataclass
@@ -54,6 +56,18 @@ class Visitor:
     """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
     share: str = "head"
     """Over the text: the weights of one head, or the mean of its layer."""
+    inside: str = ""
+    """What is open on the page Inside: a tensor or a module of the model; empty: all of it."""
+    place: int | None = None
+    """The token that is looked at there, by its place in the whole text; None: the newest."""
+    source_place: int | None = None
+    """The token of the source that is; None: none of them."""
+    cell: tuple[int, ...] | None = None
+    """A place in the tensor that is open."""
+    heads: str = "mean"
+    """Whether a layer's heads are drawn as their mean, or one of them."""
+    moment: float | None = None
+    """Where Play stands; None: it isn't being played."""
     length: int = 64
     """Rows of the sinusoidal table."""
     width: int = 64

@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
-from pages.ui.shell.choices import LONGEST, PACES, Visitor
+from pages.ui.components.inside import LATEST
+from pages.ui.shell.choices import HEADS, LONGEST, PACES, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -16,13 +17,14 @@ from transformer.training.presets import PRESETS, Group
 LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
 MOST_WAVES = 6
+MOST_DIMENSIONS = 4
 TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt"}
 """The texts that a link may have no room for, and what they are called."""
 SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"))
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
-    "prompt": ("query", "key", "zoom"),
-    "text": ("step", "query", "key", "zoom"),
+    "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
+    "text": ("step", "query", "key", "zoom", "place", "cell"),
     "batch": ("batch_row",),
 }
 """What means nothing without a text that was left out."""
@@ -85,6 +87,14 @@ def _zoom(text: str) -> tuple[int, ...]:
     return found
 
 
+def _cell(text: str) -> tuple[int, ...]:
+    place = Number(int, 0, 10**6, "each number")
+    found = tuple(map(place, text.split(",")))
+    if len(found) > MOST_DIMENSIONS:
+        raise ValueError(f"a tensor has at most {MOST_DIMENSIONS} dimensions")
+    return found
+
+
 def _without_rules(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(map(_one_of(*RULES), text.split(","))))) if text else ()
 
@@ -112,6 +122,12 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "order": _one_of("", *(measure.name for measure in MEASURES)),
     "direction": _one_of(*DIRECTIONS),
     "share": _one_of(*SHARES),
+    "inside": _text("inside"),
+    "place": Number(int, 0, 10**6, "the token's position"),
+    "source_place": Number(int, 0, 10**6, "the position in the source"),
+    "cell": _cell,
+    "heads": _one_of(*HEADS),
+    "moment": Number(float, 0, LATEST, "the moment"),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),

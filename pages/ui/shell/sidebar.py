@@ -27,6 +27,7 @@ PAGES = (
     ("pages/Attention.py", "Attention", ":material/grid_on:"),
     ("pages/Masks.py", "Masks", ":material/grid_off:"),
     ("pages/Positions.py", "Positions", ":material/airwave:"),
+    ("pages/Inside.py", "Inside", ":material/account_tree:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
 STYLE = Path(__file__).with_name("style.css")

@@ -167,14 +167,19 @@ def offer_recording(session: Session, looked: Looked) -> None:
         )  # fmt: skip
 
 
-def _text(session: Session) -> tuple[int, ...]:
-    """What the decoder has before it; for an encoder–decoder what was written, or what the model would write."""
-    writer, text = session.writer, session.writer.tokens
+def whole_text(session: Session) -> tuple[int, ...]:
+    """The prompt and what was written after it; for an encoder–decoder what was written, or what it would write."""
     if not session.source:
-        return text if session.visitor.scope == "all" else writer.prompt
+        return session.writer.tokens
     text = library.window(session.name, _whole_answer(session))
     end = library.model(session.name).card.end_token_id
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
+
+
+def _text(session: Session) -> tuple[int, ...]:
+    """What the decoder has before it."""
+    is_prompt = not session.source and session.visitor.scope == "prompt"
+    return session.writer.prompt if is_prompt else whole_text(session)
 
 
 def _whole_answer(session: Session) -> tuple[int, ...]:

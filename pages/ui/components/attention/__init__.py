@@ -1,16 +1,12 @@
 """Attention as one instrument: everything that only changes what is looked at is answered in the browser.
 
-There are two components: a view, whose message is large and stays the same for a text, so that later runs send it as a
-reference, and a feed of a few lines, in a fragment of its own. The feed brings the parts of the pass that the view asks
-for by the pass's name, and tells Python what is looked at. A click costs no run of the page.
+A view and its feed, as in `fed`.
 Dimensions: layer, head, query, key.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components import fed
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -41,10 +37,7 @@ _view = st.components.v2.component(
     css=style(__file__, instruments=["tip.css", "save.css", "overview.css", "attention/attention.css"]),
     js=script(__file__, "attention.js"),
 )
-_RUNS = itertools.count(int(1000 * time.time()))
-"""Each run of a page has a number, so that its message differs from the last: the browser then hears of it. Nor has an
-earlier server given the same."""
-_feed = st.components.v2.component("headsup_attention_feed", js=script(__file__, "attention_feed.js"))
+_feed = st.components.v2.component("headsup_attention_feed", js=script(fed.__file__, "fed_feed.js"))
 
 
 @dataclass(frozen=True)
@@ -94,50 +87,17 @@ def attention(
 ) -> None:
     """Show a pass.
 
-    name: of the pass; what is asked for by another name is not answered. outline: what `recordings.overview` gives,
-    and in its metadata `offsets`, the places of the first query and key in the text, `next`, the tokens that queries
-    chose or None, and `title`, what saved files are called.
-    chosen: what is looked at first, and again whenever `serial` grows.
-    answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at,
-    after: at the end of each run that this causes, which is a run of a fragment. patient: ask for nothing in the first
-    moments, when the page itself may have something to ask.
+    outline: what `recordings.overview` gives, and in its metadata `offsets`, the places of the first query and key in
+    the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called. The rest is as in
+    `fed.show`.
     """
-    whole = Recording(packed(outline), {**outline.metadata, "id": name, "name": key})
-    st.session_state[f"{key}-parts"] = [("head", chosen.layer, chosen.head)]
-    about = {"id": name, "name": key, "chosen": as_message(chosen), "serial": serial, "run": next(_RUNS)}
-    with st.container(gap=None):
-        _view(key=f"{key}-view", data=whole.to_bytes())
-        st.fragment(_answer)({**about, "patient": patient}, extent, answer, on_choose, after)
-
-
-def _answer(
-    about: dict[str, Any],
-    extent: Extent,
-    answer: Callable[[Iterable[Part]], Recording],
-    on_choose: Callable[[Chosen], None],
-    after: Callable[[], None],
-) -> None:
-    """The feed, which is all that runs when something else is looked at, or a part is asked for."""
-    key = about["name"]
-
-    def chosen_in_browser() -> None:
-        report = told(key, "chosen")
-        found = checked_choice(report, extent)
-        if found is not None:
-            on_choose(found)
-        # Said to have arrived whether or not it could be used: else it would be told again and again.
-        count = report.get("count") if isinstance(report, Mapping) else None
-        st.session_state[f"{key}-seen"] = count if type(count) is int else 0
-
-    def wanted_in_browser() -> None:
-        wanted = told(key, "want")
-        if isinstance(wanted, Mapping) and wanted.get("id") == about["id"]:
-            st.session_state[f"{key}-parts"] = checked_parts(wanted.get("parts"), extent)
-
-    parts = st.session_state.pop(f"{key}-parts", [])
-    message = Recording(answer(parts).tensors, {**about, "seen": st.session_state.get(f"{key}-seen", 0)})
-    _feed(key=key, data=message.to_bytes(), on_chosen_change=chosen_in_browser, on_want_change=wanted_in_browser)
-    after()
+    fed.show(
+        _view, _feed, key=key, name=name, whole=Recording(packed(outline), outline.metadata),
+        chosen=as_message(chosen), serial=serial, first=[("head", chosen.layer, chosen.head)],
+        check_choice=lambda value: checked_choice(value, extent),
+        check_parts=lambda value: checked_parts(value, extent),
+        answer=answer, on_choose=on_choose, after=after, patient=patient,
+    )  # fmt: skip
 
 
 def packed(outline: Recording) -> dict[str, np.ndarray]:

@@ -1,0 +1,78 @@
+// Streamlit's side of an instrument that is fed: the view. It stays as long as its page does; the outline of a pass comes
+// with it, everything else through the box that it shares with its feed (fed_feed.js).
+import { boxOf } from "../../../transformer/instrument/box.js";
+import { readRecording } from "../../../transformer/instrument/recording.js";
+import { hasLostParameters } from "./address/last.js";
+import { Reporter } from "./attention/reporter.js";
+
+const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to hear first what its tab showed before
+
+export class FedView {
+  /**
+   * make(root, host): the instrument, which has begin(outline, chosen), add(parts), turnTo(chosen) and draw(), and whose
+   * host is { select(chosen), want(parts) }.
+   */
+  constructor(parts, make) {
+    this.parts = parts;
+    this.make = make;
+  }
+
+  attach(name) {
+    this.box = boxOf(name);
+    this.found = this.box.feed; // perhaps of a view that went with its page: it will do until the next run's comes
+    this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
+    this.instrument = this.make(this.parts.root, {
+      select: (chosen) => this.reporter.report(chosen),
+      want: (parts) => this.want(parts),
+    });
+    this.box.deliver = () => this.deliver();
+  }
+
+  // The feed may come before the outline that it belongs to, or after it.
+  update(bytes) {
+    const recording = readRecording(bytes);
+    const { id, name } = recording.metadata;
+    if (!this.instrument) this.attach(name);
+    if (id === this.id) this.instrument.draw(); // another theme
+    else {
+      this.id = id;
+      this.outline = recording;
+      this.begun = false;
+    }
+    this.deliver();
+  }
+
+  want(parts) {
+    if (this.isPatient) this.wanted = parts;
+    else this.reporter.send("want", { id: this.id, parts });
+  }
+
+  waitIf(patient) {
+    clearTimeout(this.patience);
+    this.isPatient = patient;
+    this.wanted = undefined;
+    if (patient) this.patience = setTimeout(() => {
+      this.isPatient = false;
+      if (this.wanted) this.want(this.wanted);
+    }, PATIENCE_MS);
+  }
+
+  deliver() {
+    const { feed } = this.box;
+    if (!feed || feed.metadata.id !== this.id) return;
+    const { chosen, serial, run, seen } = feed.metadata;
+    const isOtherRun = run !== this.run;
+    this.reporter.heard(seen, isOtherRun);
+    if (isOtherRun) this.waitIf(feed.metadata.patient && hasLostParameters());
+    this.run = run;
+    if (!this.begun) {
+      this.begun = true;
+      this.reporter.forget();
+      this.instrument.begin(this.outline, chosen);
+    } else if ((serial > this.serial || (this.isFound && isOtherRun)) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
+    this.serial = serial;
+    this.isFound = feed === this.found;
+    if (this.taken !== feed) this.instrument.add(feed);
+    this.taken = feed;
+  }
+}

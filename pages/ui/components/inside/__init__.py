@@ -1,0 +1,175 @@
+"""A whole forward pass as one instrument: everything that only changes what is looked at is answered in the browser.
+
+A view and its feed, as in `fed`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components import fed
+from pages.ui.components.sources import reader, script, style
+from transformer import Recording
+
+MOST_PARTS = 64
+"""Parts in one request; the browser asks for fewer."""
+MOST_CELLS = 2_000_000
+"""Cells of all parts of one request, which are 8 MB. What is asked for beyond that isn't sent; it may be asked for
+again."""
+WHOLE_UP_TO = 100_000
+"""Cells up to which a tensor that has heads is sent whole."""
+LATEST = 1e6
+"""The last moment that Play can be at."""
+
+Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int]
+"""("tensor", name), ("slice", name, head), ("who", pos, token) or ("checks",)."""
+
+_view = st.components.v2.component(
+    "headsup_inside",
+    html=reader(__file__)("inside.html"),
+    css=style(__file__, instruments=["tip.css", "save.css", "inside/inside.css", "inside/tensors.css"]),
+    js=script(__file__, "inside.js"),
+)
+_feed = st.components.v2.component("headsup_inside_feed", js=script(fed.__file__, "fed_feed.js"))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is looked at. Tokens are counted from the first that the model reads."""
+
+    open: str = ""
+    """A tensor or a module, "blocks.1.attn" for example; empty: the whole model."""
+    token: int | None = None
+    """In the text of the stack that writes; None: the newest."""
+    source: int | None = None
+    """In the text that an encoder reads; None: none of them."""
+    head: int | None = None
+    """None: all of a layer, or their mean."""
+    cell: tuple[int, ...] | None = None
+    """A place in the tensor that is open."""
+    moment: float | None = None
+    """Where Play stands; None: it isn't being played."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much there is to choose from."""
+
+    tokens: int
+    sources: int
+    heads: int
+    vocabulary: int
+    tensors: Mapping[str, Mapping[str, int]]
+    """The sizes of each tensor's dimensions, by name."""
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """What can be open: the model, its tensors, and every module that has any."""
+        names = {""}
+        for name in self.tensors:
+            parts = name.split(".")
+            names |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+        return frozenset(names)
+
+
+def inside(
+    *,
+    name: str,
+    outline: Recording,
+    extent: Extent,
+    chosen: Chosen,
+    serial: int,
+    answer: Callable[[Iterable[Part]], Recording],
+    on_choose: Callable[[Chosen], None],
+    after: Callable[[], None],
+    key: str,
+    patient: bool = False,
+) -> None:
+    """Show a pass.
+
+    outline: what `insides.outline` gives, and in its metadata `offset`, the place of the first token in the text, and
+    `title`, what saved files are called. The rest is as in `fed.show`.
+    """
+    first = [("tensor", chosen.open)] if chosen.open in extent.tensors else []
+    fed.show(
+        _view, _feed, key=key, name=name, whole=outline, chosen=dataclasses.asdict(chosen), serial=serial,
+        first=checked_parts(first, extent),
+        check_choice=lambda value: checked_choice(value, extent),
+        check_parts=lambda value: checked_parts(value, extent),
+        answer=answer, on_choose=on_choose, after=after, patient=patient,
+    )  # fmt: skip
+
+
+def checked_choice(value: Any, extent: Extent) -> Chosen | None:
+    """What a `chosen` event says, or None unless all of it can be chosen: browsers can send anything."""
+    if not isinstance(value, Mapping) or not {field.name for field in dataclasses.fields(Chosen)} <= value.keys():
+        return None
+    cell = value["cell"]
+    if isinstance(cell, list):
+        cell = tuple(cell)
+    moment = value["moment"]
+    if type(moment) is int:
+        moment = float(moment)
+    found = Chosen(value["open"], value["token"], value["source"], value["head"], cell, moment)
+    return found if fits(found, extent) else None
+
+
+def fits(chosen: Chosen, extent: Extent) -> bool:
+    """Whether all of a choice is there, whatever its fields hold."""
+    counts = ((chosen.token, extent.tokens), (chosen.source, extent.sources), (chosen.head, extent.heads))
+    return (
+        isinstance(chosen.open, str)
+        and chosen.open in extent.places
+        and all(place is None or _is_within(place, count) for place, count in counts)
+        and (chosen.cell is None or is_cell(chosen.cell, chosen.open, extent))
+        and (chosen.moment is None or (type(chosen.moment) is float and 0 <= chosen.moment <= LATEST))
+    )
+
+
+def is_cell(cell: Any, name: str, extent: Extent) -> bool:
+    """Whether a tensor has this cell."""
+    sizes = tuple(extent.tensors.get(name, {}).values())
+    return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
+
+
+def checked_parts(value: Any, extent: Extent) -> list[Part]:
+    """The parts of a request that there are, as far as they can be sent in one answer; the first in any case."""
+    found: list[Part] = []
+    cells = 0
+    for part in value[:MOST_PARTS] if isinstance(value, list) else ():
+        size = _cells_of(part, extent)
+        if size is None or (found and cells + size > MOST_CELLS):
+            continue
+        cells += size
+        found.append(tuple(part))
+    return found
+
+
+def _cells_of(part: Any, extent: Extent) -> int | None:
+    """How many numbers a part has; None if there is no such part."""
+    if not (isinstance(part, Sequence) and part and isinstance(part[0], str)):
+        return None
+    match tuple(part):
+        case ("tensor", str(name)) if name in extent.tensors:
+            sizes = extent.tensors[name]
+            cells = math.prod(sizes.values())
+            return None if "head" in sizes and cells > WHOLE_UP_TO else cells
+        case ("slice", str(name), head) if _is_within(head, extent.tensors.get(name, {}).get("head", 0)):
+            sizes = extent.tensors[name]
+            return math.prod(sizes.values()) // sizes["head"]
+        case ("who", pos, token) if _is_within(pos, extent.tokens) and _is_within(token, extent.vocabulary):
+            return 0
+        case ("checks",):
+            return 0
+    return None
+
+
+def _is_within(value: Any, count: int) -> bool:
+    return type(value) is int and 0 <= value < count

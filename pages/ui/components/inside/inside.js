@@ -1,0 +1,12 @@
+// Streamlit's side of the page Inside's instrument: its view.
+import { InsideInstrument } from "../../../../transformer/instrument/inside/instrument.js";
+import { withView } from "../../../../transformer/instrument/dom.js";
+import { FedView } from "../fed_view.js";
+
+const make = (root, host) => new InsideInstrument(root, host);
+
+// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new FedView(parts, make), (view) => view.update(data));
+}

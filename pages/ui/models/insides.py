@@ -1,0 +1,240 @@
+"""What the page Inside draws a forward pass from: an outline of all of it, and the tensors that are asked for.
+
+Asked for as in `activations`, and remembered. `tokens` is what a decoder has before it; `source` what an encoder reads;
+`interventions` change the pass. A tensor's name is its hook point or parameter, `logits` or `probabilities`, with the
+part of it that is there in brackets. Its dimensions are those that `tensors_of` gives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from pages.ui.models.cache import remembered
+from pages.ui.models.library import OpenModel, opened
+from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer
+from transformer.inference.outline import TensorInfo, array_of, tensors_of
+from transformer.inference.outline import outline as outline_of
+from transformer.inference.recompute import Pass, deviations, whole_pass
+from transformer.inference.residual import direct_logit_attribution
+
+Tokens = tuple[int, ...]
+Interventions = tuple[Intervention, ...]
+WHOLE_BELOW = 12_000_000
+"""Bytes of a pass: below this all of it is remembered, else a block of it, when something of that is asked for."""
+LABELLED_VOCABULARY = 512
+"""Tokens of a vocabulary that is named in full."""
+_BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
+_one_at_a_time = threading.Lock()
+"""Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is remembered of a pass."""
+
+    outline: Recording
+    tensors: Mapping[str, np.ndarray] | None
+    """Its points and outputs; None where all of them together are too much."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far a tensor that was computed is from what its equation gives."""
+
+    name: str
+    largest: float | None
+    """The largest difference of two cells; None where one is infinite and the other isn't."""
+    magnitude: float
+    """The tensor's largest absolute value."""
+
+
+def outline(
+    model: str | OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """What is seen of a pass at first: what `transformer.inference.outline.outline` makes of it.
+
+    Its metadata has besides: `labels` of text and source, and `vocabulary`, the labels of all tokens, or of those that
+    are named by their number where there are many.
+    """
+    return _found(model, tokens, source, interventions).outline
+
+
+def parts(
+    model: str | OpenModel, tokens: Tokens, source: Tokens, wanted: Iterable[tuple], interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """What is asked for: ("tensor", name), ("slice", name, head), ("who", pos, token) or ("checks",).
+
+    Tensors are whole, or of one head; `who[pos, token]` (part,) has each part's share in a token's logit, of which the
+    metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives. Floats
+    are float32, truth values bytes. What is asked for has to be there.
+    """
+    model = opened(model) if isinstance(model, str) else model
+    tensors: dict[str, np.ndarray] = {}
+    about: dict[str, Any] = {}
+    for what, *place in wanted:
+        if what == "tensor":
+            tensors[place[0]] = tensor(model, tokens, source, place[0], interventions)
+        elif what == "slice":
+            name, head = place
+            axis = infos(model, tokens, source)[name].dims.index("head")
+            tensors[f"{name}[{head}]"] = tensor(model, tokens, source, name, interventions).take(head, axis)
+        elif what == "who":
+            names, shares = _who(model, tokens, source, *place, interventions)
+            tensors[f"who[{place[0]}, {place[1]}]"], about["who"] = shares, {"names": names}
+        else:
+            about["checks"] = [dataclasses.asdict(check) for check in checks(model, tokens, source, interventions)]
+    return Recording(tensors, about)
+
+
+def tensor(
+    model: str | OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions = ()
+) -> np.ndarray:  # fmt: skip
+    """One tensor of a pass, or a parameter, in the dimensions of its `infos`; KeyError for a name that it hasn't."""
+    model = opened(model) if isinstance(model, str) else model
+    checkpoint, info = model.checkpoint, infos(model, tokens, source)[name]
+    if info.kind == "parameter":
+        array = array_of(_of_parameters(checkpoint), info)
+        array.flags.writeable = False  # it may be the model's own memory
+        return array
+    found = _found(model, tokens, source, interventions).tensors
+    if found is None:
+        found = _block(model, tokens, source, _block_of(name), interventions)
+    return found[name]
+
+
+@remembered
+def checks(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> tuple[Check, ...]:  # fmt: skip
+    """Every tensor of a pass against its equation, in the order of the pass."""
+    with _one_at_a_time:
+        found = deviations(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+    return tuple(
+        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude) for each in found
+    )
+
+
+def infos(model: OpenModel, tokens: Tokens, source: Tokens) -> Mapping[str, TensorInfo]:
+    """What there is of a pass, as `tensors_of` has it."""
+    return _infos(model.checkpoint.model.config, len(tokens), len(source))
+
+
+@functools.lru_cache(maxsize=64)
+def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
+    return MappingProxyType(tensors_of(config, tokens, source))
+
+
+def file_of(
+    model: OpenModel, tokens: Tokens, source: Tokens, place: str, interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """The numbers of a view, for a file that a visitor takes along, named and laid out as the engine has them.
+
+    place: what is open: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
+    they are what its picture is drawn of: the residual stream and what is added to it, the attention weights, the
+    logits and probabilities.
+    """
+    chosen = [name for name, info in infos(model, tokens, source).items() if _is_in_view(name, info, place)]
+    known = _of_parameters(model.checkpoint).tensors
+    points = [name for name in chosen if name not in known]
+    with _one_at_a_time:
+        found = whole_pass(model.checkpoint.model, tokens, source, names=_points_among(points),
+                           interventions=interventions)  # fmt: skip
+    labels = model.checkpoint.tokenizer.labels
+    return Recording(
+        {name: found.tensors[name].detach().numpy() for name in chosen},
+        {
+            "config": found.config.to_dict(),
+            "labels": {"text": labels(tokens), "source": labels(source)},
+            "ids": {"text": tokens, "source": source},
+        },
+    )
+
+
+@remembered
+def _found(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Found:
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
+    size = sum(4 * int(np.prod(info.sizes)) for info in shapes.values() if info.kind != "parameter")
+    if size < WHOLE_BELOW:
+        found = whole_pass(checkpoint.model, tokens, source, interventions=interventions)
+        sketched = outline_of(found)
+        tensors = {name: array_of(found, info) for name, info in shapes.items() if info.kind != "parameter"}
+    else:
+        with _one_at_a_time:
+            sketched = outline_of(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+        tensors = None
+    return Found(_labelled(sketched, checkpoint.tokenizer), tensors)
+
+
+@remembered
+def _block(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, block: str, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """The points of one block, or all others where its name is empty, and the outputs."""
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
+    chosen = {name for name, info in shapes.items() if info.kind != "parameter" and _block_of(name) == block}
+    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(chosen), interventions=interventions)
+    return {name: array_of(found, shapes[name]) for name in chosen}
+
+
+@remembered
+def _who(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, pos: int, token: int, interventions: Interventions
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Each part's name and share (part,) in the logit of a token, after the token at `pos`.
+
+    A logit is a sum of what is at its position, so the pass is cut to that.
+    """
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
+    local = {name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
+             and not name.startswith("encoder.") and not name.endswith("hook_result")}  # fmt: skip
+    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(local), interventions=interventions)
+    cut = {name: values[pos : pos + 1] if name in local else values for name, values in found.tensors.items()}
+    shares = direct_logit_attribution(Pass(found.config, found.tokens[pos : pos + 1], found.source, cut), [token])
+    return shares.names, shares.values[:, 0].float().numpy()
+
+
+def _block_of(name: str) -> str:
+    found = _BLOCK.match(name)
+    return found[0] if found else ""
+
+
+def _points_among(names: Iterable[str]) -> Any:
+    """A filter for `whole_pass`, which may come to nothing."""
+    return frozenset(names).__contains__
+
+
+def _of_parameters(checkpoint: Checkpoint) -> Pass:
+    """A pass over nothing, that has a model's parameters."""
+    nothing = torch.tensor([], dtype=torch.long)
+    return Pass(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
+
+
+def _is_in_view(name: str, info: TensorInfo, place: str) -> bool:
+    if place:
+        return name == place or name.startswith(f"{place}.")
+    return info.kind == "output" or name.endswith("hook_pattern") or (
+        info.kind == "point" and info.dims == ("pos", "d_model")
+    )
+
+
+def _labelled(sketched: Recording, tokenizer: Tokenizer) -> Recording:
+    """An outline that says what its tokens are called."""
+    ids = sketched.metadata["ids"]
+    used = sorted({*ids["text"], *ids["source"], *map(int, sketched.tensors["next"].flat),
+                   *map(int, sketched.tensors["lens"].flat)})  # fmt: skip
+    if tokenizer.vocab_size <= LABELLED_VOCABULARY:
+        vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
+    else:
+        vocabulary = dict(zip(map(str, used), tokenizer.labels(used), strict=True))
+    labels = {text: tokenizer.labels(found) for text, found in ids.items()}
+    return Recording(sketched.tensors, {**sketched.metadata, "labels": labels, "vocabulary": vocabulary})

@@ -1,0 +1,175 @@
+"""The parts of the page Inside: which text, the instrument that shows its whole pass, and its numbers as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui.components import inside as instrument
+from pages.ui.components.inside import Chosen, Extent, Part
+from pages.ui.markdown import code
+from pages.ui.models import insides, library, places, recordings
+from pages.ui.models.library import OpenModel
+from pages.ui.shell import instruments
+from pages.ui.shell.choices import Visitor
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import write_address
+from pages.ui.views.attention import whole_text
+from transformer import Recording, attention_modules
+
+KEY = "inside"
+TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
+"""What the instrument and the link agree on: fields of the visitor."""
+REPRODUCE = """from pathlib import Path
+import numpy as np
+from transformer import Recording, load_checkpoint, whole_pass
+
+checkpoint = load_checkpoint("checkpoints/{model}")
+found = whole_pass(checkpoint.model, {texts})
+saved = Recording.from_bytes(Path("{file}").read_bytes())
+for name, array in saved.tensors.items():
+    print(name, array.shape, np.allclose(found.tensors[name], array, atol=1e-5))"""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A text as the model reads it; what a run of the fragment needs, too."""
+
+    model: OpenModel
+    tokens: tuple[int, ...]
+    source: tuple[int, ...]
+    offset: int
+    """The place of the first token in the whole text: the model reads the last of a long one."""
+
+    def answer(self, parts: Iterable[Part]) -> Recording:
+        """The parts of the pass that are asked for."""
+        return insides.parts(self.model, self.tokens, self.source, parts)
+
+
+def choose(session: Session) -> Looked:
+    """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
+    text = whole_text(session)
+    tokens = library.window(session.name, text)
+    return Looked(library.opened(session.name), tokens, session.source, len(text) - len(tokens))
+
+
+def explain(session: Session, looked: Looked) -> None:
+    """For an encoder–decoder: where the decoder's text comes from."""
+    if looked.source:
+        written = library.tokenizer(session.name).decode(looked.tokens[1:])
+        whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+        st.caption(f"The decoder has read: {code(written)}.{whose}")
+
+
+def show(session: Session, looked: Looked) -> None:
+    """The instrument."""
+    current = session.visitor
+    outline = insides.outline(looked.model, looked.tokens, looked.source)
+    details = {"offset": looked.offset, "title": session.name.replace("/", "-")}
+    extent = _extent(looked)
+
+    def take(found: Chosen) -> None:
+        _take(looked, found, current)
+        instruments.told(KEY, current, TIED)
+
+    elsewhere = instruments.elsewhere(current, TIED)
+
+    def follow() -> None:
+        # What another widget tells in the same moment comes in one message with an event of the instrument, and
+        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
+        if instruments.elsewhere(current, TIED) != elsewhere:
+            st.rerun()
+        write_address("address_inside")
+
+    instrument.inside(
+        key=KEY,
+        name=recordings.identity(looked.model, looked.tokens, looked.source),
+        outline=Recording(outline.tensors, {**outline.metadata, **details}),
+        extent=extent,
+        chosen=_chosen(looked, extent, current),
+        serial=instruments.serial(KEY, current, TIED),
+        answer=looked.answer,
+        on_choose=take,
+        after=follow,
+        patient=st.session_state["begins"],
+    )
+
+
+def offer_numbers(session: Session, looked: Looked) -> None:
+    """The numbers of the view as a file for Python, and the lines that compute them again."""
+    current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
+    with st.expander("Take these numbers along", icon=":material/download:"):
+        st.markdown(
+            "A safetensors file with every number of what is open: of a block or a sublayer all its tensors and "
+            "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "
+            "the logits and the probabilities. These lines read it, and compute the same numbers again:"
+        )
+        st.code(_lines(session, looked, file), language="python")
+        # When it is pressed, not before; and of what was opened since.
+        st.download_button(
+            "Save these numbers",
+            lambda: insides.file_of(looked.model, looked.tokens, looked.source, current.inside).to_bytes(),
+            file, key="save_inside", on_click="ignore", icon=":material/download:",
+        )  # fmt: skip
+
+
+def _lines(session: Session, looked: Looked, file: str) -> str:
+    texts = [_as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
+    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file)
+
+
+def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
+    """An expression for a text's tokens: the text itself, encoded, or their numbers where that gives others."""
+    tokenizer = library.tokenizer(session.name)
+    text = tokenizer.decode(tokens)
+    is_text = not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens
+    return f"checkpoint.tokenizer.encode({text!r})" if is_text else repr(list(tokens))
+
+
+def _extent(looked: Looked) -> Extent:
+    shape = looked.model.checkpoint.model.config
+    infos = insides.infos(looked.model, looked.tokens, looked.source)
+    sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
+    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes)
+
+
+def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
+    """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
+    if current.inside not in extent.places:
+        current.inside, current.cell, current.moment = "", None, None
+    if current.cell is not None and not instrument.is_cell(current.cell, current.inside, extent):
+        current.cell = None
+    if current.place is not None and not 0 <= current.place - looked.offset < extent.tokens:
+        current.place = None
+    if current.source_place is not None and not current.source_place < extent.sources:
+        current.source_place = None
+    return Chosen(
+        open=current.inside,
+        token=None if current.place is None else current.place - looked.offset,
+        source=current.source_place,
+        head=current.head if current.heads == "one" and _has_heads(looked) else None,
+        cell=current.cell,
+        moment=current.moment,
+    )
+
+
+def _take(looked: Looked, found: Chosen, current: Visitor) -> None:
+    """Take over what was chosen in the browser; the page Attention turns to the same layer and head."""
+    current.inside, current.cell, current.moment = found.open, found.cell, found.moment
+    current.place = None if found.token is None else found.token + looked.offset
+    current.source_place = found.source
+    current.heads = "mean" if found.head is None else "one"
+    if found.head is not None and _has_heads(looked):
+        current.head = found.head
+    shape = looked.model.checkpoint.model.config
+    for kind, modules in attention_modules(shape).items():
+        for layer, module in enumerate(modules):
+            if found.open == module or found.open.startswith(f"{module}."):
+                current.layer = layer
+                current.attention = current.attention if kind == "self" else kind
+
+
+def _has_heads(looked: Looked) -> bool:
+    return bool(places.attentions(looked.model.checkpoint.model.config))

@@ -1,0 +1,39 @@
+"""What each parameter of a model is for, in a sentence; beside the registry, which says it of hook points."""
+
+from __future__ import annotations
+
+_MEANINGS = {
+    "pos_embed.weight": "The table of learned positions: a row for each place.",
+    "embed.weight": "The embedding table: a row for each token.",
+    "unembed.weight": "W_U, the unembedding: for each token the direction that speaks for it.",
+    "unembed.bias": "b_U: what speaks for each token whatever the text.",
+    "qkv.weight": "W_Q, W_K and W_V of all heads, one after another.",
+    "qkv.bias": "b_Q, b_K and b_V of all heads, one after another.",
+    "kv.weight": "W_K and W_V of all heads, one after another; they read the memory.",
+    "kv.bias": "b_K and b_V of all heads, one after another.",
+    "q.weight": "W_Q of all heads.",
+    "q.bias": "b_Q of all heads.",
+    "v.weight": "W_V of all heads.",
+    "v.bias": "b_V of all heads.",
+    "out.weight": "W_O: how each head's average is written into the residual stream.",
+    "out.bias": "b_O: what attention adds to the stream whatever it looks at.",
+    "up.weight": "W_up: what each hidden number of the feed-forward layer looks for.",
+    "up.bias": "b_up: added to each hidden number before the activation.",
+    "down.weight": "W_down: what each hidden number writes into the residual stream.",
+    "down.bias": "b_down: what the feed-forward layer adds whatever it reads.",
+}
+"""By the ending of a parameter's name."""
+_OF_NORMS = {"weight": "The gain of this layer norm: a factor for each dimension.",
+             "bias": "The shift of this layer norm: a term for each dimension."}  # fmt: skip
+
+
+def parameter_meaning(name: str) -> str:
+    """What the parameter of this dotted name is for. Raises: ValueError for a name that no model has."""
+    module, _, kind = name.rpartition(".")
+    last = module.rpartition(".")[2]
+    if last.startswith("ln") and kind in _OF_NORMS:
+        return _OF_NORMS[kind]
+    try:
+        return _MEANINGS[f"{last}.{kind}"]
+    except KeyError:
+        raise ValueError(f"No model has a parameter called {name!r}.") from None
