@@ -8,7 +8,7 @@ import base64
 import pytest
 
 from tests.browser.servers import ROOT
-from tests.inside_outlines import outline_of, parts_of, pass_of
+from tests.inside_outlines import labelled_outline, parts_of, pass_of
 from transformer import load_checkpoint
 from transformer.instrument import FOLDER, bundle
 from transformer.model.equations import OPERATIONS, equations
@@ -26,7 +26,8 @@ export function start(outline, sent) {
   const parts = sent ? read(sent) : { metadata: {}, tensors: {} };
   const place = document.querySelector("main");
   place.replaceChildren();
-  const state = (window.state = { pass: new InsidePass(read(outline)), parts, name: null, head: null, cell: null, token: null, opened: [] });
+  const nothing = { name: null, head: null, cell: null, token: null, opened: [] };
+  const state = (window.state = { pass: new InsidePass(read(outline)), parts, ...nothing });
   // What a host does: it remembers what is looked at, and brings what is asked for.
   const show = (window.show = (change = {}) => {
     Object.assign(state, change);
@@ -43,7 +44,8 @@ export function start(outline, sent) {
     show({ name, cell, head: null });
   };
   const search = (window.search = new Search(place, state.pass.names, open));
-  const tensor = (window.tensor = new TensorView(place, { cell: (cell) => show({ cell }), slice: (head) => show({ head, cell: null }), open }));
+  const events = { cell: (cell) => show({ cell }), slice: (head) => show({ head, cell: null }), open };
+  const tensor = (window.tensor = new TensorView(place, events));
   const hand = (window.hand = new CellView(place, { open }));
 }
 """
@@ -69,7 +71,7 @@ def recorded():
         if name not in kept:
             checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
             found = pass_of(checkpoint, max(checkpoint.card.examples, key=len))
-            messages = (outline_of(found, checkpoint, name), parts_of(found))
+            messages = (labelled_outline(found, checkpoint, name), parts_of(found))
             kept[name] = (found, *(base64.b64encode(each.to_bytes()).decode() for each in messages))
         return kept[name]
 
