@@ -227,11 +227,11 @@ const OPERATIONS = {
     const shares = exponentials.map((each) => (sum > 0 ? each / sum : 0));
     const own = exponentials[mark];
     const counted = values.reduce((total, score) => total + (score !== -Infinity), 0);
+    const score = along.dim === "vocab" ? "logit" : "score";
     const lines = values[mark] === -Infinity ? ["exp(−∞) = 0"]
-      : [`exp(score − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
+      : [`exp(${score} − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
     lines.push(sum > 0 ? `÷ the sum of the row's ${counted} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
       : "The query sees no key at all: every weight is 0");
-    const score = along.dim === "vocab" ? "logit" : "score";
     const rows = [
       { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: along.dim === "vocab" ? "probability" : "weight", values: shares, upward: true },
     ];

@@ -50,10 +50,10 @@ export class SmallPlot {
     lines(context, POINT, 1, [[[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
     context.setLineDash([]);
     dot(context, toX(x), toY(y));
-    const isRight = toX(x) < wide / 2;
     context.fillStyle = ink;
-    context.textAlign = isRight ? "left" : "right";
-    context.fillText(`(${plainNumber(x, 3)}, ${plainNumber(y, 3)})`, toX(x) + (isRight ? 6 : -8), toY(Math.max(y, 0)) - 12);
+    context.textAlign = "left"; // where no activation function comes
+    context.fillText(`x = ${plainNumber(x, 3)}`, MARGIN, MARGIN);
+    context.fillText(`→ ${plainNumber(y, 3)}`, MARGIN, MARGIN + 15);
   }
 
   drawAngle(context, { ink, muted }) {
