@@ -101,6 +101,19 @@ test("what is asked for is what the arithmetic of the cell reads", () => {
   assert.equal(pass.arithmetic("blocks.0.attn.qkv.weight", [0, 0, 0, 0]), null);
 });
 
+test("a query sees what isn't after it, a whole source, and never padding", () => {
+  const made = outline();
+  Object.assign(made.metadata, { ids: { text: [9, 5, 6], source: [5, 9] }, config: { ...made.metadata.config, pad_token_id: 9 } });
+  const pass = new InsidePass(made);
+  const sees = (name) => [0, 1, 2].map((query) => [0, 1, 2].map((key) => {
+    const { isAfter, isPadding } = pass.visibility(name, query, key);
+    return Number(!isAfter && !isPadding);
+  }).join("")).join(" ");
+  assert.equal(sees("blocks.0.attn.hook_mask"), "000 010 011");
+  assert.equal(sees("decoder.blocks.0.cross_attn.hook_mask").slice(0, 2), "10");
+  assert.equal(sees("encoder.blocks.0.attn.hook_mask").slice(0, 2), "10");
+});
+
 test("statistics and strips are those of the outline", () => {
   const pass = new InsidePass(outline());
   assert.deepEqual(pass.statistics("blocks.0.attn.hook_z"), { mean: 2, spread: 1, smallest: -3, largest: 2 });
