@@ -11,7 +11,7 @@ export class Candidates {
     this.rows = Array.from({ length: ROWS }, () => this.makeRow(candidates));
     candidates.addEventListener("click", (event) => {
       const row = this.rows.findIndex(({ button }) => button.contains(event.target));
-      if (row >= 0 && !this.shown.locked && !this.shown.found[row].chosen) onPick(this.shown.found[row].id);
+      if (row >= 0 && this.shown && !this.shown.locked && this.shown.found[row]?.chosen === false) onPick(this.shown.found[row].id);
     });
   }
 

@@ -1,5 +1,5 @@
 // Buttons that write, and the dials: how many tokens, how fast, how they are drawn, and whose attention is looked at.
-import { attribute, node, put } from "../dom.js";
+import { node, put } from "../dom.js";
 
 const WORDS = { top_k: { 0: "off" }, top_p: { 1: "off" } };
 const DIGITS = { temperature: 2, top_p: 2 };
@@ -73,6 +73,5 @@ export class Controls {
     const buttons = BUTTONS.map((name) => parts[name]);
     BUTTONS.forEach((name) => parts[name].disabled === can[name] && (parts[name].disabled = !can[name]));
     if (buttons.includes(focused) && focused.disabled) buttons.find((button) => !button.disabled)?.focus({ preventScroll: true });
-    for (const button of buttons) attribute(button, "aria-disabled", String(button.disabled));
   }
 }

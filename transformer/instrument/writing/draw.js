@@ -77,6 +77,13 @@ export function landing(point, { weights, total }) {
   return { token: last, from: (total - weights[last]) / total, to: 1 }; // rounded up to the very end
 }
 
+/** Where the share of a token begins and ends: { token, from, to }. */
+export function shareOf(token, { weights, total }) {
+  let before = 0;
+  for (let id = 0; id < token; id++) before += weights[id];
+  return { token, from: before / total, to: (before + weights[token]) / total };
+}
+
 /** The token that a random number chooses; greedy, without one, the likeliest. */
 export function tokenAt(point, logits, dials) {
   return dials.temperature === 0 ? likeliest(logits) : landing(point, drawing(logits, dials)).token;

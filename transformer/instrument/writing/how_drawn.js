@@ -5,7 +5,7 @@ import { pageOf, prepared } from "../heatmap.js";
 import { nextCell } from "../keys.js";
 import { LABEL_FONT, cut } from "../labels.js";
 import { plainNumber } from "../numbers.js";
-import { drawing, landing } from "./draw.js";
+import { drawing, landing, shareOf } from "./draw.js";
 import { chance } from "./text.js";
 
 const ROW = 44; // pixels of a row of bars
@@ -36,7 +36,10 @@ export class HowDrawn {
     this.pointed = null;
   }
 
-  /** what: { logits, dials, point, label(id) }, logits null while they are on their way. Returns the token that is drawn, or null. */
+  /**
+   * what: { logits, dials, point, written, label(id) }; logits null while they are on their way; point null where no random number
+   * is known: then the share of the token that was written is shown. Returns the token that is drawn, or null.
+   */
   show(what) {
     this.what = what;
     this.found = null;
@@ -45,9 +48,10 @@ export class HowDrawn {
       this.draw();
       return null;
     }
-    const { logits, dials, point } = what;
+    const { logits, dials, point, written } = what;
     const steps = drawing(logits, dials);
-    const landed = dials.temperature === 0 ? { token: steps.order[0], from: 0, to: 1 } : landing(point, steps);
+    const landed = dials.temperature === 0 ? { token: steps.order[0], from: 0, to: 1 }
+      : point === null ? shareOf(written, steps) : landing(point, steps);
     const scaled = dials.temperature === 0 ? logits : Float64Array.from(logits, (logit) => logit / dials.temperature);
     this.found = { ...steps, scaled, odds: steps.weights.map((weight) => weight / steps.total), landed };
     this.found.rank = steps.order.indexOf(landed.token);
@@ -67,7 +71,7 @@ export class HowDrawn {
     const some = this.columns.length < logits.length ? ` The ${this.columns.length} likeliest are drawn.` : "";
     put(this.steps.logits.text, `One number for each of the ${logits.length} tokens. ${name} has ${n(logits[token])}.${some}`);
     put(this.steps.scaled.text, isGreedy ? "Nothing is divided by 0: the largest logit is taken."
-      : `${name}: ${n(logits[token])} ÷ ${n(dials.temperature)} = ${n(scaled[token])}`);
+      : `${name}: ${n(logits[token])} ÷ ${dials.temperature} = ${n(scaled[token])}`);
     const cuts = [];
     if (dials.top_k && ofTopK < logits.length) cuts.push(`top-k leaves ${ofTopK}`);
     if (dials.top_p < 1) cuts.push(`top-p leaves ${kept}`);
@@ -76,8 +80,9 @@ export class HowDrawn {
     const top = scaled[order[0]];
     put(this.steps.odds.text, isGreedy ? `${name} has all of it.`
       : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.found.total)} = ${chance(odds[token])}`);
-    put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.`
-      : `${point.toFixed(FOUR)} falls between ${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}, the share of ${name}.`);
+    const share = `${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}`;
+    put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.` : point === null ? `The share of ${name} lies between ${share}.`
+      : `${point.toFixed(FOUR)} falls between ${share}, the share of ${name}.`);
   }
 
   /** The page has another size or other colours. */
@@ -195,7 +200,7 @@ export class HowDrawn {
       context.strokeStyle = page.ink;
       context.strokeRect(framed[0], top - 1, Math.max(framed[1], 2), high + 2);
     }
-    if (dials.temperature === 0) return;
+    if (dials.temperature === 0 || point === null) return;
     const x = left + point * width;
     context.fillStyle = page.ink;
     context.fillRect(x - 0.75, top - 3, 1.5, high + 6);

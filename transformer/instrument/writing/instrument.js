@@ -2,24 +2,12 @@
 // candidates, where it looked, and how it was drawn. What is looked at is decided here; the host is told, and asked only for
 // what has to be computed or remembered.
 
-import { SEQUENTIAL, gradient } from "../colours.js";
-import { attribute, partsOf, put } from "../dom.js";
-import { Tip } from "../tip.js";
-import { Branches, sideTitle } from "./branches.js";
-import { Candidates } from "./candidates.js";
-import { Controls } from "./controls.js";
-import { drawnWith, sameDials } from "./draw.js";
-import { HowDrawn } from "./how_drawn.js";
+import { partsOf } from "../dom.js";
+import { sameDials } from "./draw.js";
 import { MARKUP } from "./markup.js";
-import { NumbersTable } from "./numbers_table.js";
-import { Picture } from "./picture.js";
 import { Chunks, Reveal } from "./reveal.js";
-import { savePicture } from "./saving.js";
+import { Screen } from "./screen.js";
 import { Story } from "./story.js";
-import { Strip } from "./strip.js";
-import { counted, describe, indexOf, lookOf } from "./text.js";
-import { Timeline } from "./timeline.js";
-import { verdictOf } from "./verdict.js";
 
 const WAITING_MS = 1000; // without a token for so long, the model is waited for
 const AROUND = 100; // places before and after the one that is looked at, whose rows are asked for with its own
@@ -41,56 +29,14 @@ export class WritingInstrument {
     this.step = null; // the place that is looked at; null: the newest
     this.reveal = new Reveal();
     this.chunks = new Chunks();
-    this.tip = new Tip(this.parts.tip);
-    this.makeViews();
-    this.listen();
-  }
-
-  makeViews() {
-    const { parts } = this;
-    const select = (index) => this.isWritten(index - this.story.before) && this.select(index - this.story.before);
-    this.strip = new Strip(parts, select, () => this.tip.hide());
-    this.timeline = new Timeline(parts, (at) => {
-      this.select(this.story.start + at);
-      this.strip.reveal(this.story.before + this.story.start + at);
-    });
-    this.candidates = new Candidates(parts, (token) => this.pick(this.place, token));
-    this.picture = new Picture(parts);
-    this.howDrawn = new HowDrawn(parts, this.tip);
-    this.branches = new Branches(parts, {
+    this.screen = new Screen(this.parts, {
+      select: (place) => this.select(place),
+      pick: (token) => this.pick(this.place, token),
       back: (to) => this.ask("branch", { to }),
       compare: (other) => this.compare(other),
+      press: (name) => this.chosen && this[name](),
+      turn: (name, value) => this.chosen && this.turn(name, value),
     });
-    this.table = new NumbersTable(parts, () => this.story.title);
-    this.controls = new Controls(parts, {
-      press: (name) => this[name](),
-      turn: (name, value) => this.turn(name, value),
-    });
-    parts.ramp.style.background = gradient(SEQUENTIAL);
-    parts.instead.addEventListener("click", () => this.verdict?.token !== undefined && this.pick(this.place, this.verdict.token));
-    parts.png.addEventListener("click", () => this.save());
-  }
-
-  listen() {
-    const { root, strip, columns } = this.parts;
-    strip.addEventListener("focusin", (event) => this.describe(event.target, indexOf(event)));
-    for (const area of [strip, columns]) {
-      area.addEventListener("pointerover", (event) => this.describe(event.target.closest("[data-index]"), indexOf(event)));
-      area.addEventListener("pointerleave", () => this.tip.hide());
-    }
-    strip.addEventListener("focusout", () => this.tip.hide());
-    root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
-    let drawnAt = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === drawnAt) return; // only its height has changed
-      drawnAt = contentRect.width;
-      this.draw();
-    }).observe(root);
-  }
-
-  describe(target, index) {
-    if (!target || index === null || index >= this.count) this.tip.hide();
-    else this.tip.show(target, describe(this.story, index, this.look));
   }
 
   // What is known
@@ -161,7 +107,7 @@ export class WritingInstrument {
     this.length = Math.min(Math.max(isOther ? 0 : this.length, metadata.length, story.start), story.have);
     this.offered = metadata;
     if (turn || !this.chosen) this.turnTo(metadata);
-    if (metadata.choices) this.controls.offer(metadata.choices);
+    if (metadata.choices) this.screen.controls.offer(metadata.choices);
     this.takeCompared(recording);
     if (count && this.isLive) this.chunks.arrived(performance.now(), this.there);
     const steps = Math.min(this.owed, this.there);
@@ -179,7 +125,7 @@ export class WritingInstrument {
     this.compared = null;
     this.refused = null;
     if (this.step !== null) this.step = null;
-    this.strip.atEnd = true;
+    this.screen.strip.atEnd = true;
   }
 
   turnTo({ controls, step }) {
@@ -193,7 +139,7 @@ export class WritingInstrument {
     if (!compared || !ids) return;
     const [probability, rank, entropy] = ["probability", "rank", "entropy"].map((name) => tensors[`other.${name}`].data);
     const tokens = Array.from(ids, (id, at) => (
-      { ...this.story.kind(id), id, flag: "w", probability: probability[at], rank: rank[at], entropy: entropy[at] }));
+      { ...this.story.named(id, "w", false), probability: probability[at], rank: rank[at], entropy: entropy[at] }));
     this.compared = { other: compared.with, first: compared.first, tokens };
   }
 
@@ -204,7 +150,7 @@ export class WritingInstrument {
     this.step = null;
     this.owed = 0;
     this.goal = this.length + this.chosen.tokens;
-    this.strip.atEnd = true;
+    this.screen.strip.atEnd = true;
     this.reveal.restart();
     this.chunks.begin();
     this.shownAt = performance.now();
@@ -320,111 +266,24 @@ export class WritingInstrument {
     }
     const isMissing = this.there < this.goal - this.length && !this.story.ended;
     if ((isMissing || this.isStale) && this.host.isHeard() && this.chunks.isDue(now, this.there, pace)) this.write();
-    if (count || this.isWaiting !== now - this.shownAt > WAITING_MS) this.show();
-  }
-
-  get isWaiting() {
-    return this.parts.root.dataset.waiting === "true";
+    if (count || this.isWaiting !== this.screen.saysWaiting) this.show();
   }
 
   // What is shown
 
+  get isWaiting() {
+    return this.isLive && performance.now() - this.shownAt > WAITING_MS;
+  }
+
   show() {
     if (!this.chosen || this.story.id === undefined) return;
-    const { story, parts, length } = this;
-    const place = this.place;
-    const index = story.before + place;
-    const { whose } = this;
-    const row = story.row(whose, place);
-    this.look = lookOf(row, index - 1);
-    const isLocked = this.isLive || this.isAsking;
-    this.strip.update(story, this.count, this.look, this.isLive);
-    this.strip.showSelection(index, this.isLive);
-    const newest = length - story.start;
-    this.timeline.show(newest, place - story.start, story.token(place)?.label ?? "");
-    put(parts.details, (place < length ? describe(story, index, this.look) : describe(story, -1, null)).join(" · "));
-    this.showPicture(whose, place, row);
-    this.showCandidates(place, isLocked);
-    this.controls.show(this.chosen);
-    this.showDrawn(place, isLocked);
-    this.showBranches(isLocked);
-    this.table.show(story, length, this.isLive);
-    this.showStatus();
-    this.tip.hideIfGone();
-    if (this.isLive || place >= length) this.strip.follow();
-    const { offered } = this;
-    this.controls.allow({
-      generate: !this.isLive && !this.isOver, once: !this.isLive && !this.isOver, stop: this.isLive,
-      clear: newest > 0 && !this.isAsking, undo: Boolean(offered?.can_undo) && !isLocked,
-    });
-    this.wantMore(whose, place);
+    this.screen.show(this);
+    this.wantMore(this.whose, this.place);
   }
 
-  showPicture(whose, place, row) {
-    const [attention, layer, head] = whose ?? [];
-    const where = whose ? `${attention === "cross" ? "cross-attention, " : ""}layer ${layer}, head ${head}` : "";
-    const isComing = whose && !row && !this.isRefused(whose, place);
-    this.picture.update(this.story, this.count, this.look, where, isComing ? "on its way" : "nothing to show");
-  }
-
-  showCandidates(place, locked) {
-    const { story, chosen } = this;
-    const next = place >= this.length;
-    const logits = story.logits(place);
-    const drawn = logits ? drawnWith(logits, chosen) : null;
-    const written = next ? null : story.token(place).id;
-    const found = story.likeliest(place, 10).map(({ id, probability }) => (
-      { id, label: story.kind(id).label, probability, sampled: drawn?.[id], chosen: id === written }));
-    const before = story.token(place - 1)?.label ?? "";
-    this.candidates.update({ title: `What ${next ? "may come" : "could have come"} after ${before}`, found, locked, next });
-  }
-
-  showDrawn(place, locked) {
-    const { story, chosen, parts } = this;
-    const token = story.token(place);
-    const label = (id) => story.kind(id).label;
-    const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point: token?.point ?? 0, label });
-    put(parts.drawnPlace, place >= this.length ? `the next token, at place ${place}` : `token ${place} “${token.label}”`);
-    this.verdict = verdictOf({ token, drawn, chosen, isNext: place >= this.length, isStale: this.isStale, label });
-    put(parts.verdict, this.verdict.words);
-    const offers = this.verdict.token !== undefined;
-    put(parts.instead, offers ? `Write “${label(this.verdict.token)}” here` : "Write it here");
-    parts.instead.style.visibility = offers ? "" : "hidden"; // it keeps its place
-    attribute(parts.instead, "aria-disabled", String(locked));
-  }
-
-  showBranches(locked) {
-    const { story, offered, compared } = this;
-    const branches = offered?.branches ?? [];
-    this.branches.show(branches, { locked, comparing: compared?.other ?? null });
-    if (!compared) {
-      this.branches.showCompared(null, null);
-      return;
-    }
-    const { first, tokens, other } = compared;
-    const own = story.tokens.slice(first - story.start, this.length - story.start);
-    const nameOfOther = branches.find(({ id }) => id === other)?.name ?? "The other";
-    this.branches.showCompared({ title: sideTitle("This text", own), tokens: own }, { title: sideTitle(nameOfOther, tokens), tokens });
-  }
-
-  showStatus() {
-    const { parts, isLive } = this;
-    // Many announcements a second would drown a screen reader: it hears the first and the last.
-    attribute(parts.status, "aria-live", isLive && this.wasLive ? "off" : "polite");
-    this.wasLive = isLive;
-    const waits = isLive && performance.now() - this.shownAt > WAITING_MS;
-    attribute(parts.root, "data-waiting", String(waits));
-    attribute(parts.root, "data-live", String(isLive));
-    put(parts.status, waits ? "Waiting for the model…" : this.status());
-  }
-
-  status() {
-    const { story } = this;
-    const written = this.length - story.start;
-    if (this.isLive) return `Writing: ${counted(written)}, ${this.goal - this.length} to go.`;
-    if (this.isOver) return `${counted(written)} written, the last of which ends the text. Click one to look into it.`;
-    if (written) return `${counted(written)} written. Click one to see how it was chosen.`;
-    return `Nothing is written yet. These are the model's odds for the first token ${story.source.length ? "of what it writes" : "after the prompt"}.`;
+  /** Draw again, in the page's present size and colours. */
+  draw() {
+    this.screen.draw();
   }
 
   // What has to be fetched
@@ -449,22 +308,4 @@ export class WritingInstrument {
     return this.refused?.alone === `${whose},${place}`;
   }
 
-  /** Draw what is drawn in pixels again, in the page's present size and colours. */
-  draw() {
-    this.howDrawn.refresh();
-    this.howDrawn.draw();
-  }
-
-  save() {
-    const { story, parts } = this;
-    const place = this.place;
-    savePicture({
-      root: parts.root, name: `${story.title}-text`,
-      shown: {
-        tokens: Array.from({ length: this.count }, (_, index) => story.at(index)), look: this.look, selected: story.before + place,
-        candidates: this.candidates.rowsShown,
-        titles: { text: parts.status.textContent, candidates: parts.title.textContent, look: `${parts.looker.textContent}, ${parts.largest.textContent}` },
-      },
-    });
-  }
 }

@@ -43,6 +43,7 @@ export class NumbersTable {
   }
 
   save() {
+    if (!this.shown) return;
     const { story, length } = this.shown;
     saveBlob(`${this.titleOf()}-text.csv`, new Blob([csv(COLUMNS_OF_TABLE, rowsOf(story, length))], { type: "text/csv" }));
   }

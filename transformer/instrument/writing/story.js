@@ -4,10 +4,12 @@
 import { ranking } from "./draw.js";
 
 const KEPT_HEADS = 24; // heads whose rows are remembered
+// p: given; w: written; h: chosen by hand; u: written, it isn't known how, as in a text that came with a link.
+const FLAGS = ["w", "h", "u"];
 
 export class Story {
   constructor() {
-    this.kinds = new Map(); // id → { label, shown }
+    this.kinds = new Map(); // id → { label, shown, first }
     this.source = [];
     this.prompt = [];
     this.tokens = [];
@@ -37,8 +39,9 @@ export class Story {
   take({ metadata, tensors }) {
     const { id, branch, first, whole, prompt } = metadata;
     const isOther = id !== this.id || branch !== this.branch;
-    if (!whole && (isOther || (tensors.ids && first > this.have))) return false;
-    for (const [key, [label, shown]] of Object.entries(metadata.kinds ?? {})) this.kinds.set(Number(key), { label, shown });
+    if (!whole && (isOther || (tensors.ids?.data.length && first > this.have))) return false;
+    if (id !== this.id) this.kinds.clear();
+    for (const [key, [label, shown, first = shown]] of Object.entries(metadata.kinds ?? {})) this.kinds.set(Number(key), { label, shown, first });
     if (whole) this.begin(metadata, prompt ?? { source: [], text: [] }, isOther);
     this.addTokens(metadata, tensors);
     this.addRows(metadata, tensors);
@@ -48,9 +51,8 @@ export class Story {
 
   begin({ id, branch, vocabulary, end, context, title, start_label: arrow }, prompt, isOther) {
     Object.assign(this, { id, branch, vocabulary, end, context, title });
-    const given = (token) => ({ ...this.kind(token), id: token, flag: "p" });
-    this.source = prompt.source.map(given);
-    this.prompt = prompt.text.map(given);
+    this.source = prompt.source.map((token, at) => this.named(token, "p", at === 0));
+    this.prompt = prompt.text.map((token, at) => this.named(token, "p", at === 0 && !this.source.length));
     if (this.source.length && arrow) this.prompt[0] = { ...this.prompt[0], shown: arrow };
     this.tokens = [];
     this.ended = false;
@@ -69,7 +71,7 @@ export class Story {
     for (let at = 0; at < count; at++) {
       const part = (tensor) => tensor?.data.slice(at * tensor.shape[1], (at + 1) * tensor.shape[1]); // a copy: messages go
       this.tokens.push({
-        ...this.kind(ids.data[at]), id: ids.data[at], flag: picked?.data[at] ? "h" : "w",
+        ...this.named(ids.data[at], FLAGS[picked?.data[at] ?? 0], first + at === this.start && this.source.length > 0),
         probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at],
         dials: dials?.[dial?.data[at]] ?? null, point: points?.[at] ?? 0, logits: part(logits),
         top: topIds ? { ids: part(topIds), logits: part(topLogits), normaliser: normaliser.data[at] } : null,
@@ -98,7 +100,13 @@ export class Story {
   }
 
   kind(id) {
-    return this.kinds.get(id) ?? { label: `#${id}`, shown: `#${id}` };
+    return this.kinds.get(id) ?? { label: `#${id}`, shown: `#${id}`, first: `#${id}` };
+  }
+
+  /** A token as it is shown; the first of a text may have no space before it. */
+  named(id, flag, isFirst) {
+    const { label, shown, first } = this.kind(id);
+    return { id, label, shown: isFirst ? first : shown, flag };
   }
 
   /** The token at an index of the strip. */

@@ -23,7 +23,7 @@ export function describe(story, index, looked) {
   const token = story.at(index);
   if (!token) return ["the next token, not written yet"];
   const { label, id, flag, probability, rank, entropy } = token;
-  const origin = { p: index < story.before ? "" : ", from the prompt", h: ", chosen by hand", w: "" }[flag];
+  const origin = { p: index < story.before ? "" : ", from the prompt", h: ", chosen by hand", w: "", u: "" }[flag];
   const lines = [`${nameOf(story, index)} “${label}”, id ${id}${origin}`];
   if (probability !== undefined) lines.push(`probability ${chance(probability)}, rank ${rank}`);
   if (entropy !== undefined) lines.push(`entropy ${entropy.toFixed(2)} nats = ${(entropy / Math.LN2).toFixed(2)} bits`);

@@ -11,12 +11,13 @@ export function verdictOf({ token, drawn, chosen, isNext, isStale, label }) {
   const name = `“${label(drawn)}”`;
   const hasSameDials = sameDials(chosen, token.dials);
   if (isNext) return { words: isStale || !hasSameDials ? "The dials have changed: the next token will be drawn anew." : `Step and Generate write ${name} next.` };
+  if (token.flag === "u") return { words: `“${token.label}” came with a link; its random number isn't known.` };
   if (token.flag === "h") {
     return drawn === token.id ? { words: `“${token.label}” was chosen by hand; the random number falls on it, too.` }
       : { words: `“${token.label}” was chosen by hand. The random number falls on ${name}.`, token: drawn };
   }
-  if (!token.dials || hasSameDials) return drawn === token.id ? { words: `So “${token.label}” was written.` } : { words: "" };
-  if (token.dials.temperature === 0 && chosen.temperature > 0) return { words: `“${token.label}” was written at temperature 0, without a random number.` };
+  if (hasSameDials) return { words: drawn === token.id ? `So “${token.label}” was written.` : "" };
+  if (token.dials.temperature === 0) return { words: `“${token.label}” was written at temperature 0, without a random number.` };
   if (drawn === token.id) return { words: `The dials have changed since; the same random number still falls on ${name}.` };
   return { words: `The dials have changed since: “${token.label}” was written, and the same random number now falls on ${name}.`, token: drawn };
 }
