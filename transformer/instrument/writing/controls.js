@@ -31,9 +31,9 @@ export class Controls {
 
   /** choices: { layers, heads, attentions, paces }; lists of [value, words]. */
   offer({ layers, heads, attentions, paces }) {
-    const counted = (count, word) => Array.from({ length: count }, (_, at) => [at, `${word} ${at}`]);
-    this.list("layer", counted(layers, "layer"));
-    this.list("head", counted(heads, "head"));
+    const numbered = (count, word) => Array.from({ length: count }, (_, at) => [at, `${word} ${at}`]);
+    this.list("layer", numbered(layers, "layer"));
+    this.list("head", numbered(heads, "head"));
     this.list("attention", attentions ?? []);
     this.list("pace", paces ?? []);
   }
