@@ -100,7 +100,7 @@ def text_of(at):
 
 
 def write(at):
-    """Press Generate, and see all that is written."""
+    """Press Generate, see all that is written, and then the page as it is drawn again."""
     length = writing(at).metadata["length"]
     goal = length + writing(at).metadata["controls"]["tokens"]
     deadline = time.monotonic() + 100
@@ -108,7 +108,8 @@ def write(at):
     while not is_written(at):
         assert time.monotonic() < deadline
         act(at, "write", goal=goal, seen=min(have(at), goal))
-    return act(at, "rest", seen=min(have(at), goal)) if writing(at).metadata["length"] < goal else at
+    act(at, "rest", seen=min(have(at), goal))
+    return checked(at.run())
 
 
 def is_written(at):
@@ -118,8 +119,8 @@ def is_written(at):
 
 
 def step(at):
-    """Press Step: the token that comes next is seen, and one more is computed."""
-    return act(at, "rest", seen=writing(at).metadata["length"] + 1)
+    """Press Step: the token that comes next is seen, and one more is computed. Then the page is drawn again."""
+    return checked(act(at, "rest", seen=writing(at).metadata["length"] + 1).run())
 
 
 def writing(at):
