@@ -11,7 +11,7 @@ export class Controls {
     this.parts = parts;
     this.dials = {};
     for (const input of parts.root.querySelectorAll("[data-dial]")) this.dials[input.dataset.dial] = input;
-    this.values = Object.fromEntries([...parts.root.querySelectorAll("[data-value]")].map((output) => [output.dataset.value, output]));
+    this.values = Object.fromEntries([...parts.root.querySelectorAll("[data-value]")].map((value) => [value.dataset.value, value]));
     for (const name of BUTTONS) parts[name].addEventListener("click", () => press(name));
     for (const [name, input] of Object.entries(this.dials)) {
       const isList = input.tagName === "SELECT";

@@ -84,8 +84,10 @@ export class WritingInstrument {
       this.told = Object.fromEntries(DIALS.map((name) => [name, this.chosen[name]]));
       this.staleUntil = count;
     }
-    const { story, length, chosen } = this;
-    return { id: story.id, branch: story.branch, seen: length, have: this.isStale ? length : story.have, controls: chosen, step: this.step };
+    const { story, length, chosen, step, offered: { id, branch } } = this;
+    const isKnown = id === story.id && branch === story.branch;
+    const [seen, have] = isKnown ? [length, this.isStale ? length : story.have] : [0, 0];
+    return { id, branch, seen, have, controls: chosen, step };
   }
 
   get isStale() {
@@ -99,14 +101,18 @@ export class WritingInstrument {
     const { metadata, tensors } = recording;
     const { story } = this;
     const isOther = metadata.id !== story.id || metadata.branch !== story.branch;
-    if (!isOther && this.isStale && metadata.heard < this.staleUntil) for (const name of ["ids", "rows"]) delete tensors[name];
-    else this.staleUntil = undefined;
+    // Sent before Python had heard of other dials: what is ahead in it won't be written.
+    const isLate = !isOther && this.isStale && metadata.heard < this.staleUntil;
+    if (!isLate) this.staleUntil = undefined;
+    else if (!metadata.whole) delete tensors.ids;
     const count = tensors.ids?.data.length ?? 0;
+    this.offered = metadata;
+    const turns = turn || !this.chosen;
+    if (turns) this.chosen = this.told = metadata.controls;
     if (!story.take(recording)) return false;
     if (isOther) this.begin();
+    if (turns) this.step = metadata.step;
     this.length = Math.min(Math.max(isOther ? 0 : this.length, metadata.length, story.start), story.have);
-    this.offered = metadata;
-    if (turn || !this.chosen) this.turnTo(metadata);
     if (metadata.choices) this.screen.controls.offer(metadata.choices);
     this.takeCompared(recording);
     if (count && this.isLive) this.chunks.arrived(performance.now(), this.there);
@@ -124,14 +130,8 @@ export class WritingInstrument {
     this.length = 0;
     this.compared = null;
     this.refused = null;
-    if (this.step !== null) this.step = null;
+    this.step = null;
     this.screen.strip.atEnd = true;
-  }
-
-  turnTo({ controls, step }) {
-    this.chosen = { ...controls };
-    this.told = { ...controls };
-    this.step = step;
   }
 
   takeCompared({ metadata: { compared }, tensors }) {
@@ -203,7 +203,7 @@ export class WritingInstrument {
   /** Something that another text, or another branch, comes of: nothing else is asked for until it has come. */
   ask(name, more) {
     if (this.isAsking) return;
-    this.goal = null;
+    this.goal = this.step = null;
     this.owed = 0;
     this.asked = true;
     this.host.act(name, more);

@@ -3,7 +3,7 @@
 const dial = (name, title, low, high, step, help) => `
   <label class="dial" title="${help}">${title}
     <input type="range" data-dial="${name}" min="${low}" max="${high}" step="${step}" aria-label="${title}">
-    <output data-value="${name}"></output>
+    <span class="value" data-value="${name}"></span>
   </label>`;
 
 const number = (name, title, low, high, help) => `
@@ -78,7 +78,7 @@ export const MARKUP = `
       <header><h2>How the next token is drawn</h2><p class="legend" data-part="drawnPlace"></p></header>
       <ol>${DRAWN}</ol>
       <div class="verdict">
-        <p data-part="verdict" role="status"></p>
+        <p data-part="verdict"></p>
         <button type="button" data-part="instead"></button>
       </div>
     </section>

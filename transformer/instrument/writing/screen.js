@@ -152,6 +152,7 @@ export class Screen {
     const { isLive, isWaiting } = this.shown;
     // Many announcements a second would drown a screen reader: it hears the first and the last.
     attribute(parts.status, "aria-live", isLive && this.wasLive ? "off" : "polite");
+    attribute(parts.verdict, "aria-live", isLive ? "off" : "polite");
     this.wasLive = isLive;
     this.saysWaiting = isWaiting;
     attribute(parts.root, "data-live", String(isLive));

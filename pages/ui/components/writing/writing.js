@@ -5,6 +5,8 @@ import { withView } from "../../../../transformer/instrument/dom.js";
 import { WritingInstrument } from "../../../../transformer/instrument/writing/instrument.js";
 import { Reporter } from "../reporter.js";
 
+const PATIENCE_MS = 2500; // for which a text is waited for, before one that is there already is taken up
+
 class View {
   constructor(parts) {
     this.parts = parts;
@@ -12,7 +14,12 @@ class View {
 
   attach(name) {
     this.box = boxOf(name);
-    this.found = this.box.feed; // perhaps of a view that went with its page: it will do until the next run's comes
+    const { feed } = this.box;
+    // What an earlier view had, which went with its page, is of that time: the text of this one is on its way.
+    if (feed?.wasTaken) {
+      this.taken = feed;
+      setTimeout(() => this.taken === feed && this.deliver(), PATIENCE_MS);
+    }
     const event = (act, more) => (count) => ({ ...this.instrument.state(count), act, ...more });
     this.instrument = new WritingInstrument(this.parts.root, {
       act: (name, more) => this.reporter.act(name, event(name, more)),
@@ -21,30 +28,29 @@ class View {
       isHeard: () => !this.reporter.isBusy,
     });
     this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("tell", value), () => this.instrument.leave());
-    this.box.deliver = () => this.deliver();
+    this.box.deliver = () => this.box.feed !== this.taken && this.deliver();
   }
 
   // Called again in another theme, too.
   update({ name }) {
     if (!this.instrument) this.attach(name);
     else this.instrument.draw();
-    this.deliver();
+    if (this.box.feed) this.box.deliver();
   }
 
   deliver() {
     const { feed } = this.box;
-    if (!feed || this.taken === feed) return;
     this.taken = feed;
+    feed.wasTaken = true;
     const { id, serial, run, heard } = feed.metadata;
     const isOtherRun = run !== this.run;
     if (this.id !== undefined && id !== this.id) this.reporter.forget();
     this.id = id;
     this.run = run;
     this.reporter.heard(heard, isOtherRun);
-    const turns = serial > this.serial || (this.isFound && isOtherRun);
+    const turns = serial > this.serial && !this.reporter.isAhead;
     this.serial = serial;
-    this.isFound = feed === this.found;
-    if (!this.instrument.take(feed, turns && !this.reporter.isAhead)) this.instrument.host.act("again");
+    if (!this.instrument.take(feed, turns)) this.instrument.host.act("again");
     this.reporter.proceed();
   }
 }
