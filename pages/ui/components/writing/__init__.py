@@ -42,6 +42,8 @@ ACTS: dict[str, tuple[str, ...]] = {
     "again": (),
 }
 """What the browser can ask for, and the whole numbers that go with it."""
+ONCE = ("clear", "undo", "pick")
+"""What would do something else when it is done again; of all else, an answer that got lost is given again."""
 LARGEST = 2**53
 """Whole numbers up to this one are exact in a browser."""
 
@@ -102,7 +104,7 @@ def writing(
 
     name: of model, prompt and source; what is told of another is not taken. title: what saved files are called.
     choices: what the view offers. serial: grows when the dials of the next message replace those in the browser.
-    take: called with each event, once, before the run that it causes, which is a run of a fragment. answer: what the
+    take: called with each event, before the run that it causes, which is a run of a fragment. answer: what the
     browser gets in this run; after: called at its end. patient: ask for nothing in the first moments, when the page
     itself may have something to ask.
     """
@@ -130,10 +132,9 @@ def _answer(
         heard = st.session_state.get(f"{key}-heard", 0)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
         st.session_state[f"{key}-heard"] = max(heard, count)
-        if count > heard and value.get("id") == about["id"]:
-            event = checked_event(value, extent)
-            if event is not None:
-                take(event)
+        event = checked_event(value, extent) if count >= heard and value.get("id") == about["id"] else None
+        if event is not None and (count > heard or event.act not in ONCE):
+            take(event)
 
     found = answer()
     message = Recording(
