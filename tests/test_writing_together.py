@@ -9,6 +9,7 @@ import torch
 
 from pages.ui.models import library
 from pages.ui.models.branches import LOGITS
+from pages.ui.models.turns import Turns
 from pages.ui.models.writer import Writer
 from tests.writers import (
     FOREVER,
@@ -145,3 +146,31 @@ def test_two_visitors_write_as_if_alone():
     together(lambda: written(one, 40), lambda: written(other, 40, Sampling(seed=3)))
     assert ids(one) == expected(one.prompt, 40)
     assert ids(other) == expected(other.prompt, 40, Sampling(seed=3))
+
+
+# Turns
+
+
+def test_turns_are_taken_one_at_a_time_in_the_order_of_those_who_wait():
+    turns, order, inside = Turns(), [], []
+
+    def take(name, times):
+        for _ in range(times):
+            with turns:
+                inside.append(name)
+                assert inside == [name]
+                time.sleep(0.002)
+                order.append(inside.pop())
+
+    together(*(lambda name=name: take(name, 20) for name in "abc"))
+    middle = order[10:-10]  # where all three are at it
+    assert sorted(order) == sorted("abc" * 20)
+    assert all(set(middle[i : i + 3]) == set("abc") for i in range(0, len(middle) - 3))
+
+
+def test_a_turn_that_fails_is_over():
+    turns = Turns()
+    with pytest.raises(ZeroDivisionError), turns:
+        1 / 0  # noqa: B018
+    with turns:
+        pass

@@ -187,6 +187,7 @@ def _rows(
     found = writer.rows(looked, first, writer.branch.end, only_kept=True)
     for one, last in places:
         found |= writer.rows(looked, one, last)
+    found = dict(sorted(found.items()))
     rows = [row[head] for row in found.values()]
     lengths = np.array([len(row) for row in rows], np.int32)
     ends = np.array([*found], np.int32)

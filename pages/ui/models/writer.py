@@ -17,6 +17,7 @@ import torch
 from pages.ui.models import activations
 from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.turns import Turns
 from transformer import (
     GenerationStep,
     Sampling,
@@ -34,6 +35,8 @@ LARGEST_VOCABULARY = 4096
 """Of a larger one no logits are kept."""
 MOST_WINDOWS = 4
 """Past the context each place has a window, and a pass, of its own: as many are answered at once."""
+_TURNS = Turns()
+"""All writers write one token each in turn."""
 
 
 class Looked(NamedTuple):
@@ -327,7 +330,8 @@ class Writer:
             )
             ahead = 16 if branch.end < model.config.context_length else 1
             self._points = random_points(sampling, branch.end, ahead)
-        step = next(self._steps)
+        with _TURNS:
+            step = next(self._steps)
         computed = self._kept(step.logits.numpy())
         if looked:
             self._rows_kept.put(computed, tuple(looked), step.cache[f"{module}.hook_pattern"][0, :, -1].numpy().copy())

@@ -102,7 +102,7 @@ def writing(
 
     name: of model, prompt and source; what is told of another is not taken. title: what saved files are called.
     choices: what the view offers. serial: grows when the dials of the next message replace those in the browser.
-    take: called with each event, once, before the run that it causes, which is a run of a fragment. answer: what the
+    take: called with each event, before the run that it causes, which is a run of a fragment. answer: what the
     browser gets in this run; after: called at its end. patient: ask for nothing in the first moments, when the page
     itself may have something to ask.
     """
@@ -130,10 +130,11 @@ def _answer(
         heard = st.session_state.get(f"{key}-heard", 0)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
         st.session_state[f"{key}-heard"] = max(heard, count)
-        if count > heard and value.get("id") == about["id"]:
-            event = checked_event(value, extent)
-            if event is not None:
-                take(event)
+        # What is told once more had its answer lost. It is done again, which changes nothing: the branch that a visitor
+        # left by it is no longer the current one.
+        event = checked_event(value, extent) if count >= heard and value.get("id") == about["id"] else None
+        if event is not None:
+            take(event)
 
     found = answer()
     message = Recording(
