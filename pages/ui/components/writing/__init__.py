@@ -137,9 +137,9 @@ def _answer(
             take(event)
 
     found = answer()
-    message = Recording(
-        found.tensors, {**found.metadata, **about, "heard": st.session_state.get(f"{key}-heard", 0)}
-    )
+    # Numbered, too: the browser doesn't hear of a message that is the same as the last, and may have missed that one.
+    heard = {"heard": st.session_state.get(f"{key}-heard", 0), "sent": next(_RUNS)}
+    message = Recording(found.tensors, {**found.metadata, **about, **heard})
     _feed(key=key, data=message.to_bytes(), on_tell_change=tell)
     after()
 
