@@ -1,4 +1,4 @@
-"""The page Generate in a real browser: what is written ahead is seen at the visitor's pace, and only what was seen is kept."""
+"""The page Generate in a real browser: what is written ahead is seen at a pace, and what was seen is kept."""
 
 import re
 import time
@@ -28,7 +28,8 @@ AT_ONCE = """(root, [selector, value]) => {
   const input = root.querySelector(selector);
   input.value = value;
   input.dispatchEvent(new Event("input", { bubbles: true }));
-  return ["details", "title", "looker", "drawnPlace", "verdict"].map((name) => root.querySelector(`[data-part=${name}]`).textContent);
+  const parts = ["details", "title", "looker", "drawnPlace", "verdict"];
+  return parts.map((name) => root.querySelector(`[data-part=${name}]`).textContent);
 }"""
 
 
@@ -128,7 +129,8 @@ def test_timeline_and_dials_are_answered_without_the_server(visit, wait_ready):
         assert details.startswith(f"token {at} ") and place.startswith(f"token {at} ")
         assert looker.startswith(f"Where token {at - 1} ")
         assert re.fullmatch("So “.+” was written.", verdict)
-    turned = [live_text(page).evaluate(AT_ONCE, ["[data-dial=temperature]", value])[4] for value in ("0", "0.05", "1.95", "1")]
+    turn = "[data-dial=temperature]"
+    turned = [live_text(page).evaluate(AT_ONCE, [turn, value])[4] for value in ("0", "0.05", "1.95", "1")]
     assert "still falls on" in turned[0] or "now falls on" in turned[0]
     assert turned[3] == seen[-1][4]
     page.wait_for_timeout(700)
@@ -173,9 +175,9 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
 
     branches(page).first.get_by_role("button", name="Compare").click()
     compared = page.get_by_test_id("live-text-compared")
-    expect(compared.locator("[data-part=otherText] .token")).to_have_count(12 - 5)
-    shown = compared.locator("[data-part=otherText] .token").evaluate_all("(spans) => spans.map((span) => span.ariaLabel)")
-    assert shown == first[place:]
+    beside = compared.locator("[data-part=otherText] .token")
+    expect(beside).to_have_count(12 - 5)
+    assert beside.evaluate_all("(spans) => spans.map((span) => span.ariaLabel)") == first[place:]
     expect(compared.locator("[data-part=ownText] .token")).to_have_count(len(other) - place)
     expect(part(page, "ownTitle")).to_contain_text("13 tokens")
     branches(page).first.get_by_role("button", name="Close").click()
@@ -219,7 +221,8 @@ def test_leaving_in_the_middle_keeps_what_was_seen(visit, wait_ready):
     page.evaluate("""() => addEventListener("click", () => {
       const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
       const root = shadows.map((shadow) => shadow?.querySelector("[data-testid=live-text]")).find(Boolean);
-      if (root) window.left = [...root.querySelectorAll("[data-testid=live-text-token]")].map((span) => span.innerText).join("");
+      const tokens = root?.querySelectorAll("[data-testid=live-text-token]");
+      if (root) window.left = [...tokens].map((span) => span.innerText).join("");
     }, { capture: true })""")
     turn_to(page, "Masks")
     left = page.evaluate("window.left")

@@ -1,4 +1,4 @@
-"""What the browser tests of the page Generate share: its buttons and tokens, what is on screen, and when it is at rest."""
+"""What the browser tests of the page Generate share: its buttons and tokens, what is on screen, when it is at rest."""
 
 import re
 
