@@ -108,15 +108,15 @@ class Writer:
         Raises: CheckpointError if there is no such model.
         """
         found = opened(model)
+        now = found.version, prompt, source
+        if self._key() == now:
+            return False
+        self.stop()  # so that a run that writes lets go after its token
         with self.lock:
-            before, now = self._key(), (found.version, prompt, source)
-            if before == now:
-                return False
-            self.stop()
-            self._former.put(before, self.tree)
+            self._former.put(self._key(), self.tree)
             self.opened, self.prompt, self.source = found, prompt, source
             self.tree = self._former.take(now) or Tree(len(prompt))
-            self._steps = None
+            self.goal, self._steps = None, None
             return True
 
     def restore(self, tokens: tuple[int, ...], sampling: Sampling | None = None) -> None:
@@ -235,7 +235,7 @@ class Writer:
                 return False
             (logits,), computed = self.logits([self.length]), ahead[0].computed
             self.branch.tokens[self.branch.seen :] = [drawing.drawn(logits, computed, sampling, self.length)]
-            self._steps = None
+            self.goal, self._steps = None, None
             return True
 
     def write(self, sampling: Sampling, looked: Looked | None, seconds: float, ahead: float = float("inf")) -> None:
