@@ -183,8 +183,7 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
 
     away(tiny_server, page)
     expect(prompt_box(page)).to_have_value("KING: I am more")
-    look_at(page, "Head", "head 1")
-    expect(prompt_box(page)).to_have_value("KING: I am more")
+    prompt_box(page).press("Control+Enter")
     expect(tokens(page)).to_have_count(len("KING: I am more"))
     until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
     browser_errors.clear()  # that nobody answered

@@ -52,7 +52,9 @@ def until_at_rest(page, wait_ready):
 
 def look_at(page, name, words):
     """Choose a layer, or a head, by the words of its option."""
-    page.get_by_label(name, exact=True).select_option(words)
+    dial = page.get_by_label(name, exact=True)
+    dial.focus()  # as a hand does: what was typed elsewhere counts from then on
+    dial.select_option(words)
 
 
 def inspect(page, index):
