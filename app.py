@@ -1,7 +1,7 @@
 """Generate: watch a model write token by token, and see what it weighed and where it looked."""
 
 from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views import generate as generate_view
+from pages.ui.views import generate
 
 session = open_page(
     "Generate",
@@ -10,7 +10,5 @@ session = open_page(
     writes=True,
 )
 session.require_tokens()
-generate_view.controls(session)
-generate_view.live_view(session)
-generate_view.details(session)
+generate.show(session)
 finish()

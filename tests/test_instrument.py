@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
+from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_outline import Inside
 from transformer import Recording
@@ -250,6 +251,7 @@ def write_fixtures(folder: Path) -> None:
         "evenly": palette.sequential_stops(33),
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
+    (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
     x = torch.cat([torch.linspace(-7, 7, 57, dtype=torch.float64), torch.tensor([-40.0, -1e-9, 1e-9, 40.0]).double()])
     values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}

@@ -81,7 +81,7 @@ def run(quick: bool = False) -> dict:
     """Measure, print the tables, and return every figure."""
     clicks, paints = (6, 2) if quick else (20, 8)
     figures: dict[str, float] = {}
-    with _app() as (open_page, url):
+    with app_in_chromium() as (open_page, url):
         open_page()[0].goto(url)  # the first page of a server opens the model, too
         for length in LENGTHS:
             figures |= _clicks(open_page, url, length, clicks)
@@ -93,7 +93,7 @@ def run(quick: bool = False) -> dict:
 
 
 @contextmanager
-def _app() -> Iterator[tuple[Callable, str]]:
+def app_in_chromium() -> Iterator[tuple[Callable, str]]:
     from playwright.sync_api import sync_playwright
 
     executable = find_chromium()

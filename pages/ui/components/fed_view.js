@@ -3,7 +3,7 @@
 import { boxOf } from "../../../transformer/instrument/box.js";
 import { readRecording } from "../../../transformer/instrument/recording.js";
 import { hasLostParameters } from "./address/last.js";
-import { Reporter } from "./attention/reporter.js";
+import { Reporter } from "./reporter.js";
 
 const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to hear first what its tab showed before
 
@@ -20,9 +20,9 @@ export class FedView {
   attach(name) {
     this.box = boxOf(name);
     this.found = this.box.feed; // perhaps of a view that went with its page: it will do until the next run's comes
-    this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
+    this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("chosen", value));
     this.instrument = this.make(this.parts.root, {
-      select: (chosen) => this.reporter.report(chosen),
+      select: (chosen) => this.reporter.report(() => chosen),
       want: (parts) => this.want(parts),
     });
     this.box.deliver = () => this.deliver();
@@ -44,7 +44,7 @@ export class FedView {
 
   want(parts) {
     if (this.isPatient) this.wanted = parts;
-    else this.reporter.send("want", { id: this.id, parts });
+    else if (this.reporter.isOpen) this.box.send?.("want", { id: this.id, parts });
   }
 
   waitIf(patient) {
@@ -74,5 +74,6 @@ export class FedView {
     this.isFound = feed === this.found;
     if (this.taken !== feed) this.instrument.add(feed);
     this.taken = feed;
+    this.reporter.proceed();
   }
 }

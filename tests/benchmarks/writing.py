@@ -1,0 +1,143 @@
+"""How the page Generate writes and answers the hand, and what that costs: one visitor, in Chromium on this machine.
+
+Writing is at the pace of 25 tokens a second. Bytes are those of the websocket's messages to the browser, from the press
+of *Generate* until the page is at rest; a run of a fragment is one that the server has finished. What the hand does
+counts from its event to the end of the frame that shows the answer; both ends are read inside the page.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from .exploring import Traffic, app_in_chromium
+from .measuring import machine, print_table
+
+PROMPT = "ROMEO:\nBut, soft"
+HEADS = 6
+FIND = """() => {
+  const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
+  return shadows.map((shadow) => shadow?.querySelector("[data-testid=live-text]")).find(Boolean);
+}"""
+# When each token was painted, in milliseconds, until the writing ends; and when Generate was pressed.
+FOLLOW = f"""() => {{
+  const root = ({FIND})();
+  const strip = root.querySelector("[data-testid=live-text-strip]");
+  window.painted = [];
+  let count = strip.children.length;
+  const button = root.querySelector("[data-part=generate]");
+  button.addEventListener("click", (event) => {{ window.pressed = event.timeStamp; }}, {{ capture: true, once: true }});
+  const look = () => {{
+    for (; count < strip.children.length; count++) window.painted.push(performance.now());
+    requestAnimationFrame(look);
+  }};
+  look();
+}}"""
+# Sets a dial, and waits for the frame in which a part of the page says what it is to say.
+SET = f"""([name, index, part, words]) => new Promise((resolve) => {{
+  const root = ({FIND})();
+  const dial = root.querySelector(`[data-dial=${{name}}]`);
+  if (dial.tagName === "SELECT") dial.selectedIndex = index;
+  else dial.value = index;
+  const began = performance.now();
+  dial.dispatchEvent(new Event(dial.tagName === "SELECT" ? "change" : "input", {{ bubbles: true }}));
+  const look = () => {{
+    if (!root.querySelector(`[data-part=${{part}}]`).textContent.match(words)) requestAnimationFrame(look);
+    else {{
+      const channel = new MessageChannel();  // its message comes when the frame has been painted
+      channel.port1.onmessage = () => resolve(performance.now() - began);
+      requestAnimationFrame(() => channel.port2.postMessage(null));
+    }}
+  }};
+  look();
+}})"""
+
+
+class Runs(Traffic):
+    """What a page's websocket has brought, with the fragments' runs."""
+
+    fragment_runs = 0
+
+    def _note(self, payload: bytes | str) -> None:
+        super()._note(payload)
+        message = ForwardMsg.FromString(payload if isinstance(payload, bytes) else payload.encode())
+        if message.WhichOneof("type") == "script_finished":
+            self.fragment_runs += message.script_finished == ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
+
+    def forget(self) -> None:
+        self.bytes = self.page_runs = self.fragment_runs = 0
+
+
+def run(quick: bool = False) -> dict:
+    """Measure, print the table, and return every figure."""
+    tokens, times = (100, 6) if quick else (400, 20)
+    with app_in_chromium() as (open_page, url):
+        figures = _written(open_page, url, tokens)
+        figures |= _answers(open_page, url, times)
+    print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.2f}") for name, value in figures.items()])
+    return {**{name: round(value, 3) for name, value in figures.items()}, **machine()}
+
+
+def _open(open_page: Callable, url: str, **parameters: object) -> tuple:
+    page, _ = open_page()
+    runs = Runs(page)
+    page.goto(f"{url}/?{urlencode({'model': 'shakespeare', 'prompt': PROMPT, **parameters})}")
+    page.get_by_test_id("live-text-token").first.wait_for(timeout=60_000)
+    runs.settle(page)
+    runs.forget()
+    return page, runs
+
+
+def _written(open_page: Callable, url: str, tokens: int) -> dict[str, float]:
+    """What writing costs, and how evenly tokens come."""
+    page, runs = _open(open_page, url, tokens=tokens, pace="fast")
+    page.evaluate(FOLLOW)
+    began = time.perf_counter()
+    page.get_by_role("button", name="Generate", exact=True).click()
+    page.wait_for_function("(count) => window.painted.length >= count", arg=tokens, timeout=120_000)
+    seconds = time.perf_counter() - began
+    runs.settle(page)
+    painted, pressed = page.evaluate("[window.painted, window.pressed]")
+    gaps = [after - before for before, after in itertools.pairwise(painted)]
+    return {
+        "tokens": len(painted),
+        "tokens_a_second": 1000 * (len(painted) - 1) / (painted[-1] - painted[0]),
+        "ms_to_the_first_token": painted[0] - pressed,
+        "ms_between_tokens_median": statistics.median(gaps),
+        "ms_between_tokens_worst": max(gaps),
+        "fragment_runs_a_second": runs.fragment_runs / seconds,
+        "page_runs": runs.page_runs,
+        "bytes_a_token": runs.bytes / tokens,
+    }
+
+
+def _answers(open_page: Callable, url: str, times: int) -> dict[str, float]:
+    """Milliseconds from a change of head, or of a dial, to its picture: heads that were never asked for come first."""
+    page, runs = _open(open_page, url, tokens=100, pace="unbounded", layer=0, head=0)
+    page.get_by_role("button", name="Generate", exact=True).click()
+    page.get_by_test_id("live-text-token").nth(len(PROMPT) + 99).wait_for(timeout=60_000)
+    runs.settle(page)
+    runs.forget()
+    found: dict[str, list[float]] = {"new_head": [], "known_head": [], "dial": []}
+    for at in range(times):
+        layer, head = at // (HEADS - 1), 1 + at % (HEADS - 1)
+        if head == 1 and layer:
+            _set(page, "layer", layer, "largest", f"layer {layer}, head {HEADS - 1}: most")
+        found["new_head"].append(_set(page, "head", head, "largest", f"layer {layer}, head {head}: most"))
+        found["known_head"].append(_set(page, "head", head - 1, "largest", f"layer {layer}, head {head - 1}: most"))
+        _set(page, "head", head, "largest", f"layer {layer}, head {head}: most")
+        temperature = 0.5 + 0.05 * at
+        found["dial"].append(_set(page, "temperature", temperature, "drawn", f"÷ {temperature:g} ="))
+        page.wait_for_timeout(1200)  # as a hand that looks at what it has turned to
+    medians = {f"{what}_ms": statistics.median(waits) for what, waits in found.items()}
+    worst = {f"worst_{what}_ms": max(waits) for what, waits in found.items()}
+    return medians | worst | {"page_runs_meanwhile": runs.page_runs}
+
+
+def _set(page, name: str, value: float, part: str, words: str) -> float:
+    return page.evaluate(SET, [name, value, part, words])
