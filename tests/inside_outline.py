@@ -46,7 +46,8 @@ class Inside:
                 tensors[what[0]] = array_of(self.found, self.infos[what[0]])
             elif kind == "slice":
                 name, head = what
-                tensors[f"{name}[{head}]"] = array_of(self.found, self.infos[name]).take(head, self.infos[name].dims.index("head"))
+                info = self.infos[name]
+                tensors[f"{name}[{head}]"] = array_of(self.found, info).take(head, info.dims.index("head"))
             elif kind == "who":
                 pos, token = what
                 given = direct_logit_attribution(self.found, [token] * len(self.found.tokens))

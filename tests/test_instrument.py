@@ -259,7 +259,7 @@ def write_outlines(folder: Path) -> None:
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
     config = tiny_config(n_layers=30, n_encoder_layers=30)
     deep = outline(whole_pass(tiny_model(config), [1, 2, 3]))
-    labels = {"text": ["a", "b", "c"], "source": []}
-    found["deep"] = Recording(deep.tensors, {**deep.metadata, "labels": labels, "vocabulary": ["?"] * config.vocab_size})
+    labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
+    found["deep"] = Recording(deep.tensors, {**deep.metadata, **labels})
     for name, recording in found.items():
         (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

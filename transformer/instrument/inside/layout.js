@@ -17,7 +17,7 @@ const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names
 const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
-const SHARE = { attn: 1.5, cross_attn: 1.5, mlp: 1 };
+const SHARE = { attn: 1.9, cross_attn: 1.9, mlp: 1 };
 const CROSSING = 44; // between an encoder and its decoder, for the arcs that cross
 
 /**
@@ -179,9 +179,9 @@ function glyph(part, top, bottom, structure) {
   const isPost = structure.norm === "post";
   return {
     ...part, top, bottom, isOpen: false, rows: [], header: null,
-    read: at(0.06), write: at(isPost ? 0.8 : 0.88), strip: { bottom: at(part.module ? 0.6 : 0.28), top: at(part.module ? 0.78 : 0.62) },
-    lane: part.module ? { bottom: at(0.06), top: at(0.6) } : null,
-    normAt: part.norm ? at(isPost ? 0.94 : part.module ? 0.06 : 0.14) : null,
+    read: at(0.04), write: at(isPost ? 0.88 : 0.92), strip: { bottom: at(part.module ? 0.66 : 0.3), top: at(part.module ? 0.82 : 0.62) },
+    lane: part.module ? { bottom: at(0.04), top: at(0.66) } : null,
+    normAt: part.norm ? at(isPost ? 0.97 : part.module ? 0.06 : 0.14) : null,
   };
 }
 

@@ -11,6 +11,8 @@ import { pageOf, prepared } from "../heatmap.js";
 const DIM = 0.3; // of what isn't on the way to the selected token
 const BRIGHT = 0.1; // the share from which on something is fully lit
 const NARROW = 12; // pixels of a column below which its cells stand upright
+const THIN = 6; // pixels of a column below which nothing parts it from the next
+const LEVELS_OF_LIGHT = 20;
 const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
@@ -262,10 +264,15 @@ export class Picture {
     context.imageSmoothingEnabled = !isUpright && image.width > wide;
     // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
+    const lightOf = (token) => this.light(columns, columns === stack ? height : 99, token);
+    if (isUpright && columns.pitch < THIN) {
+      this.drawRuns(image, columns, top, high, lightOf);
+      return true;
+    }
     for (let token = 0; token < columns.count; token++) {
       const { start } = columnAt(columns, token);
       const left = start + from * columns.pitch;
-      context.globalAlpha = this.light(columns, columns === stack ? height : 99, token);
+      context.globalAlpha = lightOf(token);
       if (isUpright) context.drawImage(image, token, 0, 1, image.height, left, top, wide, high);
       else context.drawImage(image, 0, token, image.width, 1, left, top, wide, high);
       if (frame && !isUpright && context.globalAlpha > FRAMED) {
@@ -275,6 +282,19 @@ export class Picture {
       }
     }
     return true;
+  }
+
+  // Of thin columns neighbours that are equally lit are drawn in one go.
+  drawRuns(image, columns, top, high, lightOf) {
+    const { context } = this;
+    const level = (token) => Math.round(LEVELS_OF_LIGHT * lightOf(token));
+    for (let token = 0; token < columns.count;) {
+      let next = token + 1;
+      while (next < columns.count && level(next) === level(token)) next++;
+      context.globalAlpha = level(token) / LEVELS_OF_LIGHT;
+      context.drawImage(image, token, 0, next - token, image.height, columnAt(columns, token).start, top, (next - token) * columns.pitch, high);
+      token = next;
+    }
   }
 
   image(name, isUpright) {

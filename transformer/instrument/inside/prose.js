@@ -1,6 +1,7 @@
 // The words beside the picture: what happens from the bottom to the top. A word that names a block lights it, and is lit by it.
 
 import { attribute, node, put } from "../dom.js";
+import { headColour } from "./roles.js";
 
 const WORDS = {
   embed: (target) => ["Each token becomes a vector, its ", ["embedding", target], "; a stream for each begins here."],
@@ -30,7 +31,7 @@ export class Prose {
     this.shown = key;
     const list = node("ol", "");
     for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
-    this.parent.replaceChildren(list);
+    this.parent.replaceChildren(list, legend(pass.config.n_heads));
   }
 
   write(sentence, parent) {
@@ -53,6 +54,20 @@ export class Prose {
       attribute(word, "data-lit", String(id !== null && (word.dataset.id === id || id.startsWith(`${word.dataset.id}.`))));
     }
   }
+}
+
+/** What the colours and the light of the picture mean. */
+function legend(heads) {
+  const words = node("p", "legend");
+  words.append("Lit is what reaches the chosen token, by its share. ");
+  if (heads < 2) return words;
+  words.append("An arc has the colour of the head that weighs most there: ");
+  for (let head = 0; head < heads; head++) {
+    const key = node("span", "key", words);
+    key.style.setProperty("--colour", headColour(head));
+    put(key, String(head));
+  }
+  return words;
 }
 
 // From the bottom up; blocks that do the same are named in one sentence.
