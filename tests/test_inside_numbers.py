@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.inside_outlines import dims_of, outline_of, parts_of, pass_of, tensors_of
+from tests.inside_outlines import arrays_of, labelled_outline, parts_of, pass_of
 from transformer import load_checkpoint
 from transformer.inference.recompute import viewed
 from transformer.model.equations import equations
@@ -30,11 +30,11 @@ def worked(request, node, tmp_path_factory):
     checkpoint = load_checkpoint(ROOT / "checkpoints" / request.param)
     chosen = random.Random(request.param)
     found = pass_of(checkpoint, chosen.choice(checkpoint.card.examples), MOST)
-    arrays = tensors_of(found)
+    arrays = arrays_of(found)
     cells = sample(found, arrays, chosen)
     folder = tmp_path_factory.mktemp("cells")
     files = [folder / "outline", folder / "parts", folder / "cells.json"]
-    files[0].write_bytes(outline_of(found, checkpoint).to_bytes())
+    files[0].write_bytes(labelled_outline(found, checkpoint).to_bytes())
     files[1].write_bytes(parts_of(found).to_bytes())
     files[2].write_text(json.dumps(cells), encoding="utf-8")
     ran = node(Path(__file__).with_name("instrument") / "inside_cells.mjs", *files)
@@ -76,7 +76,6 @@ def test_the_arithmetic_ends_in_the_number_that_was_recorded(worked):
 
 def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
     found, arrays, cells = worked
-    dims = dims_of(found)
     for name, place, got in cells:
         equation = equations(found.config)[name]
         flat = np.ravel_multi_index(place, arrays[name].shape)
@@ -91,7 +90,7 @@ def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
             view[operand.at(by_dim, token)] = True
         for cell in got["cells"]:
             mask = named.setdefault(cell["name"], np.zeros(arrays[cell["name"]].shape, bool))
-            assert len(cell["index"]) == len(dims[cell["name"]])
+            assert len(cell["index"]) == arrays[cell["name"]].ndim
             mask[tuple(slice(None) if at is None else at for at in cell["index"])] = True
         assert expected.keys() == named.keys(), name
         for each, mask in expected.items():

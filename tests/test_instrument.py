@@ -12,17 +12,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
 from tests.helpers import tiny_config, tiny_model
-from tests.inside_outline import Inside
+from tests.inside_answers import Inside
 from transformer import Recording
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
 from transformer.instrument import FOLDER, bundle
+from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPONENTS = ROOT / "pages" / "ui" / "components"
@@ -249,6 +251,10 @@ def write_fixtures(folder: Path) -> None:
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
+    x = torch.cat([torch.linspace(-7, 7, 57, dtype=torch.float64), torch.tensor([-40.0, -1e-9, 1e-9, 40.0]).double()])
+    values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}
+    functions = {name: found.tolist() for name, found in values.items()} | {"activations": sorted(ACTIVATIONS)}
+    (folder / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
     write_outlines(folder)
 
 

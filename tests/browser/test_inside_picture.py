@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from tests.inside_outline import Inside
+from tests.inside_answers import Inside
 from transformer.instrument import FOLDER, bundle
 
 PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;

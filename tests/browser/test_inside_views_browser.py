@@ -8,10 +8,10 @@ import base64
 import pytest
 
 from tests.browser.servers import ROOT
-from tests.inside_outlines import outline_of, parts_of, pass_of
+from tests.inside_outlines import labelled_outline, parts_of, pass_of
 from transformer import load_checkpoint
 from transformer.instrument import FOLDER, bundle
-from transformer.model.equations import equations
+from transformer.model.equations import OPERATIONS, equations
 
 ENTRY = """
 import { InsidePass } from "%(folder)s/inside/pass.js";
@@ -26,7 +26,8 @@ export function start(outline, sent) {
   const parts = sent ? read(sent) : { metadata: {}, tensors: {} };
   const place = document.querySelector("main");
   place.replaceChildren();
-  const state = (window.state = { pass: new InsidePass(read(outline)), parts, name: null, head: null, cell: null, token: null, opened: [] });
+  const nothing = { name: null, head: null, cell: null, token: null, opened: [] };
+  const state = (window.state = { pass: new InsidePass(read(outline)), parts, ...nothing });
   // What a host does: it remembers what is looked at, and brings what is asked for.
   const show = (window.show = (change = {}) => {
     Object.assign(state, change);
@@ -43,7 +44,8 @@ export function start(outline, sent) {
     show({ name, cell, head: null });
   };
   const search = (window.search = new Search(place, state.pass.names, open));
-  const tensor = (window.tensor = new TensorView(place, { cell: (cell) => show({ cell }), slice: (head) => show({ head, cell: null }), open }));
+  const events = { cell: (cell) => show({ cell }), slice: (head) => show({ head, cell: null }), open };
+  const tensor = (window.tensor = new TensorView(place, events));
   const hand = (window.hand = new CellView(place, { open }));
 }
 """
@@ -65,11 +67,11 @@ def recorded():
     """`recorded(name)`: a model's pass over an example, its outline and its parts as the browser gets them."""
     kept = {}
 
-    def record(name, most=24):
+    def record(name):
         if name not in kept:
             checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
-            found = pass_of(checkpoint, checkpoint.card.examples[0], most)
-            messages = (outline_of(found, checkpoint, name), parts_of(found))
+            found = pass_of(checkpoint, max(checkpoint.card.examples, key=len))
+            messages = (labelled_outline(found, checkpoint, name), parts_of(found))
             kept[name] = (found, *(base64.b64encode(each.to_bytes()).decode() for each in messages))
         return kept[name]
 
@@ -95,3 +97,210 @@ def views(new_page, script, recorded):
         return page
 
     return open_page
+
+
+def hand(page):
+    return page.get_by_role("region", name="By hand")
+
+
+def tensor(page):
+    return page.get_by_role("region", name="Tensor")
+
+
+def picker(page, name):
+    return tensor(page).get_by_role("combobox", name=name, exact=True)
+
+
+def show(page, name, cell=None, **change):
+    page.evaluate("(change) => show(change)", {"name": name, "cell": cell, **change})
+
+
+def ink(canvas):
+    """How many different colours a canvas has: an empty one has one."""
+    return canvas.evaluate("""(canvas) => {
+      const { width, height } = canvas;
+      return new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer)).size;
+    }""")
+
+
+# Small models that have, between them, every operation.
+MODEL = "sort-letters"
+EVERY = {
+    MODEL: set(OPERATIONS) - {"position", "average"},
+    "next-vowel": {"position"},
+    "ladder-3-average": {"average"},
+}
+DRAWN = {"look up", "add", "spread", "normalise", "multiply", "softmax", "average"}  # with bars
+PICTURED = {"rotate", "activate", "position"}
+
+
+@pytest.mark.parametrize("model", EVERY)
+def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(views, recorded, model):
+    page = views(model)
+    found = recorded(model)[0]
+    last = {equation.operation: name for name, equation in equations(found.config).items()}
+    assert EVERY[model] <= last.keys()
+    for operation in EVERY[model]:
+        name = last[operation]
+        place = page.evaluate("(name) => state.pass.describe(name).sizes.map((size) => Math.floor(size / 3))", name)
+        show(page, name, place)
+        assert hand(page).locator(".badge").get_attribute("data-state") == "equal", name
+        assert hand(page).locator("ol li").count() >= 1
+        bars, small = hand(page).locator(".bars canvas"), hand(page).locator(".small canvas")
+        assert bars.is_visible() == (operation in DRAWN), operation
+        assert small.is_visible() == (operation in PICTURED), operation
+        for canvas in (bars, small):
+            assert not canvas.is_visible() or ink(canvas) > 2, operation
+        assert ink(tensor(page).locator("canvas.picture").first) > 1
+
+
+def test_a_cell_is_chosen_by_click_and_keys_and_leads_to_what_it_is_made_of(views):
+    page = views(MODEL)
+    show(page, "blocks.1.mlp.hook_pre")
+    assert hand(page).inner_text().endswith("Choose a cell to see what it is made of.")
+    marks = tensor(page).locator("canvas.marks")
+    marks.focus()
+    marks.press("ArrowUp")
+    first = page.evaluate("state.cell")
+    marks.press("ArrowRight")
+    assert page.evaluate("state.cell") == [first[0], first[1] + 1]
+    assert "neuron 1: " in tensor(page).locator(".readout").inner_text()
+    hand(page).get_by_role("button", name="W_up").click()
+    name, place = page.evaluate("state.opened.at(-1)")
+    assert (name, place[0]) == ("blocks.1.mlp.up.weight", 1)
+    assert "It was learned in training" in hand(page).inner_text()
+    assert hand(page).get_attribute("data-state") == "learned"
+    tensor(page).get_by_role("button", name="blocks.1.mlp.hook_pre").click()
+    assert page.evaluate("[state.name, state.cell]") == ["blocks.1.mlp.hook_pre", None]
+
+
+def test_another_bar_is_looked_at_by_click_and_by_keys(views):
+    page = views(MODEL)
+    show(page, "blocks.1.mlp.hook_pre", [4, 7])
+    assert "The strongest term: dimension" in hand(page).inner_text()
+    bars = hand(page).locator(".bars canvas")
+    bars.click(position={"x": 94, "y": 20})
+    term, links = hand(page).locator(".term"), hand(page).locator(".links button")
+    assert "dimension 0. x" in term.inner_text()
+    assert links.first.inner_text().endswith("[4, 0]")
+    bars.focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        bars.press(key)
+    assert "dimension 2. x" in term.inner_text()
+    links.first.click()
+    assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_normalized", [4, 2]]
+
+
+def test_what_heads_add_is_listed_and_leads_to_each(views):
+    page = views(MODEL)
+    show(page, "blocks.1.hook_attn_out", [4, 7])
+    shares = hand(page).locator(".shares li")
+    assert shares.count() == 4 + 1  # and the bias
+    numbers = [float(text.split("\n")[-1].replace("−", "-")) for text in shares.all_inner_texts()]
+    assert sum(numbers) == pytest.approx(page.evaluate("state.pass.value('blocks.1.hook_attn_out', [4, 7])"), abs=1e-4)
+    hand(page).get_by_role("button", name="head 3").click()
+    assert page.evaluate("state.opened.at(-1)") == ["blocks.1.attn.hook_result", [4, 3, 7]]
+    assert picker(page, "Head").input_value() == "3"
+
+
+def test_what_has_not_come_is_said_to_be_on_its_way(views):
+    page = views(MODEL, fetched=False)
+    show(page, "blocks.0.attn.hook_q", [4, 2, 7])
+    assert tensor(page).get_attribute("aria-busy") == "true"
+    assert "on their way" in hand(page).inner_text()
+    assert tensor(page).locator("dl").inner_text().split()[0] == "mean"  # of the whole, from the outline
+    page.evaluate("fetchAll()")
+    assert tensor(page).get_attribute("aria-busy") == "false"
+    assert hand(page).locator(".badge").get_attribute("data-state") == "equal"
+
+
+def test_heads_and_parts_are_picked_and_extremes_lead_to_their_cells(views):
+    page = views(MODEL)
+    show(page, "blocks.0.attn.qkv.weight")
+    picker(page, "Part").select_option("v")
+    picker(page, "Head").select_option("3")
+    assert page.evaluate("[tensor.fixed.part, state.head]") == [2, 3]
+    tensor(page).get_by_role("button", name="largest").click()
+    place = page.evaluate("state.cell")
+    assert place[:2] == [2, 3]
+    values = "state.pass.tensor('blocks.0.attn.qkv.weight', 3).data.slice(2 * 16 * 64)"
+    largest = page.evaluate(f"Math.max(...{values})")
+    assert page.evaluate("state.pass.value(state.name, state.cell)") == largest
+    assert picker(page, "Part").input_value() == "2"
+
+
+def test_a_part_of_a_tensor_is_zoomed_into(views):
+    page = views(MODEL)
+    show(page, "blocks.0.mlp.hook_post", [8, 200])
+    marks = tensor(page).locator("canvas.marks")
+    height = marks.bounding_box()["height"]
+    marks.focus()
+    marks.press("+")
+    window = page.evaluate("tensor.window")
+    assert window["top"] <= 8 < window["bottom"] and window["left"] <= 200 < window["right"]
+    assert window["right"] - window["left"] == 128
+    assert abs(marks.bounding_box()["height"] - height) < 30
+    marks.press("0")
+    assert page.evaluate("tensor.window") is None
+
+
+def test_the_numbers_and_the_picture_are_saved(views):
+    page = views(MODEL)
+    show(page, "blocks.0.attn.hook_pattern", [2, 5, 3])
+    with page.expect_download() as saved:
+        tensor(page).get_by_role("button", name="table").click()
+    assert saved.value.suggested_filename == "sort-letters-blocks.0.attn.hook_pattern-head2.csv"
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "head,query,key,query token,key token,value"
+    assert len(lines) == 1 + 10 * 10
+    row = lines[1 + 5 * 10 + 3].split(",")
+    assert row[:3] == ["2", "5", "3"]
+    assert float(row[-1]) == page.evaluate("state.pass.value(state.name, [2, 5, 3])")
+    with page.expect_download() as saved:
+        tensor(page).get_by_role("button", name="picture").click()
+    assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_tensor_is_found_by_its_name_with_the_keyboard_alone(views):
+    page = views(MODEL)
+    box = page.get_by_role("combobox", name="Find a tensor")
+    box.focus()
+    page.keyboard.type("1 hook_q")
+    options = page.get_by_role("listbox", name="Tensors").locator("li")
+    assert options.all_inner_texts() == ["blocks.1.attn.hook_q"]
+    assert box.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    assert page.evaluate("state.opened") == [["blocks.1.attn.hook_q", None]]
+    assert not options.first.is_visible() and box.input_value() == ""
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    active = box.get_attribute("aria-activedescendant")
+    assert active == options.last.get_attribute("id")
+    page.keyboard.type("zzz")
+    assert "No tensor has such a name." in page.locator(".search").inner_text()
+    page.keyboard.press("Escape")
+    assert box.input_value() == ""
+
+
+@pytest.mark.parametrize(("colours", "width"), [(LIGHT, 1280), (DARK, 420)])
+def test_nothing_is_wider_than_the_page(views, colours, width):
+    page = views(MODEL, colours, width=width)
+    for name in ("blocks.0.attn.hook_pattern", "blocks.0.mlp.hook_post", "blocks.0.hook_attn_out", "embed.weight"):
+        place = page.evaluate("(name) => state.pass.describe(name).sizes.map(() => 1)", name)
+        show(page, name, place)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+def test_a_choice_is_drawn_within_fifty_milliseconds(views):
+    page = views(MODEL)
+    show(page, "blocks.0.hook_attn_out", [3, 3])
+    took = page.evaluate("""() => {
+      const times = [];
+      for (let at = 0; at < 40; at++) {
+        const start = performance.now();
+        show({ cell: [at % 10, at] });
+        times.push(performance.now() - start);
+      }
+      return times.sort((one, other) => one - other)[20];
+    }""")  # fmt: skip
+    assert took <= 50

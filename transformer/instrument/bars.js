@@ -32,9 +32,9 @@ export class Bars {
   }
 
   /**
-   * rows: [{ name, values, limit, upward }]; rows with the same limit can be compared; one that has no negative values may
-   * stand on the ground, `upward`. Every row has as many values. label(at): what stands there; mark: a place to be marked,
-   * or null; widest: pixels of a bar.
+   * rows: [{ name, values, limit, upward, plain }]; rows with the same limit can be compared; one that has no negative values
+   * may stand on the ground, `upward`; one of counts has no colour of its own, `plain`. Every row has as many values.
+   * label(at): what stands there; mark: a place to be marked, or null; widest: pixels of a bar.
    */
   show(rows, { label = (at) => `dimension ${at}`, mark = null, widest = Infinity } = {}) {
     Object.assign(this, { rows, label, mark, widest });
@@ -53,7 +53,7 @@ export class Bars {
     if (!width || !this.rows) return;
     const context = prepared(this.canvas, width, ROW * this.rows.length);
     this.pitch = Math.min((width - GUTTER - 2) / this.count, this.widest);
-    this.rows.forEach(({ name, values, limit, upward }, row) => {
+    this.rows.forEach(({ name, values, limit, upward, plain }, row) => {
       const middle = ROW * row + ROW / 2;
       const ground = upward ? ROW * (row + 1) - 4 : middle;
       const scale = (ground - ROW * row - 4) / (limit || 1);
@@ -63,7 +63,7 @@ export class Bars {
       context.fillStyle = ink;
       context.fillText(name, GUTTER - 8, middle - 7, GUTTER - 10);
       context.fillStyle = muted;
-      context.fillText(`${upward ? "to " : "±"}${plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
+      context.fillText(`${upward ? "to " : "±"}${plain ? limit : plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
       context.fillRect(GUTTER, ground, this.pitch * this.count, 1);
       const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
       for (const [colour, sign] of [[POSITIVE, 1], [NEGATIVE, -1]]) {
@@ -73,7 +73,7 @@ export class Bars {
           if (!(size > 0 && size < Infinity)) continue;
           context.rect(GUTTER + at * this.pitch, sign > 0 ? ground - size : ground, thickness, size);
         }
-        context.fillStyle = colour;
+        context.fillStyle = plain ? muted : colour;
         context.fill();
       }
     });

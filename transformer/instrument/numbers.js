@@ -8,13 +8,23 @@ export function plainNumber(value, digits = 4) {
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size < 1e-4 || size >= 1e6) {
-    const [mantissa, exponent] = value.toExponential(Math.min(digits, 2) - 1).split("e");
-    const power = [...exponent.replace("+", "")].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");
-    return `${mantissa.replace("-", "−")} × 10${power}`;
-  }
+  if (size < 1e-4 || size >= 1e6) return inPowers(value, Math.min(digits, 2));
   const decimals = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), digits);
   return value.toFixed(decimals).replace("-", "−");
+}
+
+/** A number with as many significant digits even if it is small: for arithmetic that should add up. */
+export function exactNumber(value, digits = 5) {
+  const size = Math.abs(value);
+  if (!(size > 0 && size < 0.1)) return plainNumber(value, digits);
+  if (size >= 1e-4) return value.toPrecision(digits).replace("-", "−");
+  return inPowers(value, digits);
+}
+
+function inPowers(value, digits) {
+  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+  const power = [...exponent.replace("+", "")].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");
+  return `${mantissa.replace("-", "−")} × 10${power}`;
 }
 
 /** A share from 0 to 1 in per cent, finer where it is small. */

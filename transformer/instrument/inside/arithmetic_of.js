@@ -2,7 +2,7 @@
 // that the model computed. Needs every cell that the equation reads.
 
 import { largestDifference, softmaxParts } from "../arithmetic.js";
-import { plainNumber } from "../numbers.js";
+import { exactNumber } from "../numbers.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
 
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
@@ -22,7 +22,7 @@ const TERMS = [ // what a term of the stream is called beside its bars
   [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
   [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
 ];
-const n = (value) => plainNumber(value, 5);
+const n = (value) => exactNumber(value);
 const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
 const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
 
@@ -30,7 +30,7 @@ const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
  * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
  * along: { dim, length, label(which) }, what the bars stand for; rows: [{ name, values, upward }] of bars; mark: the bar that
  * belongs to the cell, or null, where all of them add up to it; links: [{ title, name, at(which) }], the cells it is made of;
- * shares: [{ title, value, name, place }], what heads add; picture: a curve or an angle; each empty or null where there is none.
+ * shares: [{ title, value, name, place }], what heads and the bias add; picture: a curve or an angle; each empty or null where there is none.
  */
 export function arithmeticOf(pass, name, place) {
   const equation = pass.equation(name);
@@ -171,6 +171,9 @@ const OPERATIONS = {
       result += bias.value;
       lines.push(`+ the bias: ${n(sum)} ${added(bias.value)} = ${n(result)}`);
       links.push(...titled(cell.links(bias), ["the bias"]));
+      if (shares.length) shares.push({ title: "bias", value: bias.value, name: bias.name, place: bias.reads.at(0) });
+    } else if (/ \+ b_/.test(cell.pass.describe(cell.name).formula)) {
+      lines.push("No bias: this model has none here");
     }
     const rows = [...streamRows(x.terms, x.values, left), { name: right, values: weight.values }, { name: `${left} × ${right}`, values: products }];
     return { result, lines, rows, along: x.along, links, shares };
@@ -224,11 +227,11 @@ const OPERATIONS = {
     const shares = exponentials.map((each) => (sum > 0 ? each / sum : 0));
     const own = exponentials[mark];
     const counted = values.reduce((total, score) => total + (score !== -Infinity), 0);
+    const score = along.dim === "vocab" ? "logit" : "score";
     const lines = values[mark] === -Infinity ? ["exp(−∞) = 0"]
-      : [`exp(score − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
+      : [`exp(${score} − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
     lines.push(sum > 0 ? `÷ the sum of the row's ${counted} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
       : "The query sees no key at all: every weight is 0");
-    const score = along.dim === "vocab" ? "logit" : "score";
     const rows = [
       { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: along.dim === "vocab" ? "probability" : "weight", values: shares, upward: true },
     ];

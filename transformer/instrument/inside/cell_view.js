@@ -5,7 +5,7 @@ import { largestAbsolute } from "../arithmetic.js";
 import { Bars } from "../bars.js";
 import { sayCompared } from "../compared.js";
 import { attribute, node, put } from "../dom.js";
-import { plainNumber } from "../numbers.js";
+import { exactNumber } from "../numbers.js";
 import { Tip } from "../tip.js";
 import { SmallPlot } from "./plots.js";
 
@@ -45,9 +45,10 @@ export class CellView {
   /** place: a number for each of the tensor's dimensions, or null while no cell is chosen. */
   show(pass, name, place) {
     const entry = pass.describe(name);
+    const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.place) === String(place);
+    if (isSame && this.found) return; // its numbers don't change
     const isReady = place && pass.has(name, place[entry.dims.indexOf("head")] ?? null);
     const found = (this.found = isReady ? pass.arithmetic(name, place) : null);
-    const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.place) === String(place);
     this.shown = { pass, name, place };
     attribute(this.root, "data-state", found ? "shown" : place ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");
     put(this.where, place ? this.sentence(pass, name, place, isReady) : "Choose a cell to see what it is made of.");
@@ -60,9 +61,7 @@ export class CellView {
     this.lines.replaceChildren(...found.lines.map((line) => text("li", line)));
     sayCompared(this.badge, found.difference, pass.magnitude(name));
     this.showShares(found);
-    // A term that somebody looks at stays when more has come.
-    this.look(isSame && this.at !== null ? this.at : found.mark ?? strongest(found.rows.at(-1)?.values));
-    this.makeLinks(found);
+    this.look(found.mark ?? strongest(found.rows.at(-1)?.values));
   }
 
   sentence(pass, name, place, isReady) {
@@ -75,30 +74,31 @@ export class CellView {
 
   /** Look at one of the terms: its numbers in words, and the cells they are in. */
   look(at) {
-    const { rows, along, mark, links } = this.found;
+    const { rows, along, mark } = this.found;
     this.at = along ? Math.min(at ?? 0, along.length - 1) : null;
-    if (this.at === null) {
-      put(this.term, "");
-      return;
-    }
-    const label = along.label;
+    this.term.hidden = this.at === null;
+    this.showLinks();
+    if (this.at === null) return;
+    const { label } = along;
     this.bars.show(rows.map((row) => ({ ...row, limit: row.limit ?? largestAbsolute(row.values) })), { label, mark: this.at, widest: WIDEST });
-    const numbers = rows.map(({ name, values }) => `${name} ${plainNumber(values[this.at], 5)}`).join(", ");
-    const which = mark === this.at ? "This cell" : links.length && this.at === strongest(rows.at(-1).values) ? "The strongest term" : "The chosen term";
+    const numbers = rows.map(({ name, values }) => `${name} ${exactNumber(values[this.at])}`).join(", ");
+    const which = mark === this.at ? "This cell" : mark === null && this.at === strongest(rows.at(-1).values) ? "The strongest term" : "The chosen term";
     put(this.term, `${which}: ${label(this.at)}. ${numbers}. Choose another bar to see its numbers.`);
   }
 
-  makeLinks({ links }) {
+  /** The cells of the term that is looked at, to be opened. */
+  showLinks() {
+    const { links } = this.found;
     const { pass } = this.shown;
-    this.links.replaceChildren(...links.map((link) => {
-      const button = text("button", "");
+    while (this.links.children.length > links.length) this.links.lastChild.remove();
+    links.forEach(({ title, name, at }, which) => {
+      const place = at(this.at ?? 0);
+      const button = this.links.children[which] ?? node("button", "", this.links);
       button.type = "button";
-      button.append(text("b", link.title), ` ${link.name}`);
-      button.addEventListener("click", () => this.events.open?.(link.name, link.at(this.at ?? 0)));
-      button.title = `Open the cell of ${link.name}`;
-      button.addEventListener("pointerenter", () => (button.title = `${link.name}, ${pass.inWords(link.name, link.at(this.at ?? 0))}`));
-      return button;
-    }));
+      button.replaceChildren(text("b", title), ` ${name}[${place.join(", ")}]`);
+      button.title = `Open ${name}, ${pass.inWords(name, place)}`;
+      button.onclick = () => this.events.open?.(name, place);
+    });
     this.links.hidden = !links.length;
   }
 
@@ -113,7 +113,7 @@ export class CellView {
       const meter = node("span", "meter", null);
       meter.style.setProperty("--share", String(Math.abs(value) / limit));
       meter.dataset.sign = value < 0 ? "negative" : "positive";
-      item.append(button, meter, text("span", plainNumber(value, 5)));
+      item.append(button, meter, text("span", exactNumber(value)));
       return item;
     }));
   }
@@ -128,7 +128,7 @@ export class CellView {
 
 /** A number of a tensor as it is said: a mask's are truth values. */
 export function valueInWords(name, value) {
-  return name.endsWith("hook_mask") ? (value ? "True" : "False") : plainNumber(value, 6);
+  return name.endsWith("hook_mask") ? (value ? "True" : "False") : exactNumber(value, 6);
 }
 
 /** Where the largest absolute value is; infinities are left out. */

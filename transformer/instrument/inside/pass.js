@@ -107,9 +107,9 @@ export class InsidePass {
   missing(name, head = null) {
     if (this.arrived.has(name)) return [];
     const heads = this.headsOf(name);
-    if (!heads || count(this.entries.get(name).sizes) <= SLICED) return [["tensor", name]];
     const wanted = head === null ? Array.from({ length: heads }, (_, each) => each) : [head];
-    return wanted.filter((each) => !this.arrived.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
+    const absent = wanted.filter((each) => !this.arrived.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
+    return heads && (!absent.length || count(this.entries.get(name).sizes) > SLICED) ? absent : [["tensor", name]];
   }
 
   /** A tensor, or of one with heads what belongs to a head, without that dimension: { dims, sizes, data }; null while it isn't there. */

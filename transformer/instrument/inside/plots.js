@@ -6,8 +6,8 @@ import { LABEL_FONT } from "../labels.js";
 import { plainNumber } from "../numbers.js";
 import { ACTIVATIONS } from "./functions.js";
 
-const SIDE = 200; // pixels
-const MARGIN = 22;
+const SIDE = 180; // pixels
+const MARGIN = 14;
 const POINT = "#d55e00";
 const BEFORE = "#0072b2";
 
@@ -50,11 +50,10 @@ export class SmallPlot {
     lines(context, POINT, 1, [[[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
     context.setLineDash([]);
     dot(context, toX(x), toY(y));
-    context.fillStyle = muted;
-    context.textAlign = "right";
-    context.fillText(`x = ${plainNumber(x, 3)}`, wide - 4, toY(0) + 12);
-    context.textAlign = "left";
-    context.fillText(plainNumber(y, 3), toX(0) + 6, MARGIN / 2);
+    context.fillStyle = ink;
+    context.textAlign = "left"; // where no activation function comes
+    context.fillText(`x = ${plainNumber(x, 3)}`, MARGIN, MARGIN);
+    context.fillText(`→ ${plainNumber(y, 3)}`, MARGIN, MARGIN + 15);
   }
 
   drawAngle(context, { ink, muted }) {

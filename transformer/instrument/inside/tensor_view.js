@@ -1,5 +1,6 @@
 // One tensor: its numbers as a heatmap, what it means, its formula and shape, how its numbers are spread.
 
+import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
 import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
@@ -12,7 +13,7 @@ import { Plane, planeDims } from "./plane.js";
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
-const HELD = { head: "Head", part: "Of" }; // what stands before a picker
+const HELD = { head: "Head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
   /** events: cell(place) was chosen, slice(head) is to be drawn, open(name) another tensor. */
@@ -121,6 +122,7 @@ export class TensorView {
     const label = document.createElement("label");
     label.append(`${HELD[dim] ?? dim} `);
     const select = node("select", "", label);
+    attribute(select, "aria-label", HELD[dim] ?? dim);
     for (let each = 0; each < size; each++) {
       const option = node("option", "", select);
       option.value = each;
@@ -204,7 +206,7 @@ export class TensorView {
     if (!found) return;
     const { counts, from, to } = plane.histogram(found);
     const edge = (at) => plainNumber(from + ((to - from) * at) / counts.length, 3);
-    this.histogram.show([{ name: "how many", values: counts, limit: counts.reduce((most, each) => Math.max(most, each), 0), upward: true }], {
+    this.histogram.show([{ name: "how many", values: counts, limit: largestAbsolute(counts), upward: true, plain: true }], {
       label: (at) => `from ${edge(at)} to ${edge(at + 1)}`,
     });
   }
