@@ -96,8 +96,8 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     assert [stack["prefix"] for stack in there["stacks"]] == ["encoder.", "decoder."]
     assert chosen(at) == OPEN | {"source": 1}
     assert any("this is what the model would write" in caption.value for caption in at.caption)
-    choose_inside(at, open="encoder.blocks.1.attn", source=3, head=1)
-    assert {"inside": "encoder.blocks.1.attn", "source_place": "3", "heads": "one", "head": "1", "layer": "1",
+    choose_inside(at, open="encoder.blocks.1.attn", source=0, head=1)
+    assert {"inside": "encoder.blocks.1.attn", "source_place": "0", "heads": "one", "head": "1", "layer": "1",
             "attention": "encoder"}.items() <= link_of(at).items()  # fmt: skip
 
 

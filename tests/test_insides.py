@@ -79,6 +79,7 @@ def test_of_a_large_vocabulary_only_what_is_shown_is_labelled(case, monkeypatch)
     assert there.metadata["vocabulary"] == {str(each): label(each) for each in shown}
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize(("pos", "token"), [(0, 3), (5, 10)])
 def test_the_shares_in_a_logit_sum_to_it(case, pos, token):
     model, source, found = case
@@ -103,7 +104,7 @@ def test_a_pass_is_run_once_for_everything(case, monkeypatch):
     insides.outline(model, TOKENS, source)
     names = list(insides.infos(model, TOKENS, source))
     for _ in range(2):
-        insides.parts(model, TOKENS, source, [("tensor", name) for name in names])
+        insides.parts(model, TOKENS, source, [*(("tensor", name) for name in names), ("who", 2, 1), ("who", 3, 4)])
         insides.outline(model, TOKENS, source)
     assert len(runs) == 1
 
@@ -115,7 +116,10 @@ def test_of_a_long_text_no_more_than_a_block_is_remembered(monkeypatch):
     monkeypatch.setattr(insides, "whole_pass", lambda *args, **kwargs: kept.append(run(*args, **kwargs)) or kept[-1])
     for name in ("blocks.2.attn.hook_z", "blocks.2.hook_resid_pre", "blocks.2.ln1.hook_scale"):
         insides.tensor(model, TOKENS, (), name)
-    outline, block = kept  # asked for twice, and remembered
+    outline, block = kept  # three times the same block
+    for token in range(5):
+        insides.parts(model, TOKENS, (), [("who", 2, token)])
+    assert len(kept) == 3  # one position, whichever token is asked about
     assert {name.split(".")[1] for name in block.tensors if ".hook" in name} == {"2"} and len(block.tensors) < len(
         outline.tensors
     )

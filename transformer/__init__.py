@@ -17,9 +17,11 @@ from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.circuits import Circuit, ov_circuit, qk_circuit
+from .inference.effects import Effects, Patching, patching, silencing
 from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
-from .inference.interventions import Intervention
+from .inference.intervention_codes import from_code, to_code
+from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
 from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
@@ -31,6 +33,7 @@ from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
 from .model.registry import HookInfo, attention_modules, hook_points
+from .standalone import Shown, show
 from .training.evaluation import evaluate_loss
 from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
@@ -39,6 +42,7 @@ __all__ = [
     "TASKS",
     "ActivationCache",
     "Attribution",
+    "Averaged",
     "Batch",
     "Card",
     "Checkpoint",
@@ -49,6 +53,7 @@ __all__ = [
     "CorpusError",
     "DecoderOnly",
     "Deviation",
+    "Effects",
     "EncoderDecoder",
     "Equation",
     "GenerationStep",
@@ -61,9 +66,14 @@ __all__ = [
     "ModelConfig",
     "NotFiniteError",
     "Pass",
+    "Patching",
     "Recording",
+    "Replaced",
     "Sampling",
+    "Scaled",
     "ScoreArithmetic",
+    "Shown",
+    "Steered",
     "StepReport",
     "TextBatches",
     "Tokenizer",
@@ -71,6 +81,8 @@ __all__ = [
     "TrainingRun",
     "UnknownPiece",
     "UnknownTokenError",
+    "Weighed",
+    "Without",
     "attention",
     "attention_modules",
     "build_model",
@@ -80,6 +92,7 @@ __all__ = [
     "direct_logit_attribution",
     "equations",
     "evaluate_loss",
+    "from_code",
     "generate",
     "head_measures",
     "hook_points",
@@ -90,12 +103,16 @@ __all__ = [
     "logit_lens",
     "ov_circuit",
     "padding_mask",
+    "patching",
     "qk_circuit",
     "record",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",
+    "show",
+    "silencing",
     "sinusoidal_encoding",
+    "to_code",
     "token_statistics",
     "train",
     "whole_pass",

@@ -186,21 +186,39 @@ def _block(
     return {name: array_of(found, shapes[name]) for name in chosen}
 
 
-@remembered
 def _who(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, pos: int, token: int, interventions: Interventions
+    model: OpenModel, tokens: Tokens, source: Tokens, pos: int, token: int, interventions: Interventions
 ) -> tuple[tuple[str, ...], np.ndarray]:
     """Each part's name and share (part,) in the logit of a token, after the token at `pos`.
 
     A logit is a sum of what is at its position, so the pass is cut to that.
     """
-    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
-    local = {name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
-             and not name.startswith("encoder.") and not name.endswith("hook_result")}  # fmt: skip
-    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(local), interventions=interventions)
-    cut = {name: values[pos : pos + 1] if name in local else values for name, values in found.tensors.items()}
-    shares = direct_logit_attribution(Pass(found.config, found.tokens[pos : pos + 1], found.source, cut), [token])
+    checkpoint, found = model.checkpoint, _found(model, tokens, source, interventions).tensors
+    if found is None:
+        found = _position(model, tokens, source, pos, interventions)
+    else:
+        found = {name: found[name][pos : pos + 1] for name in _local(infos(model, tokens, source))}
+    tensors = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in found.items()}}
+    here = Pass(checkpoint.model.config, torch.tensor(tokens[pos : pos + 1]), torch.tensor(source), tensors)
+    shares = direct_logit_attribution(here, [token])
     return shares.names, shares.values[:, 0].float().numpy()
+
+
+@remembered
+def _position(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, pos: int, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """The points of one position, (1, …) each."""
+    shapes = _infos(checkpoint.model.config, len(tokens), len(source))
+    names = _local(shapes)
+    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(names), interventions=interventions)
+    return {name: array_of(found, shapes[name])[pos : pos + 1] for name in names}
+
+
+def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:
+    """The points that have something at each position of the text, of those that a logit is added up from."""
+    return [name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
+            and not name.startswith("encoder.") and not name.endswith("hook_result")]  # fmt: skip
 
 
 def _block_of(name: str) -> str:

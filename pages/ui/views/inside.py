@@ -106,7 +106,8 @@ def offer_numbers(session: Session, looked: Looked) -> None:
             "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "
             "the logits and the probabilities. These lines read it, and compute the same numbers again:"
         )
-        st.code(_lines(session, looked, file), language="python")
+        # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
+        st.code(_lines(session, looked, file), language=None, wrap_lines=True)
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",

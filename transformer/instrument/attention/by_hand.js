@@ -179,6 +179,7 @@ export class ByHand {
     badge.hidden = !compared;
     if (!compared) return;
     const [found, own] = compared;
+    badge.hidden = !own && this.shown.pass.isComplete;
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     if (own && !changed) {
       sayCompared(badge, largestDifference(found, own), largestAbsolute(own));

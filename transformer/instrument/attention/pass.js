@@ -10,8 +10,9 @@ const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "h
 export class Pass {
   /** outline: the recording that begins a pass; the others are added as they come. */
   constructor({ metadata, tensors }) {
-    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title } = metadata;
+    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
     Object.assign(this, { kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
+    this.isComplete = complete === true; // what isn't there by now won't come
     this.labels = {
       queries: kind === "encoder" ? labels.source : labels.text,
       keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
@@ -41,7 +42,7 @@ export class Pass {
 
   /** Whether what the model computed for a row is there, to be compared with. */
   hasRow(layer, head, query) {
-    return this.own(layer, "weights", `[${head}, ${query}]`) !== undefined;
+    return this.own(layer, "z", `[${query}, ${head}]`) !== undefined;
   }
 
   /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v". */
