@@ -1,4 +1,4 @@
-"""A shipped model's pass over one text, and the answers to what the page Inside asks of it: for tests of the picture."""
+"""A shipped model's pass over one text, and the answers to what the page Inside asks: for tests of the picture."""
 
 from __future__ import annotations
 

@@ -256,7 +256,8 @@ def test_a_chosen_cell_lights_what_it_is_made_of(show):
       const { row } = window.instrument.whereIs(name);
       const ratio = devicePixelRatio;
       const canvas = document.querySelector(".stage > .marks");
-      const { data } = canvas.getContext("2d").getImageData(0, row.top * ratio, canvas.width, (row.bottom - row.top) * ratio);
+      const [top, high] = [row.top * ratio, (row.bottom - row.top) * ratio];
+      const { data } = canvas.getContext("2d").getImageData(0, top, canvas.width, high);
       return data.some((value, at) => at % 4 === 3 && value);
     }"""
     for name, isLit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):

@@ -141,7 +141,7 @@ export class Picture {
       context.beginPath();
       context.moveTo(left, start);
       if (part.crosses) {
-        const gap = stack.left - stack.gutter - 16;
+        const gap = stack.left - stack.gutter - (this.layout.width > 560 ? 16 : 7);
         const middle = (start + end + 16) / 2;
         context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
         context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);

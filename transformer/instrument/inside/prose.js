@@ -4,7 +4,7 @@ import { attribute, node, put } from "../dom.js";
 import { headColour } from "./roles.js";
 
 const WORDS = {
-  embed: (target) => ["Each token becomes a vector, its ", ["embedding", target], "; a stream for each begins here."],
+  embed: (target, whose) => [`${whose} becomes a vector, its `, ["embedding", target], "; a stream for each begins here."],
   ln_final: (target) => ["The ", ["final norm", target], " brings the stream to one scale."],
   unembed: (target) => ["The ", ["unembedding", target], " reads off how likely every next token is."],
   attn: (target, who) => [["Attention", target], ` brings numbers from other tokens${who}. Nothing else does.`],
@@ -76,7 +76,7 @@ function ofModel({ stacks, residual }) {
   for (const stack of stacks) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
     for (const group of stack.groups) {
-      if (group.kind === "embed") sentences.push(WORDS.embed(group));
+      if (group.kind === "embed") sentences.push(WORDS.embed(group, stack.title ? `Each token of the ${stack.title}` : "Each token"));
       if (group === blocks[0]) {
         const names = blocks.flatMap((block, at) => [at ? (at === blocks.length - 1 ? " and " : ", ") : "", [block.title, block]]);
         sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, doing(blocks.length, residual)]);
