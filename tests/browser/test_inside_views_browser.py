@@ -187,6 +187,13 @@ def test_another_bar_is_looked_at_by_click_and_by_keys(views):
     for key in ("ArrowRight", "ArrowRight", "Enter"):
         bars.press(key)
     assert "dimension 2. x" in term.inner_text()
+    assert hand(page).get_by_role("tooltip").is_visible()
+    page.evaluate("() => { document.onkeydown = ({ key }) => (window.heard = key); }")
+    bars.press("Escape")
+    assert not hand(page).get_by_role("tooltip").is_visible()
+    assert page.evaluate("window.heard ?? null") is None  # it did nothing else
+    bars.press("Escape")
+    assert page.evaluate("window.heard") == "Escape"
     links.first.click()
     assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_normalized", [4, 2]]
 

@@ -1,8 +1,16 @@
 // What is known of something, beside it, while it is pointed at or has the focus.
-import { put } from "./dom.js";
+import { attribute, node, put } from "./dom.js";
 
 const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge
 const POINTER = 12; // pixels that a mouse pointer covers
+
+/** A tip's element, made in another. */
+export function tipIn(parent) {
+  const made = node("div", "tip", parent);
+  attribute(made, "role", "tooltip");
+  attribute(made, "popover", "manual");
+  return made;
+}
 
 export class Tip {
   /** element: has role="tooltip" and popover="manual". */
@@ -40,6 +48,15 @@ export class Tip {
   hide() {
     this.target = null;
     if (this.element.matches(":popover-open")) this.element.hidePopover();
+  }
+
+  /** Let Escape hide the tip of what is in an element, before it does anything else. */
+  closesWithin(element) {
+    element.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.element.matches(":popover-open")) return;
+      event.stopPropagation();
+      this.hide();
+    });
   }
 
   /** A target that was taken away can't be described any more. */

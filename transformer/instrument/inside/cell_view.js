@@ -6,7 +6,7 @@ import { Bars } from "../bars.js";
 import { sayCompared } from "../compared.js";
 import { attribute, node, put } from "../dom.js";
 import { exactNumber } from "../numbers.js";
-import { Tip } from "../tip.js";
+import { Tip, tipIn } from "../tip.js";
 import { SmallPlot } from "./plots.js";
 
 const WIDEST = 44; // pixels of a bar
@@ -20,15 +20,13 @@ export class CellView {
     attribute(root, "aria-label", "By hand");
     put(node("h2", "", root), "By hand");
     this.where = node("p", "where", root);
-    attribute(this.where, "role", "status");
     this.formula = node("p", "formula", root);
     this.lines = node("ol", "lines", root);
     this.badge = node("p", "badge", root);
     this.small = new SmallPlot(root);
-    const tip = node("div", "tip", root);
-    attribute(tip, "role", "tooltip");
-    attribute(tip, "popover", "manual");
-    this.bars = new Bars(root, "What the cell is made of", new Tip(tip), (at) => this.look(at));
+    const tip = new Tip(tipIn(root));
+    tip.closesWithin(root);
+    this.bars = new Bars(root, "What the cell is made of", tip, (at) => this.look(at));
     this.term = node("p", "term", root);
     this.links = node("p", "links", root);
     attribute(this.links, "role", "group");

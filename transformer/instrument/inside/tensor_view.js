@@ -7,7 +7,7 @@ import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { plainNumber } from "../numbers.js";
 import { composed, csv, png, saveBlob } from "../save.js";
-import { Tip } from "../tip.js";
+import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { Plane, planeDims } from "./plane.js";
 
@@ -50,12 +50,10 @@ export class TensorView {
       zoom: (window) => this.zoomTo(window),
     });
     this.readout = node("p", "readout", root);
-    attribute(this.readout, "role", "status");
     this.facts = node("dl", "facts", root);
-    const tip = node("div", "tip", root);
-    attribute(tip, "role", "tooltip");
-    attribute(tip, "popover", "manual");
-    this.histogram = new Bars(root, "How many numbers lie where", new Tip(tip));
+    const tip = new Tip(tipIn(root));
+    tip.closesWithin(root);
+    this.histogram = new Bars(root, "How many numbers lie where", tip);
     this.readers = links(root, "Read by");
     drawn.addEventListener("keydown", (event) => this.onKey(event));
     this.fixed = {};
