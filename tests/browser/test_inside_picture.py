@@ -146,6 +146,20 @@ def test_keys_choose_a_token_and_a_block(show):
     assert opened(page) == "blocks.0"
 
 
+def test_the_wheel_with_control_zooms_in_and_out(show):
+    page = show("shakespeare", "ROMEO:")
+    marks = page.locator(".stage > .marks")
+    marks.hover(position={"x": 300, "y": 300})
+    page.mouse.wheel(0, -100)
+    assert opened(page) == ""  # the page scrolls
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("window.instrument.chosen.open.startsWith('blocks.')")
+    page.wait_for_timeout(400)
+    page.mouse.wheel(0, 100)
+    page.wait_for_function("window.instrument.chosen.open === ''")
+
+
 def test_a_block_and_its_word_light_each_other(show):
     page = show("shakespeare", "ROMEO:")
     word = page.locator(".word", has_text="block 2")
@@ -236,6 +250,7 @@ def test_what_each_height_would_say_ends_in_what_the_model_says(show):
     page = show("shakespeare", "ROMEO:")
     page.get_by_text("What each height would say").click()
     rows = page.locator(".below tbody tr")
+    rows.first.wait_for()
     assert rows.count() == 7
     above = page.locator(".names .next b").all_inner_texts()
     assert rows.first.locator("td b").all_inner_texts() == above

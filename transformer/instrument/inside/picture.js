@@ -4,6 +4,7 @@ import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { drawnArcs, firstIn, poolOf } from "./arcs.js";
 import { headColour, ROLES, roleColour } from "./roles.js";
+import { drawNorm, drawPlus } from "./signs.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
 import { node } from "../dom.js";
 import { pageOf, prepared } from "../heatmap.js";
@@ -191,35 +192,11 @@ export class Picture {
         context.moveTo(middle, strip.top);
         context.quadraticCurveTo(middle, write, stream, write);
         context.stroke();
-        if (scene.residual) this.drawPlus(stream, write);
-        if (part.norm) this.drawNorm(part, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
+        if (scene.residual) drawPlus(context, stream, write, this.page.paper);
+        if (part.norm) drawNorm(context, part.norm.where, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
       }
     }
     this.cells(stack, part.out, strip.top, strip.bottom - strip.top, CELLS.beside, height + 1, colour);
-  }
-
-  drawPlus(x, y) {
-    const { context, page } = this;
-    context.fillStyle = page.paper;
-    context.strokeStyle = ROLES.stream;
-    context.lineWidth = 1.2;
-    context.beginPath();
-    context.arc(x, y, 4, 0, 2 * Math.PI);
-    context.fill();
-    context.moveTo(x - 2.4, y);
-    context.lineTo(x + 2.4, y);
-    context.moveTo(x, y - 2.4);
-    context.lineTo(x, y + 2.4);
-    context.moveTo(x + 4, y);
-    context.arc(x, y, 4, 0, 2 * Math.PI);
-    context.stroke();
-  }
-
-  drawNorm(part, x, y) {
-    const { context } = this;
-    context.fillStyle = ROLES.norm;
-    if (part.norm.where === "post") context.fillRect(x - 5, y - 2, 10, 4);
-    else context.fillRect(x - 3, y - 1.5, 6, 3);
   }
 
   drawRow(stack, part, row, height) {
