@@ -277,3 +277,14 @@ def test_a_chosen_cell_lights_what_it_is_made_of(show):
     }"""
     for name, isLit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):
         assert page.evaluate(lit, f"blocks.1.attn.{name}") == isLit, name
+
+
+def test_where_one_is_stays_in_sight_beside_a_large_tensor(show):
+    page = show("shakespeare", "ROMEO:", height=700)
+    page.evaluate("window.instrument.open('blocks.1.mlp.hook_post')")
+    page.locator(".numbers.tensor[data-state=shown]").wait_for()
+    box = page.locator(".numbers.tensor").bounding_box()
+    assert 100 < box["y"] < 500  # there is something of both
+    page.mouse.wheel(0, 2000)
+    page.wait_for_function("scrollY > 300")
+    assert 0 <= page.get_by_role("navigation").bounding_box()["y"] < 60

@@ -111,8 +111,14 @@ export class InsideInstrument {
 
   open(open) {
     this.choose({ open, cell: null });
-    // Where one clicked stays in sight, as far as there is room for both.
-    if (this.focus?.name) this.parts.tensor.scrollIntoView({ block: "nearest" });
+    if (this.focus?.name) this.bringIntoSight(this.parts.tensor);
+  }
+
+  // Half of the window is left to what one came from.
+  bringIntoSight(part) {
+    if (part.getBoundingClientRect().top < 0.7 * innerHeight) return;
+    part.style.scrollMarginTop = `${Math.round(0.5 * innerHeight)}px`;
+    part.scrollIntoView({ block: "start" });
   }
 
   /** A cell, and the token it belongs to. */
