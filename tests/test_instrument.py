@@ -20,7 +20,7 @@ from safetensors.numpy import save
 from pages.ui.figures import palette
 from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
-from tests.inside_outline import Inside
+from tests.inside_answers import Inside
 from transformer import Recording
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
@@ -267,7 +267,7 @@ def write_outlines(folder: Path) -> None:
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
     config = tiny_config(n_layers=30, n_encoder_layers=30)
     deep = outline(whole_pass(tiny_model(config), [1, 2, 3]))
-    labels = {"text": ["a", "b", "c"], "source": []}
-    found["deep"] = Recording(deep.tensors, {**deep.metadata, "labels": labels, "vocabulary": ["?"] * config.vocab_size})
+    labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
+    found["deep"] = Recording(deep.tensors, {**deep.metadata, **labels})
     for name, recording in found.items():
         (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

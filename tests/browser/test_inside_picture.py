@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from tests.inside_outline import Inside
+from tests.inside_answers import Inside
 from transformer.instrument import FOLDER, bundle
 
 PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;
@@ -19,8 +19,22 @@ BEGIN = """async ([bytes, chosen]) => {
     window.wanted.push(...parts);
     window.instrument.add(read(await answer(parts)));
   };
-  window.instrument = new InsideInstrument(document.querySelector("main"), { select: (one) => window.chosen.push(one), want });
+  const select = (one) => window.chosen.push(one);
+  window.instrument = new InsideInstrument(document.querySelector("main"), { select, want });
   window.instrument.begin(read(bytes), chosen);
+}"""
+
+
+NAMES_IN_THE_WAY = """() => {
+  const boxes = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
+    return { name: one.textContent, box: one.getBoundingClientRect(), isCut: one.scrollWidth > one.clientWidth + 1 };
+  });
+  const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+  return {
+    cut: boxes.filter(({ isCut }) => isCut).map(({ name }) => name),
+    out: boxes.filter(({ box }) => box.right > innerWidth || box.left < 0).map(({ name }) => name),
+    over: boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => over(a.box, b.box)).map((b) => a.name + b.name)),
+  };
 }"""
 
 
@@ -132,6 +146,20 @@ def test_keys_choose_a_token_and_a_block(show):
     assert opened(page) == "blocks.0"
 
 
+def test_the_wheel_with_control_zooms_in_and_out(show):
+    page = show("shakespeare", "ROMEO:")
+    marks = page.locator(".stage > .marks")
+    marks.hover(position={"x": 300, "y": 300})
+    page.mouse.wheel(0, -100)
+    assert opened(page) == ""  # the page scrolls
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("window.instrument.chosen.open.startsWith('blocks.')")
+    page.wait_for_timeout(400)
+    page.mouse.wheel(0, 100)
+    page.wait_for_function("window.instrument.chosen.open === ''")
+
+
 def test_a_block_and_its_word_light_each_other(show):
     page = show("shakespeare", "ROMEO:")
     word = page.locator(".word", has_text="block 2")
@@ -155,16 +183,108 @@ def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
 @pytest.mark.parametrize("width", [420, 1100])
 def test_no_name_is_cut_or_lies_on_another(show, name, width):
     page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width)
-    for group in page.evaluate("window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"):
+    groups = "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
+    for group in page.evaluate(groups):
         page.evaluate("(open) => window.instrument.open(open)", group)
-        found = page.evaluate("""() => {
-          const all = [...document.querySelectorAll(".names .name, .names .chip, .names .title")];
-          const boxes = all.map((one) => ({ name: one.textContent, box: one.getBoundingClientRect(), cut: one.scrollWidth > one.clientWidth + 1 }));
-          const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
-          return {
-            cut: boxes.filter(({ cut }) => cut).map(({ name }) => name),
-            out: boxes.filter(({ box }) => box.right > innerWidth || box.left < 0).map(({ name }) => name),
-            over: boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => over(a.box, b.box)).map((b) => `${a.name} ${b.name}`)),
-          };
-        }""")
+        found = page.evaluate(NAMES_IN_THE_WAY)
         assert found == {"cut": [], "out": [], "over": []}, group
+
+
+def veiled(page):
+    """How much of the picture Play hides, from 0 to 1."""
+    return page.evaluate("""() => {
+      const canvas = document.querySelector(".stage > .marks");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let hidden = 0;
+      for (let at = 3; at < data.length; at += 4) hidden += data[at] > 200;
+      return hidden / (data.length / 4);
+    }""")
+
+
+def test_play_runs_a_chapter_and_waits_for_the_next_key(show):
+    page = show("shakespeare", "ROMEO:")
+    page.locator("[data-part=stage]").focus()
+    page.keyboard.press("Space")
+    page.wait_for_function("!window.instrument.play.isRunning")
+    assert page.locator("[data-part=chapter]").inner_text().startswith("hook_embed: ")
+    first = veiled(page)
+    assert first > 0.3
+    told = page.evaluate("window.chosen.length")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("window.chosen.length") == told + 1
+    assert "looks most at" in page.locator("[data-part=chapter]").inner_text()
+    assert veiled(page) < first
+    page.get_by_label("Where in the pass").fill("99")
+    assert veiled(page) < 0.01
+    page.keyboard.press("Escape")
+    assert page.evaluate("window.instrument.chosen.moment") is None
+    assert opened(page) == ""
+
+
+def test_nothing_moves_for_those_who_ask_for_less_motion(show):
+    page = show("shakespeare", "ROMEO:")
+    page.emulate_media(reduced_motion="reduce")
+    page.get_by_role("button", name="Play").click()
+    assert not page.evaluate("window.instrument.play.isRunning")
+    assert page.evaluate("window.instrument.chosen.moment") > 0.99
+
+
+def test_a_link_leads_to_a_moment(show):
+    page = show("shakespeare", "ROMEO:", 0, {"moment": 3.5})
+    assert veiled(page) > 0.2
+    assert page.get_by_label("Where in the pass").input_value() == "3.5"
+
+
+def test_who_said_it_sums_to_the_logit(show):
+    page = show("next-vowel", "abc", 1)
+    page.get_by_text("Who said it").click()
+    page.locator(".total[data-state=equal]").wait_for()
+    page.locator(".candidates button").nth(1).click()
+    page.locator(".candidates button[aria-pressed=true]", has_text="#").wait_for()
+    page.locator(".total[data-state=equal]").wait_for()
+    page.locator(".shares button", has_text="mlp_out").click()
+    assert opened(page) == "decoder.blocks.0.hook_mlp_out"
+
+
+def test_what_each_height_would_say_ends_in_what_the_model_says(show):
+    page = show("shakespeare", "ROMEO:")
+    page.get_by_text("What each height would say").click()
+    rows = page.locator(".below tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == 7
+    above = page.locator(".names .next b").all_inner_texts()
+    assert rows.first.locator("td b").all_inner_texts() == above
+    page.get_by_role("button", name="Token 2: M").last.click()
+    assert readout(page).startswith("Token 2 “M”")
+
+
+def test_what_holds_is_listed(show):
+    page = show("ladder-4-attention", "ROMEO:")
+    page.get_by_text("What holds").click()
+    page.locator(".below tbody tr").first.wait_for()
+    assert page.locator(".below tbody tr").count() == page.evaluate("window.instrument.pass.equations.size")
+
+
+def test_a_chosen_cell_lights_what_it_is_made_of(show):
+    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn.hook_pattern", "cell": [2, 4, 1]})
+    lit = """(name) => {
+      const { row } = window.instrument.whereIs(name);
+      const ratio = devicePixelRatio;
+      const canvas = document.querySelector(".stage > .marks");
+      const [top, high] = [row.top * ratio, (row.bottom - row.top) * ratio];
+      const { data } = canvas.getContext("2d").getImageData(0, top, canvas.width, high);
+      return data.some((value, at) => at % 4 === 3 && value);
+    }"""
+    for name, isLit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):
+        assert page.evaluate(lit, f"blocks.1.attn.{name}") == isLit, name
+
+
+def test_where_one_is_stays_in_sight_beside_a_large_tensor(show):
+    page = show("shakespeare", "ROMEO:", height=700)
+    page.evaluate("window.instrument.open('blocks.1.mlp.hook_post')")
+    page.locator(".numbers.tensor[data-state=shown]").wait_for()
+    box = page.locator(".numbers.tensor").bounding_box()
+    assert 100 < box["y"] < 500  # there is something of both
+    page.mouse.wheel(0, 2000)
+    page.wait_for_function("scrollY > 300")
+    assert 0 <= page.get_by_role("navigation").bounding_box()["y"] < 60

@@ -5,7 +5,8 @@ import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../heatmap.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
-import { columnsOf, layOut, thingAt } from "./layout.js";
+import { columnsOf, layOut } from "./layout.js";
+import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
 import { Names } from "./names.js";
@@ -110,8 +111,14 @@ export class InsideInstrument {
 
   open(open) {
     this.choose({ open, cell: null });
-    // Where one clicked stays in sight, as far as there is room for both.
-    if (this.focus?.name) this.parts.tensor.scrollIntoView({ block: "nearest" });
+    if (this.focus?.name) this.bringIntoSight(this.parts.tensor);
+  }
+
+  // Half of the window is left to what one came from.
+  bringIntoSight(part) {
+    if (part.getBoundingClientRect().top < 0.7 * innerHeight) return;
+    part.style.scrollMarginTop = `${Math.round(0.5 * innerHeight)}px`;
+    part.scrollIntoView({ block: "start" });
   }
 
   /** A cell, and the token it belongs to. */
@@ -280,23 +287,7 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
-    parts.root.addEventListener("keydown", (event) => this.onKey(event));
-    const { marks } = this.picture;
-    const thing = (event) => {
-      const bounds = marks.getBoundingClientRect();
-      return this.layout ? thingAt(this.layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
-    };
-    marks.addEventListener("pointermove", (event) => this.point(thing(event), event));
-    marks.addEventListener("pointerleave", () => this.point(null));
-    marks.addEventListener("click", (event) => this.enter(thing(event)));
-    parts.stage.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls; a pinch, or the wheel with Ctrl, zooms
-      event.preventDefault();
-      if (performance.now() < (this.wheeled ?? 0)) return;
-      this.wheeled = performance.now() + 350;
-      if (event.deltaY > 0) this.goUp();
-      else this.enter(thing(event));
-    }, { passive: false });
+    new Hand(this);
   }
 
   /** One level into what lies at a place. */
@@ -313,45 +304,6 @@ export class InsideInstrument {
   goUp() {
     if (this.chosen.cell) this.choose({ cell: null });
     else if (this.chosen.open) this.open(upFrom(this.structure, this.chosen.open));
-  }
-
-  onKey(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.pass) return;
-    if (event.key === "Escape") {
-      this.tip.hide();
-      if (this.play.moment !== null) this.play.leave();
-      else this.goUp();
-      event.preventDefault();
-      return;
-    }
-    if (this.onPlayKey(event)) {
-      event.preventDefault();
-      return;
-    }
-    if (!this.parts.stage.contains(event.target)) return;
-    const sideways = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const ends = { Home: 0, End: this.writing.count - 1 }[event.key];
-    const upwards = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-    if (sideways) {
-      const source = event.target.dataset?.token !== undefined && event.target.dataset.stack !== this.writing.prefix;
-      if (source) this.pickToken(event.target.dataset.stack, Number(event.target.dataset.token) + sideways);
-      else this.pickToken(this.writing.prefix, this.token + sideways);
-      if (event.target.dataset?.token !== undefined) this.names.focusToken(event.target.dataset.stack);
-    } else if (ends !== undefined) this.pickToken(this.writing.prefix, ends);
-    else if (upwards) this.names.step(upwards);
-    else return;
-    event.preventDefault();
-  }
-
-  // Space plays where it presses no button; while Play is on, the arrows step.
-  onPlayKey({ key, target }) {
-    const { stage, play } = this.parts;
-    if (!stage.contains(target) && !play.contains(target)) return false;
-    const presses = target.closest("button, input, select");
-    if (key === " " && !presses) this.play.toggled();
-    else if (this.play.moment !== null && (key === "ArrowRight" || key === "ArrowLeft") && target !== this.play.slider) this.play.step(key === "ArrowRight" ? 1 : -1);
-    else return false;
-    return true;
   }
 
   /** Say what lies under the pointer, and light its word. */

@@ -8,6 +8,7 @@ const MOST_PITCH = 92; // of columns
 const LEAST_CLOSED = 16; // of a block: it folds to one strip
 const FOLDED_BELOW = 58;
 export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
+const ROOMY = 560; // of the whole
 const MOST_CLOSED = 190;
 const END_ROW = 24;
 const ROW = 18; // of an opened block
@@ -17,8 +18,8 @@ const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names
 const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
-const SHARE = { attn: 1.5, cross_attn: 1.5, mlp: 1 };
-const CROSSING = 44; // between an encoder and its decoder, for the arcs that cross
+const SHARE = { attn: 1.9, cross_attn: 1.9, mlp: 1 };
+const CROSSING = { wide: 44, narrow: 20 }; // between an encoder and its decoder, for the arcs that cross
 
 /**
  * structure: as `structureOf` makes it; focus: as `focusOf` does. room: { width, height, gutter, margin, below, above }: of the
@@ -71,7 +72,7 @@ export function streamAt(stack, height) {
 /** Of each stack the left and right of its columns, and their pitch. */
 export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
-  const crossing = width > 5 * CROSSING * stacks.length ? CROSSING : 0;
+  const crossing = width > ROOMY ? CROSSING.wide : CROSSING.narrow;
   const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
   const pitch = Math.max(1, Math.min(MOST_PITCH, free / Math.max(total, 1)));
   let left = Math.max(0, (free - pitch * total) / 2);
@@ -179,9 +180,9 @@ function glyph(part, top, bottom, structure) {
   const isPost = structure.norm === "post";
   return {
     ...part, top, bottom, isOpen: false, rows: [], header: null,
-    read: at(0.06), write: at(isPost ? 0.8 : 0.88), strip: { bottom: at(part.module ? 0.6 : 0.28), top: at(part.module ? 0.78 : 0.62) },
-    lane: part.module ? { bottom: at(0.06), top: at(0.6) } : null,
-    normAt: part.norm ? at(isPost ? 0.94 : part.module ? 0.06 : 0.14) : null,
+    read: at(0.04), write: at(isPost ? 0.88 : 0.92), strip: { bottom: at(part.module ? 0.66 : 0.3), top: at(part.module ? 0.82 : 0.62) },
+    lane: part.module ? { bottom: at(0.04), top: at(0.66) } : null,
+    normAt: part.norm ? at(isPost ? 0.97 : part.module ? 0.06 : 0.14) : null,
   };
 }
 

@@ -57,7 +57,7 @@ export class Below {
     this.lensShown = key;
     const [heights, tokens] = lens.shape;
     const words = node("p", "note");
-    put(words, `Had the model ended at a height, it would have said this next. A deeper shade is a more probable token. Below each: the rank of the token that follows in the text. The last row is the model's own.`);
+    put(words, "Had the model ended at a height, it would have said this next; the top row is its own. A deeper shade is a more probable token. Below each stands the rank of the token that follows in the text.");
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
     put(cellOf(head, "th"), "height");

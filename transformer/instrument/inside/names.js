@@ -82,6 +82,17 @@ export class Names {
     const focused = this.layer.getRootNode().activeElement;
     this.seen.forEach(([, element], at) => this.layer.children[at] !== element && this.layer.insertBefore(element, this.layer.children[at] ?? null));
     if (focused && this.layer.contains(focused)) focused.focus({ preventScroll: true });
+    const all = this.openers;
+    this.stopAt(all.find((each) => each === focused) ?? all.find((each) => each.ariaPressed === "true") ?? all[0]);
+  }
+
+  get openers() {
+    return [...this.layer.querySelectorAll("[data-open]")];
+  }
+
+  // All names together are one stop of the tab key; the arrow keys lead from one to the next.
+  stopAt(stop) {
+    for (const each of this.openers) each.tabIndex = each === stop ? 0 : -1;
   }
 
   place(key, tag, className, text, box) {
@@ -200,7 +211,7 @@ export class Names {
       put(made.firstChild, cut(labels[token], LONGEST));
       put(made.lastChild, stack.pitch >= DIGITS ? percent(share) : "");
       made.title = `“${labels[token]}” ${percent(share)}`;
-      made.style.setProperty("--light", isSelected ? "1" : (0.45 + 0.55 * share).toFixed(2));
+      made.style.setProperty("--light", isSelected ? "1" : (0.65 + 0.35 * share).toFixed(2));
     }
   }
 
@@ -234,9 +245,11 @@ export class Names {
 
   /** The focus goes to the next name up (1) or down (−1), in the order of the pass. */
   step(upwards) {
-    const all = [...this.layer.querySelectorAll("[data-open]")];
+    const all = this.openers;
     const at = all.indexOf(this.layer.getRootNode().activeElement);
     const next = at < 0 ? (upwards > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + upwards, 0), all.length - 1);
-    all[next]?.focus();
+    if (!all[next]) return;
+    this.stopAt(all[next]);
+    all[next].focus();
   }
 }

@@ -17,7 +17,7 @@ export function drawPlay(context, page, layout, scene, chapter, state) {
     context.fillStyle = page.paper;
     context.globalAlpha = VEIL;
     if (at > now) {
-      veil(layout.stacks[at - 1].right + 3, end, 0, stack.bottom + 2);
+      veil(layout.stacks[at - 1].right + 1, end, 0, stack.bottom + 2);
       return;
     }
     veil(stack.left - 2, end, now === 0 && layout.stacks.length > 1 ? 0 : stack.top - 2, zone.top);

@@ -4,6 +4,7 @@ import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { drawnArcs, firstIn, poolOf } from "./arcs.js";
 import { headColour, ROLES, roleColour } from "./roles.js";
+import { drawNorm, drawPlus } from "./signs.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
 import { node } from "../dom.js";
 import { pageOf, prepared } from "../heatmap.js";
@@ -11,6 +12,8 @@ import { pageOf, prepared } from "../heatmap.js";
 const DIM = 0.3; // of what isn't on the way to the selected token
 const BRIGHT = 0.1; // the share from which on something is fully lit
 const NARROW = 12; // pixels of a column below which its cells stand upright
+const THIN = 6; // pixels of a column below which nothing parts it from the next
+const LEVELS_OF_LIGHT = 20;
 const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
@@ -139,7 +142,7 @@ export class Picture {
       context.beginPath();
       context.moveTo(left, start);
       if (part.crosses) {
-        const gap = stack.left - stack.gutter - 16;
+        const gap = stack.left - stack.gutter - (this.layout.width > 560 ? 16 : 7);
         const middle = (start + end + 16) / 2;
         context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
         context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);
@@ -189,35 +192,11 @@ export class Picture {
         context.moveTo(middle, strip.top);
         context.quadraticCurveTo(middle, write, stream, write);
         context.stroke();
-        if (scene.residual) this.drawPlus(stream, write);
-        if (part.norm) this.drawNorm(part, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
+        if (scene.residual) drawPlus(context, stream, write, this.page.paper);
+        if (part.norm) drawNorm(context, part.norm.where, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
       }
     }
     this.cells(stack, part.out, strip.top, strip.bottom - strip.top, CELLS.beside, height + 1, colour);
-  }
-
-  drawPlus(x, y) {
-    const { context, page } = this;
-    context.fillStyle = page.paper;
-    context.strokeStyle = ROLES.stream;
-    context.lineWidth = 1.2;
-    context.beginPath();
-    context.arc(x, y, 4, 0, 2 * Math.PI);
-    context.fill();
-    context.moveTo(x - 2.4, y);
-    context.lineTo(x + 2.4, y);
-    context.moveTo(x, y - 2.4);
-    context.lineTo(x, y + 2.4);
-    context.moveTo(x + 4, y);
-    context.arc(x, y, 4, 0, 2 * Math.PI);
-    context.stroke();
-  }
-
-  drawNorm(part, x, y) {
-    const { context } = this;
-    context.fillStyle = ROLES.norm;
-    if (part.norm.where === "post") context.fillRect(x - 5, y - 2, 10, 4);
-    else context.fillRect(x - 3, y - 1.5, 6, 3);
   }
 
   drawRow(stack, part, row, height) {
@@ -262,10 +241,15 @@ export class Picture {
     context.imageSmoothingEnabled = !isUpright && image.width > wide;
     // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
+    const lightOf = (token) => this.light(columns, columns === stack ? height : 99, token);
+    if (isUpright && columns.pitch < THIN) {
+      this.drawRuns(image, columns, top, high, lightOf);
+      return true;
+    }
     for (let token = 0; token < columns.count; token++) {
       const { start } = columnAt(columns, token);
       const left = start + from * columns.pitch;
-      context.globalAlpha = this.light(columns, columns === stack ? height : 99, token);
+      context.globalAlpha = lightOf(token);
       if (isUpright) context.drawImage(image, token, 0, 1, image.height, left, top, wide, high);
       else context.drawImage(image, 0, token, image.width, 1, left, top, wide, high);
       if (frame && !isUpright && context.globalAlpha > FRAMED) {
@@ -275,6 +259,19 @@ export class Picture {
       }
     }
     return true;
+  }
+
+  // Of thin columns neighbours that are equally lit are drawn in one go.
+  drawRuns(image, columns, top, high, lightOf) {
+    const { context } = this;
+    const level = (token) => Math.round(LEVELS_OF_LIGHT * lightOf(token));
+    for (let token = 0; token < columns.count;) {
+      let next = token + 1;
+      while (next < columns.count && level(next) === level(token)) next++;
+      context.globalAlpha = level(token) / LEVELS_OF_LIGHT;
+      context.drawImage(image, token, 0, next - token, image.height, columnAt(columns, token).start, top, (next - token) * columns.pitch, high);
+      token = next;
+    }
   }
 
   image(name, isUpright) {

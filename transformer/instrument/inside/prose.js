@@ -1,9 +1,10 @@
 // The words beside the picture: what happens from the bottom to the top. A word that names a block lights it, and is lit by it.
 
 import { attribute, node, put } from "../dom.js";
+import { headColour } from "./roles.js";
 
 const WORDS = {
-  embed: (target) => ["Each token becomes a vector, its ", ["embedding", target], "; a stream for each begins here."],
+  embed: (target, whose) => [`${whose} becomes a vector, its `, ["embedding", target], "; a stream for each begins here."],
   ln_final: (target) => ["The ", ["final norm", target], " brings the stream to one scale."],
   unembed: (target) => ["The ", ["unembedding", target], " reads off how likely every next token is."],
   attn: (target, who) => [["Attention", target], ` brings numbers from other tokens${who}. Nothing else does.`],
@@ -30,7 +31,7 @@ export class Prose {
     this.shown = key;
     const list = node("ol", "");
     for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
-    this.parent.replaceChildren(list);
+    this.parent.replaceChildren(list, legend(pass.config.n_heads));
   }
 
   write(sentence, parent) {
@@ -55,13 +56,27 @@ export class Prose {
   }
 }
 
+/** What the colours and the light of the picture mean. */
+function legend(heads) {
+  const words = node("p", "legend");
+  words.append("Lit is what reaches the chosen token, by its share. ");
+  if (heads < 2) return words;
+  words.append("An arc has the colour of the head that weighs most there: ");
+  for (let head = 0; head < heads; head++) {
+    const key = node("span", "key", words);
+    key.style.setProperty("--colour", headColour(head));
+    put(key, String(head));
+  }
+  return words;
+}
+
 // From the bottom up; blocks that do the same are named in one sentence.
 function ofModel({ stacks, residual }) {
   const sentences = [];
   for (const stack of stacks) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
     for (const group of stack.groups) {
-      if (group.kind === "embed") sentences.push(WORDS.embed(group));
+      if (group.kind === "embed") sentences.push(WORDS.embed(group, stack.title ? `Each token of the ${stack.title}` : "Each token"));
       if (group === blocks[0]) {
         const names = blocks.flatMap((block, at) => [at ? (at === blocks.length - 1 ? " and " : ", ") : "", [block.title, block]]);
         sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, doing(blocks.length, residual)]);

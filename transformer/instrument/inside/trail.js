@@ -5,7 +5,7 @@ import { prepared } from "../heatmap.js";
 import { shortName } from "./structure.js";
 import { roleColour } from "./roles.js";
 
-const MAP = { width: 88, height: 60 };
+const MAP = { width: 64, height: 42 };
 
 /** The steps from the model to what is open: [{ title, open }]; the cell, where one is chosen, has `cell`. */
 export function stepsTo(focus, cell, inWords) {

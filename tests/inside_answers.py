@@ -1,4 +1,4 @@
-"""A shipped model's pass over one text, as the page Inside gets it: the outline, and the parts that are asked for."""
+"""A shipped model's pass over one text, and the answers to what the page Inside asks: for tests of the picture."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 
+from tests.inside_outlines import labelled_outline
 from transformer import Recording, load_checkpoint
-from transformer.inference.outline import array_of, outline, tensors_of
+from transformer.inference.outline import array_of, tensors_of
 from transformer.inference.recompute import deviations, whole_pass
 from transformer.inference.residual import direct_logit_attribution
 
@@ -29,29 +30,23 @@ class Inside:
             tokens.append(int(logits[0, -1].argmax()))
         self.found = whole_pass(model, tokens, source)
         self.infos = tensors_of(config, len(tokens), len(source))
-        labels = checkpoint.tokenizer.labels
-        sketched = outline(self.found)
-        about = {
-            "id": f"{name}-{len(tokens)}", "name": "inside", "title": name,
-            "labels": {"text": labels(tokens), "source": labels(source)},
-            "vocabulary": labels(range(config.vocab_size)),
-        }  # fmt: skip
-        self.outline = Recording(sketched.tensors, {**sketched.metadata, **about})
+        self.outline = labelled_outline(self.found, checkpoint, name)
 
     def parts(self, wanted: list[list]) -> Recording:
-        """What the browser asks for."""
+        """What is asked for, as the page's feed has it."""
         tensors, metadata = {}, {}
         for kind, *what in wanted:
             if kind == "tensor":
                 tensors[what[0]] = array_of(self.found, self.infos[what[0]])
             elif kind == "slice":
                 name, head = what
-                tensors[f"{name}[{head}]"] = array_of(self.found, self.infos[name]).take(head, self.infos[name].dims.index("head"))
+                info = self.infos[name]
+                tensors[f"{name}[{head}]"] = array_of(self.found, info).take(head, info.dims.index("head"))
             elif kind == "who":
                 pos, token = what
                 given = direct_logit_attribution(self.found, [token] * len(self.found.tokens))
                 tensors[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
                 metadata["who"] = {"names": list(given.names)}
-            elif kind == "checks":
+            else:
                 metadata["checks"] = [dataclasses.asdict(each) for each in deviations(self.found)]
         return Recording(tensors, metadata)
