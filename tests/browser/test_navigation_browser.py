@@ -183,6 +183,11 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
 
     away(tiny_server, page)
     expect(prompt_box(page)).to_have_value("KING: I am more")
+    page.get_by_label("Head", exact=True).select_option("head 1")  # the text is still being typed
+    expect(picture(page)).to_contain_text("layer 1, head 1: most at")
+    until(page, lambda: parameters(page) == before | {"head": "1"})
+    assert tokens(page).all_inner_texts() == written
+    expect(prompt_box(page)).to_have_value("KING: I am more")
     prompt_box(page).press("Control+Enter")
     expect(tokens(page)).to_have_count(len("KING: I am more"))
     until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
