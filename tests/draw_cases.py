@@ -1,4 +1,4 @@
-"""Draws of a token as Python makes them, for the tests of the JavaScript that does the same: logits, dials, random numbers."""
+"""Draws of a token as Python makes them, for the tests of the JavaScript that does the same."""
 
 import numpy as np
 import torch
@@ -11,8 +11,10 @@ TEMPERATURES = (0.0, 1e-300, 1e-6, 0.05, 0.8, 1.0, 2.0)
 
 
 def draw_cases(count: int = 300) -> list[dict]:
-    """Logits of many shapes, with ties and with some that are hopeless; of each what its dials make of it, and the tokens
-    that random numbers choose, 0, the largest below 1, and those on the edges of shares among them."""
+    """Logits of many shapes, with ties and with some that are hopeless; of each what its dials make of it.
+
+    Among the random numbers are 0, the largest below 1, and those on the edges of shares.
+    """
     rng = np.random.default_rng(0)
     cases = []
     for case in range(count):

@@ -66,6 +66,10 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     if not path:  # with a text written, there is more to be found
         page.get_by_test_id("stMain").get_by_role("button", name="Step").click()
         page.get_by_text("1 token written").wait_for()
+        page.get_by_test_id("live-text-token").last.click()
+        page.get_by_test_id("live-text-candidates").get_by_role("button").nth(4).click()
+        page.get_by_role("button", name="Compare").first.click()
+        page.get_by_test_id("live-text-compared").wait_for()
     for drawer in page.locator("summary").all():
         drawer.click()
     wait_ready(page, timeout=60)
@@ -79,7 +83,7 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
     for dark in (False, True):
         if dark:
             turn_dark(page, wait_ready)
-        for name in ("Sampling", "Where it comes from", "Link to this view"):
+        for name in ("Where it comes from", "Link to this view"):
             page.get_by_role("button", name=name).click()
             page.get_by_test_id("stPopoverBody").wait_for()
             wait_ready(page)

@@ -177,15 +177,14 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
     until(page, lambda: parameters(page) == before)
     turn_to(page, "Generate", wait_ready)
     assert tokens(page).all_inner_texts() == written
-    prompt_box(page).focus()
-    prompt_box(page).press("End")
-    page.keyboard.type(" more")  # and not applied
 
     away(tiny_server, page)
-    expect(prompt_box(page)).to_have_value("KING: I am more")
-    prompt_box(page).press("Control+Enter")
-    expect(tokens(page)).to_have_count(len("KING: I am more"))
-    until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
+    page.get_by_label("Head", exact=True).select_option("head 1")  # told to what is gone with its session
+    expect(picture(page)).to_contain_text(": most at")
+    wait_ready(page, timeout=60)
+    assert tokens(page).all_inner_texts() == written
+    look_at(page, "Head", "head 1")
+    until(page, lambda: parameters(page) == before | {"head": "1"})
     browser_errors.clear()  # that nobody answered
 
 

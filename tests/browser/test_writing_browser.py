@@ -262,11 +262,12 @@ def test_dials_that_are_turned_while_a_text_is_written_count_from_then_on(visit,
     expect(part(page, "verdict")).to_contain_text("The dials have changed since")
 
 
-def test_a_message_that_was_missed_is_asked_for(visit, wait_ready):
+def test_an_event_that_was_lost_is_told_again_and_a_message_that_was_missed_asked_for(visit, wait_ready):
     page, _ = visit("tokens=200&pace=fast")
     page.evaluate("""() => {
       const box = globalThis.headsupBoxes.get("writing");
-      const { deliver } = box;
+      const { deliver, send } = box;
+      box.send = () => { box.send = send; }; // an event on the way to the server is lost
       let lost = 2;
       box.deliver = () => (lost-- > 0 ? null : deliver()); // two messages on the way to the view are lost
     }""")

@@ -8,15 +8,18 @@ const EVERY_MS = 1000;
 const HEARD_MS = 1500; // a change of page waits no longer than this
 const AGAIN_MS = 600; // what an answer shows not to have been heard by then is told again
 const SILENT_MS = 1500; // and without an answer by then, too; then after twice that, and so on
+const MOST_TRIES = 2;
 const PAGE_LINK = "[data-testid=stPageLink] a";
 
 export class Reporter {
   /**
    * root: what doesn't count as something else. tell(event): to Python; an event has a `count`, which grows. leave(): called
-   * before the page is left, to say what is still to be said.
+   * before the page is left, to say what is still to be said. wake(): run the page; called when Python stays silent, as it does
+   * when its session is gone, and with it the part of the page that was to hear.
    */
-  constructor(root, tell, leave = () => {}) {
+  constructor(root, tell, { leave = () => {}, wake = () => {} } = {}) {
     this.root = root;
+    this.wake = wake;
     this.tell = tell;
     this.beforeLeaving = leave;
     this.sentAt = -EVERY_MS;
@@ -99,7 +102,7 @@ export class Reporter {
     this.isDue = false;
     const count = Math.max(Date.now(), (this.count ?? 0) + 1);
     this.count = count;
-    this.unheard = { event: { ...compose(count), count }, isAct, wait: SILENT_MS };
+    this.unheard = { event: { ...compose(count), count }, isAct, wait: SILENT_MS, tries: 0 };
     this.transmit();
   }
 
@@ -108,7 +111,9 @@ export class Reporter {
     this.sentAt = performance.now();
     const { unheard } = this;
     if (!this.isOpen) return;
-    this.tell(unheard.event);
+    unheard.tries += 1;
+    if (unheard.tries > MOST_TRIES) this.wake();
+    else this.tell(unheard.event);
     this.silence = setTimeout(() => this.unheard === unheard && this.transmit(), unheard.wait);
     unheard.wait *= 2;
   }

@@ -235,7 +235,7 @@ class Writer:
                 return False
             (logits,), computed = self.logits([self.length]), ahead[0].computed
             self.branch.tokens[self.branch.seen :] = [drawing.drawn(logits, computed, sampling, self.length)]
-            self.goal, self._steps = None, None
+            self._steps = None
             return True
 
     def write(self, sampling: Sampling, looked: Looked | None, seconds: float, ahead: float = float("inf")) -> None:

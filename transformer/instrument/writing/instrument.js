@@ -112,6 +112,7 @@ export class WritingInstrument {
     if (!story.take(recording)) return false;
     if (isOther) this.begin();
     if (turns) this.step = metadata.step;
+    else if (isOther) this.host.report(); // what is chosen here may not be known there
     this.length = Math.min(Math.max(isOther ? 0 : this.length, metadata.length, story.start), story.have);
     if (metadata.choices) this.screen.controls.offer(metadata.choices);
     this.takeCompared(recording);

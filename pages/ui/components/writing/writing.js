@@ -27,7 +27,9 @@ class View {
       note: () => this.reporter.note(event("rest")),
       isHeard: () => !this.reporter.isBusy,
     });
-    this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("tell", value), () => this.instrument.leave());
+    this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("tell", value), {
+      leave: () => this.instrument.leave(), wake: () => this.wake(),
+    });
     this.box.deliver = () => this.box.feed !== this.taken && this.deliver();
   }
 
@@ -56,7 +58,10 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
+  withView(parentElement, (parts) => new View(parts), (view) => {
+    view.wake = () => setTriggerValue("wake", Date.now()); // it stands in the page itself: the whole page runs
+    view.update(data);
+  });
 }
