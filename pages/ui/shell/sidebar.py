@@ -29,6 +29,11 @@ PAGES = (
     ("pages/Positions.py", "Positions", ":material/airwave:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
+ICON = (
+    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
+    "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
+)
+"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are, for a quarter of a second."""
 STYLE = Path(__file__).with_name("style.css")
 
 
@@ -62,7 +67,7 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
     current = state.begin_run(title)
-    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon="🔎", layout="wide")
+    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
     st.html(STYLE)
