@@ -14,6 +14,7 @@ from tests.app_driver import (
     link_of,
     live_text,
     named,
+    open_drawers,
     press,
     prompt,
     start,
@@ -74,7 +75,7 @@ def test_the_candidates_are_the_model_s_odds_for_the_place_inspected():
 
 def test_the_table_lists_every_token_that_was_written():
     at = write(start(tokens=7))
-    table = at.dataframe[0].value
+    table = open_drawers(at).dataframe[0].value
     assert table["position"].tolist() == list(range(len(EXAMPLES[0]), len(EXAMPLES[0]) + 7))
     assert len(table["token"]) == 7 and (table["probability"] > 0).all() and (table["rank"] >= 1).all()
 

@@ -1,10 +1,10 @@
 """How long a visitor waits: for a server just started, for the first token after a click, for another page.
 
-All in real Chromium on this machine, one visitor. For the start the browser is there already, on a page that asks for the
-server twenty times a second and goes to it as soon as it answers; the clock starts with the server's process. The first
-page is usable when its text and its candidates are drawn and *Generate* can be pressed, and answers when the first token
-after that press is in the page. Changes of page start with the click on the link, and end twice: with the page's own
-content (its heading, and what it is for), and with the last change that the browser makes to it before it rests.
+All in real Chromium on this machine, one visitor. For the start the browser is there already, on a page that asks for
+the server twenty times a second and goes to it as soon as it answers; the clock starts with the server's process. The
+first page is usable when its text and its candidates are drawn and *Generate* can be pressed, and answers when the
+first token after that press is in the page. Changes of page start with the click on the link, and end twice: with the
+page's own content (its heading, and what it is for), and with the last change to it before it rests.
 """
 
 from __future__ import annotations
@@ -60,41 +60,36 @@ PRESS_AND_WATCH = """() => {
   requestAnimationFrame(look);
 }"""
 
-# Clicks a link of the sidebar, and follows what becomes of the page. A page's element may stay from the page before,
-# so what counts is new: drawn after the heading says the new page's name.
+# Clicks a link of the sidebar, and follows what becomes of the page. Nodes of the page before may stay until the new
+# page's run has ended; until then they don't count as its content.
 TURN = """([name, selector, quiet]) => new Promise((resolve) => {
   const main = document.querySelector("[data-testid=stMain]");
   const app = document.querySelector("[data-testid=stApp]");
-  const link = [...document.querySelectorAll("[data-testid=stSidebar] a")].find((a) => a.innerText.trim().endsWith(name));
+  const links = [...document.querySelectorAll("[data-testid=stSidebar] a")];
+  const roots = () => [main, ...[...main.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean)];
+  const before = new WeakSet(roots().flatMap((root) => [...root.querySelectorAll("*")]));
   const began = performance.now();
-  let content = null, last = began, ran = false;
-  const find = () => {
-    const shadows = [...main.querySelectorAll("*")].map((element) => element.shadowRoot).filter(Boolean);
-    return [main, ...shadows].map((root) => root.querySelector(selector)).find((found) => found?.isConnected);
-  };
-  const changed = () => { last = performance.now(); };
+  let content = null, last = began;
   const seen = new WeakSet();
-  const observer = new MutationObserver(changed);
-  const follow = (root) => {
-    if (!seen.has(root)) observer.observe(root, { childList: true, subtree: true, characterData: true });
-    seen.add(root);
-  };
+  const observer = new MutationObserver(() => { last = performance.now(); });
   const look = () => {
     const now = performance.now();
-    follow(main);
-    for (const element of main.querySelectorAll("*")) if (element.shadowRoot) follow(element.shadowRoot);
-    const heading = main.querySelector("h1")?.innerText.trim();
-    const stale = main.querySelector("[data-stale=true]");
-    const running = app.dataset.testScriptState !== "notRunning";
-    if (content === null && heading === name && find()) content = now;
-    if (running || stale) last = now;
+    for (const root of roots()) {
+      if (!seen.has(root)) observer.observe(root, { childList: true, subtree: true, characterData: true });
+      seen.add(root);
+    }
+    const running = app.dataset.testScriptState !== "notRunning" || main.querySelector("[data-stale=true]");
+    if (running) last = now;
+    if (content === null && main.querySelector("h1")?.innerText.trim() === name) {
+      const drawn = roots().map((root) => root.querySelector(selector)).find(Boolean);
+      if (drawn && !(running && before.has(drawn))) content = now;
+    }
     if (content !== null && now - last > quiet) {
       observer.disconnect();
       resolve({ content: content - began, settled: Math.max(last, content) - began });
-    } else if (now - began > 60000) resolve(null);
-    else requestAnimationFrame(look);
+    } else requestAnimationFrame(look);
   };
-  link.click();
+  links.find((link) => link.innerText.trim().endsWith(name)).click();
   requestAnimationFrame(look);
 })"""
 

@@ -33,7 +33,7 @@ ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
     "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
 )
-"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are, for a quarter of a second."""
+"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
 STYLE = Path(__file__).with_name("style.css")
 
 

@@ -69,7 +69,8 @@ def details(session: Session) -> None:
             "entropy (nats)": [token.entropy for token in writer.written],
         }
     )
-    offer_data(table, "What was written, as a table", f"{session.name}-text.csv", empty="Nothing is written yet.")
+    offer_data(lambda: table, "What was written, as a table", f"{session.name}-text.csv",
+               empty="Nothing is written yet.")  # fmt: skip
 
 
 def sampling(current: Visitor) -> Sampling:
