@@ -8,7 +8,7 @@ import streamlit as st
 
 if __name__ == "__main__":
     from pages.ui.shell.sidebar import finish, open_page
-    from pages.ui.views import generate as generate_view
+    from pages.ui.views import generate
 
     session = open_page(
         "Generate",
@@ -17,9 +17,7 @@ if __name__ == "__main__":
         writes=True,
     )
     session.require_tokens()
-    generate_view.controls(session)
-    generate_view.live_view(session)
-    generate_view.details(session)
+    generate.show(session)
     finish()
 else:
     from pages.ui.serving import WAIT_UNTIL_PREPARED, preparing

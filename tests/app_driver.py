@@ -68,9 +68,9 @@ def choose(at, label, value):
     return checked(named(at.selectbox, label).set_value(value).run())
 
 
-def dial(at, label):
-    """A dial of the page Generate, say."""
-    return named(at.selectbox, label)
+def dials(at):
+    """The dials of the page Generate."""
+    return writing(at).metadata["controls"]
 
 
 def open_drawers(at):
@@ -109,13 +109,57 @@ def text_of(at):
 
 
 def write(at):
-    """Press Generate and wait for the last token."""
-    press(at, "Generate")
+    """Press Generate, see all that is written, and then the page as it is drawn again."""
+    length = writing(at).metadata["length"]
+    goal = length + writing(at).metadata["controls"]["tokens"]
     deadline = time.monotonic() + 100
-    while not named(at.button, "Stop").disabled:
+    act(at, "write", goal=goal)
+    while not is_written(at):
         assert time.monotonic() < deadline
-        checked(at.run())
-    return at
+        act(at, "write", goal=goal, seen=min(have(at), goal))
+    act(at, "rest", seen=min(have(at), goal))
+    return checked(at.run())
+
+
+def is_written(at):
+    """Whether all that was to be written has come."""
+    about = writing(at).metadata
+    return about["goal"] is None or about["ended"] or have(at) >= about["goal"]
+
+
+def step(at):
+    """Press Step: the token that comes next is seen, and one more is computed. Then the page is drawn again."""
+    return checked(act(at, "rest", seen=writing(at).metadata["length"] + 1).run())
+
+
+def writing(at):
+    """What the page Generate was sent last."""
+    return Recording.from_bytes(component(at, "headsup_writing_feed").bytes)
+
+
+def have(at):
+    """The place after the last token that the browser has, those that weren't seen yet included."""
+    shown = writing(at)
+    return shown.metadata["first"] + len(shown.tensors["ids"])
+
+
+def act(at, act, *, seen=None, dials=None, **details):
+    """What the instrument of the page Generate tells, and the run of its fragment.
+
+    seen: the length that was revealed, by default what is known of it; dials: those that were turned.
+    """
+    about = writing(at).metadata
+    event = {
+        "id": about["id"], "branch": about["branch"], "count": about["heard"] + 1, "act": act,
+        "seen": about["length"] if seen is None else seen, "have": have(at),
+        "controls": {**about["controls"], **(dials or {})}, "step": about["step"], **details,
+    }  # fmt: skip
+    return tell(at, "headsup_writing_feed", "tell", event)
+
+
+def turn(at, **dials):
+    """Turn dials of the page Generate, and let the hand rest."""
+    return act(at, "rest", dials=dials)
 
 
 def component(at, name):
@@ -158,11 +202,6 @@ def looked_at(at):
 def look_at(at, **changes):
     """Look at something else, as a click in the instrument does."""
     return tell(at, "headsup_attention_feed", "chosen", {**looked_at(at), **changes})
-
-
-def live_text(at):
-    """What the page Generate shows, as it goes to the browser."""
-    return json.loads(component(at, "headsup_live_text_feed").json)
 
 
 def figure(at, key):

@@ -12,7 +12,6 @@ from tests.app_driver import (
     component,
     go,
     link_of,
-    live_text,
     look_at,
     looked_at,
     overview,
@@ -24,6 +23,7 @@ from tests.app_driver import (
     type_prompt,
     use,
     write,
+    writing,
 )
 from tests.tiny_models import save_pair, save_tiny, save_translator
 from transformer import Tokenizer, save_checkpoint
@@ -116,7 +116,7 @@ def test_going_back_brings_the_page_as_it_was(back):
     assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
     back(at, "app.py", generate)
     assert prompt(at) == "To be" and text_of(at) == generate["text"]
-    assert live_text(at)["flags"] == "p" * 5 + "w" * 5
+    assert writing(at).metadata["length"] == 10 and not writing(at).tensors["picked"].any()
     assert link_of(checked(at.run())) == generate  # and it isn't read again
 
 

@@ -6,24 +6,27 @@ import torch
 
 from pages.ui.models import library
 from tests.app_driver import (
+    act,
     checked,
     choose,
     go,
+    have,
     link_of,
-    live_text,
     looked_at,
     named,
     overview,
     parts,
-    press,
     prompt,
     said,
     start,
+    step,
     tell,
     text_of,
+    turn,
     type_prompt,
     use,
     write,
+    writing,
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, generate
@@ -57,56 +60,55 @@ def greedy(count=8, source=SOURCE):
 
 
 def strip(at):
-    """The tokens on the page Generate, source first: label and flag."""
-    data = live_text(at)
-    labels = [data["kinds"]["label"][kind] for kind in data["kind"]]
-    return list(zip(labels, data["flags"], strict=True))
+    """The tokens on the page Generate, source first, as far as they were seen; after a run of the page."""
+    about, tensors = writing(at).metadata, writing(at).tensors
+    written = tensors["ids"][: about["length"] - about["first"]]
+    read = [*about["prompt"]["source"], *about["prompt"]["text"]]
+    return [about["kinds"][str(token)][0] for token in [*read, *written]]
 
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
     at = start(model="translator", temperature=0, tokens=5)
     assert at.sidebar.text_area[0].label == "Source"
     assert prompt(at) == SOURCE
-    assert strip(at) == [*((word, "p") for word in SOURCE.split()), ("[start]", "p")]
+    assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in writing(at).metadata["start_label"]
     write(at)
     expected = greedy(5)
-    labels = TASK.tokenizer.labels(expected)
-    assert strip(at)[5:] == [(label, "w") for label in labels]
+    assert strip(at)[5:] == TASK.tokenizer.labels(expected)
     assert text_of(at) == TASK.tokenizer.decode(expected)
     assert checked(at.run()) and text_of(start(**link_of(at))) == text_of(at)
 
 
-def test_the_candidates_and_the_marks_are_the_model_s_own():
+def test_the_logits_and_the_rows_are_the_model_s_own():
     at = start(model="translator", layer=0, head=1)
     checkpoint = library.model("translator")
     source = torch.tensor([checkpoint.tokenizer.encode(SOURCE)])
     begin = torch.tensor([[checkpoint.card.start_token_id]])
     with torch.no_grad():
         logits, cache = checkpoint.model.run_with_cache(source, begin)
-    data = live_text(at)
-    assert data["candidates"]["id"][0] == int(logits[0, -1].argmax())
-    assert np.allclose(data["weights"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
-    assert (data["weights_start"], data["query"], data["selected"]) == (0, 4, 5)
-    choose(at, "Looks at", "decoder")
-    data = live_text(at)
-    assert (data["weights"], data["weights_start"]) == ([1.0], 4)
+    sent = writing(at)
+    assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
+    assert np.allclose(sent.tensors["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
+    assert (sent.tensors["row_start"].tolist(), sent.tensors["row_place"].tolist()) == ([0], [1])
+    assert sent.metadata["rows_of"] == ["cross", 0, 1]
+    turn(at, attention="decoder")
     assert link_of(at)["attention"] == "decoder"
+    sent = act(at, "rows", first=1, last=1) and writing(at)
+    assert sent.metadata["rows_of"] == ["decoder", 0, 1]
+    assert (sent.tensors["rows"].tolist(), sent.tensors["row_start"].tolist()) == ([1.0], [0])
 
 
 def test_a_token_of_the_target_can_be_looked_at_and_replaced():
     at = start(model="translator", temperature=0, tokens=3)
     write(at)
-    at.session_state["visitor"].step = 2  # start token, first word, and this one
+    act(at, "rest", step=2)  # start token, first word, and this one
+    assert writing(at).metadata["step"] == 2 and link_of(at)["step"] == "2"
     checked(at.run())
-    assert live_text(at)["selected"] == 4 + 2
-    from pages.ui.views import generate as generate_view
-
-    writer = at.session_state["writer"]
-    other = (writer.written[1].id + 1) % 83
-    writer.pick(2, other)
-    checked(at.run())
-    assert [flag for _, flag in strip(at)] == [*"ppppp", "w", "h"]
-    assert generate_view.ARROW in live_text(at)["kinds"]["shown"]
+    other = (int(writing(at).tensors["ids"][1]) + 1) % 83
+    act(at, "pick", place=2, token=other)
+    sent = writing(at)
+    assert sent.tensors["picked"].tolist() == [0, 1, 0] and sent.metadata["length"] == 3
+    assert sent.tensors["ids"][1] == other
 
 
 def test_writing_ends_with_the_end_token():
@@ -115,7 +117,7 @@ def test_writing_ends_with_the_end_token():
 
     def prefer_the_end(module, inputs, output):
         output = output.clone()
-        output[..., END] += 100.0 * (len(at.session_state["writer"].written) >= 3)
+        output[..., END] += 100.0 * (at.session_state["writer"].branch.end >= 4)
         return output
 
     handle = model.unembed.register_forward_hook(prefer_the_end)
@@ -124,10 +126,12 @@ def test_writing_ends_with_the_end_token():
     finally:
         handle.remove()
     assert [token.id for token in at.session_state["writer"].written][3:] == [END]
-    assert named(at.button, "Generate").disabled and named(at.button, "Step").disabled
-    assert live_text(at)["selected"] == len(strip(at)) - 1  # not the token to come: there is none
-    press(at, "Clear")
-    assert not named(at.button, "Generate").disabled
+    about = writing(at).metadata
+    assert about["ended"] and about["goal"] is None and have(at) == about["length"]  # none is to come
+    act(at, "write", goal=40)
+    assert have(at) == about["length"]
+    act(at, "clear")
+    assert not writing(at).metadata["ended"]
 
 
 @pytest.mark.parametrize(
@@ -263,6 +267,6 @@ def test_models_are_grouped_and_a_group_is_a_click_away():
     assert named(at.selectbox, "Model").options == ["Translator"]
     assert prompt(at) == SOURCE
     assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.sidebar.caption)
-    press(at, "Step")
+    step(at)
     checked(named(at.sidebar.pills, "Models").set_value("Ladder").run())
     assert link_of(at)["model"] == "average" and not text_of(at)

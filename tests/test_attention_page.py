@@ -12,9 +12,8 @@ from pages.ui.models import library, recordings
 from tests.app_driver import (
     cache_of,
     checked,
-    choose,
     component,
-    dial,
+    dials,
     go,
     link_of,
     look_at,
@@ -26,6 +25,7 @@ from tests.app_driver import (
     start,
     tell,
     text_of,
+    turn,
     type_prompt,
     use,
     write,
@@ -273,7 +273,7 @@ def test_what_another_page_or_another_text_changed_is_told():
     at = start("Attention", prompt="To be, or not")
     before = serial(at)
     go(at, "Generate")
-    choose(at, "Head", 1)
+    turn(at, head=1)
     go(at, "Attention")
     assert serial(at) > before and looked_at(at)["head"] == 1
     before = serial(at)
@@ -296,7 +296,7 @@ def test_the_dials_of_the_page_generate_follow():
     look_at(at, layer=1, head=1)
     checked(at.run())
     go(at, "Generate")
-    assert (dial(at, "Layer").value, dial(at, "Head").value) == (1, 1)
+    assert (dials(at)["layer"], dials(at)["head"]) == (1, 1)
 
 
 def test_visitors_look_at_what_they_choose_and_share_what_is_computed():

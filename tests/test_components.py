@@ -1,6 +1,5 @@
 """What the components send to the browser, and what they accept from it."""
 
-import json
 import math
 from pathlib import Path
 
@@ -12,129 +11,10 @@ from hypothesis.extra import numpy as arrays
 from safetensors.numpy import load
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.components import head_grid, live_text
-from pages.ui.components.live_text import Candidate, StripToken
+from pages.ui.components import head_grid
 from pages.ui.components.numbers import short
 
 DEMO = Path(__file__).with_name("browser") / "component_demo.py"
-
-
-def a_token(text="a", written=True, **changes):
-    fields = dict(label=text, text=text, id=7, probability=0.5, rank=1, entropy=1.0, written=written)
-    return StripToken(**{**fields, **changes})
-
-
-def payload(tokens, **changes):
-    fields = dict(
-        tokens=tokens,
-        selected=len(tokens) - 1,
-        weights=None,
-        weights_start=0,
-        query=None,
-        candidates=[Candidate("a", 7, 0.5, 0.6, True), Candidate("b", 8, 0.3, 0.0, False)],
-        candidates_index=len(tokens) - 1,
-        candidates_title="Candidates",
-        status="1 token",
-        live=False,
-        layer_head="layer 0, head 0",
-    )
-    return live_text.build_payload(**{**fields, **changes})
-
-
-def test_six_hundred_tokens_fit_in_forty_kilobytes():
-    rng = np.random.default_rng(0)
-    tokens = [
-        a_token(
-            chr(97 + i % 26),
-            id=i % 80,
-            label="␣" if i % 6 == 0 else chr(97 + i % 26),
-            probability=float(rng.random()),
-            rank=1 + i % 70,
-            entropy=float(rng.random()),
-        )
-        for i in range(600)
-    ]
-    data = payload(tokens, weights=rng.random(256), weights_start=344, query=599)
-    assert len(json.dumps(data)) < 40_000
-
-
-def test_every_token_can_be_read_back_from_the_table():
-    tokens = [a_token("a", id=1), a_token(" ", label="␣", id=2), a_token("a", id=1), a_token("a", id=3)]
-    data = payload(tokens)
-    kinds = data["kinds"]
-    read = [(kinds["shown"][at], kinds["label"][at], kinds["id"][at]) for at in data["kind"]]
-    assert read == [("a", "a", 1), (" ", "␣", 2), ("a", "a", 1), ("a", "a", 3)]
-    assert len(kinds["id"]) == 3
-
-
-def test_flags_tell_prompt_written_and_picked():
-    tokens = [a_token(written=False, probability=None), a_token(), a_token(picked=True)]
-    assert payload(tokens)["flags"] == "pwh"
-
-
-@pytest.mark.parametrize(
-    ("text", "label", "shown"),
-    [
-        ("a", "a", "a"),
-        (" ", "␣", " "),
-        ("\n", "↵", "\n"),
-        ("", "<pad>", "<pad>"),
-        ("\x00", "<0x00>", "<0x00>"),
-        ("\u202e", "<U+202E>", "<U+202E>"),  # would turn the direction of everything after it
-        ("<script>", "<script>", "<script>"),
-    ],
-)
-def test_text_is_shown_raw_unless_it_cannot_be_seen(text, label, shown):
-    assert payload([a_token(text, label=label)])["kinds"]["shown"] == [shown]
-
-
-@given(st.lists(st.floats() | st.none(), min_size=1, max_size=5))
-def test_payload_is_json_that_a_browser_can_read(numbers):
-    tokens = [a_token(probability=number, entropy=number) for number in numbers]
-    data = payload(tokens, weights=[number or 0.0 for number in numbers], query=0)
-    json.dumps(data, allow_nan=False)
-
-
-def test_numbers_keep_five_significant_digits():
-    data = payload([a_token(probability=0.123456789, entropy=1e-7 / 3)])
-    assert data["probability"] == [0.12346]
-    assert data["entropy"] == [3.3333e-08]
-
-
-def test_at_most_ten_candidates_and_which_is_chosen():
-    candidates = [Candidate(str(i), i, 0.05, 0.05, chosen=i == 3) for i in range(20)]
-    data = payload([a_token()], candidates=candidates)["candidates"]
-    assert data["id"] == list(range(10))
-    assert data["chosen"] == 3
-    assert payload([a_token()], candidates=candidates[5:])["candidates"]["chosen"] is None
-
-
-def test_selected_may_be_one_past_the_end_but_no_further():
-    assert payload([a_token()], selected=1)["selected"] == 1
-    with pytest.raises(ValueError, match="selected is 2"):
-        payload([a_token()], selected=2)
-
-
-@pytest.mark.parametrize("value", [None, "1", 1.0, True, -1, 0, 3, [1], {"index": 1}])
-def test_select_of_anything_but_a_written_token_is_ignored(value):
-    data = payload([a_token(written=False), a_token(), a_token()])
-    assert live_text.checked_select(value, data) is None
-
-
-def test_select_of_a_written_token_is_accepted():
-    assert live_text.checked_select(1, payload([a_token(written=False), a_token()])) == 1
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, 1, {}, {"index": 0}, {"index": 0, "id": 99}, {"index": 1, "id": 8}, {"index": 0, "id": [8]}],
-)
-def test_pick_of_what_was_not_offered_is_ignored(value):
-    assert live_text.checked_pick(value, payload([a_token()])) is None
-
-
-def test_pick_of_a_candidate_is_accepted():
-    assert live_text.checked_pick({"index": 0, "id": 8}, payload([a_token()])) == (0, 8)
 
 
 # The grid of heads

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from pages.ui.components import attention as instrument
 from pages.ui.models import activations, cache, masking, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.models.writer import Writer
+from pages.ui.models.writer import Looked, Writer
 from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MOST
 from tests.helpers import any_configs, tiny_config, tiny_model
@@ -104,8 +104,10 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
 
     def write():
         writer = Writer(opened=model, prompt=tokens[:-1] or tokens, source=source)
-        writer.start(3)  # up to the end of the context, and past it
-        writer.write(Sampling(seed=1), seconds=100)
+        writer.prepare(Sampling(seed=1))
+        writer.aim(writer.length + 3)  # up to the end of the context, and past it
+        kind = places.chosen_attention(shape, "cross", among=("self", "cross"))
+        writer.write(Sampling(seed=1), Looked(kind, 0) if kind else None, seconds=100)
         return writer
 
     asked = [

@@ -1,26 +1,28 @@
-"""The page Generate: what is written is what the engine writes, and a visitor can stop it, go on and go elsewhere."""
-
-import time
+"""The page Generate: what is written is what the engine writes, and nothing that its instrument tells runs the page."""
 
 import numpy as np
 import pytest
 import torch
 
 from pages.ui.models import library
+from pages.ui.shell import state
 from tests.app_driver import (
+    act,
     cache_of,
     checked,
+    component,
+    dials,
     go,
+    have,
     link_of,
-    live_text,
-    named,
-    open_drawers,
-    press,
     prompt,
     start,
+    step,
     text_of,
+    turn,
     type_prompt,
     write,
+    writing,
 )
 from tests.tiny_models import CONTEXT, EXAMPLES
 from transformer import Sampling, generate
@@ -39,7 +41,7 @@ def test_generate_writes_as_many_tokens_as_the_dial_says_and_what_the_engine_say
     at = write(start(tokens=30, seed=3, temperature=1.1, top_k=20, top_p=0.9))
     wanted = written_by_the_engine(EXAMPLES[0], 30, seed=3, temperature=1.1, top_k=20, top_p=0.9)
     assert text_of(at) == wanted
-    assert "30 tokens written" in live_text(at)["status"]
+    assert writing(at).metadata["goal"] is None
     write(at)
     assert text_of(at).startswith(wanted) and len(text_of(at)) == 60
 
@@ -47,78 +49,151 @@ def test_generate_writes_as_many_tokens_as_the_dial_says_and_what_the_engine_say
 def test_a_step_writes_the_first_token_of_generate():
     stepwise, at_once = start(seed=9), write(start(seed=9, tokens=4))
     for tokens in range(1, 5):
-        press(stepwise, "Step")
+        step(stepwise)
         assert text_of(stepwise) == text_of(at_once)[:tokens]
 
 
-def test_the_candidates_are_the_model_s_odds_for_the_place_inspected():
+def test_what_the_model_computed_for_a_place_is_sent():
     at = write(start(tokens=6, temperature=0.5))
     first = len(EXAMPLES[0])
     at = start(**link_of(at) | {"step": first + 2})
-    shown = live_text(at)
-    assert shown["selected"] == first + 2 and shown["query"] == first + 1
+    shown = writing(at)
+    assert shown.metadata["step"] == first + 2 and shown.metadata["first"] == first
     text = EXAMPLES[0] + text_of(at)[:2]
     checkpoint = library.model("shakespeare")
     with torch.no_grad():
-        logits = checkpoint.model(torch.tensor([checkpoint.tokenizer.encode(text)[-CONTEXT:]]))[0, -1].double()
-    own, drawn_with = logits.softmax(-1), (logits / 0.5).softmax(-1)
-    candidates = shown["candidates"]
-    assert candidates["id"] == own.argsort(descending=True)[:10].tolist()
-    assert np.allclose(candidates["probability"], own[candidates["id"]], rtol=1e-3)
-    assert np.allclose(candidates["sampling"], drawn_with[candidates["id"]], rtol=1e-3)
+        logits = checkpoint.model(torch.tensor([checkpoint.tokenizer.encode(text)[-CONTEXT:]]))[0, -1]
+    assert np.allclose(shown.tensors["logits"][2], logits, atol=1e-4)
     token = checkpoint.tokenizer.encode(text_of(at))[2]
-    assert shown["probability"][first + 2] == pytest.approx(float(own[token]), rel=1e-3)
+    assert shown.tensors["ids"][2] == token
+    assert shown.tensors["probability"][2] == pytest.approx(float(logits.softmax(-1)[token]), rel=1e-3)
     pattern = cache_of("shakespeare", text)["pattern", 0][0, 0, -1]
-    assert np.allclose(shown["weights"], pattern, atol=1e-4)
-    assert shown["weights_start"] == len(text) - len(pattern)
+    places = shown.tensors["row_place"].tolist()
+    start_of = int(shown.tensors["row_length"][: places.index(first + 2)].sum())
+    assert np.allclose(shown.tensors["rows"][start_of : start_of + len(pattern)], pattern, atol=1e-4)
+    assert shown.tensors["row_start"][places.index(first + 2)] == len(text) - len(pattern)
 
 
-def test_the_table_lists_every_token_that_was_written():
-    at = write(start(tokens=7))
-    table = open_drawers(at).dataframe[0].value
-    assert table["position"].tolist() == list(range(len(EXAMPLES[0]), len(EXAMPLES[0]) + 7))
-    assert len(table["token"]) == 7 and (table["probability"] > 0).all() and (table["rank"] >= 1).all()
+def test_exploring_and_writing_run_no_page(monkeypatch):
+    at = start(tokens=5)
+    ended = []
+    monkeypatch.setattr(state, "end_run", lambda: ended.append(None))
+    goal = have(at) + 4
+    act(at, "write", goal=goal)
+    while have(at) < goal:
+        act(at, "write", goal=goal)
+    act(at, "rest", seen=goal)
+    turn(at, temperature=0.2, head=1)
+    act(at, "pick", place=goal - 2, token=5)
+    act(at, "rows", first=0, last=99)
+    act(at, "undo")
+    act(at, "clear")
+    act(at, "branch", to=1)
+    act(at, "compare", **{"with": 1})
+    act(at, "stop")
+    assert not ended
+    checked(at.run())
+    assert len(ended) == 1 and dials(at)["head"] == 1
 
 
-def test_clear_takes_the_text_and_keeps_the_prompt():
+def test_the_view_stays_the_same_while_its_text_is_written():
+    at = start(tokens=5)
+    before = component(at, "headsup_writing").json
+    act(at, "write", goal=have(at) + 2)
+    checked(at.run())
+    assert component(at, "headsup_writing").json == before
+
+
+def test_clear_takes_the_text_and_keeps_the_prompt_and_undo_brings_it_back():
     at = write(start(tokens=5))
-    assert not named(at.button, "Clear").disabled
-    press(at, "Clear")
-    assert text_of(at) == "" and prompt(at) == EXAMPLES[0]
-    assert named(at.button, "Clear").disabled
-    assert "Nothing is written yet" in live_text(at)["status"]
+    text = text_of(at)
+    act(at, "clear")
+    assert text_of(at) == "" and writing(at).metadata["can_undo"]
+    assert prompt(checked(at.run())) == EXAMPLES[0] and text_of(at) == ""
+    act(at, "undo")
+    assert text_of(at) == text and not writing(at).metadata["can_undo"]
 
 
-def test_stop_ends_a_run_and_generate_goes_on():
+def test_a_branch_is_what_the_link_carries():
+    at = write(start(tokens=8))
+    text, place = text_of(at), len(EXAMPLES[0]) + 3
+    token = (int(writing(at).tensors["ids"][3]) + 1) % 60
+    act(at, "pick", place=place, token=token)
+    wanted = text[:3] + library.tokenizer("shakespeare").decode([token])
+    assert text_of(at) == wanted
+    assert [branch["at"] for branch in writing(at).metadata["branches"]] == [None, place]
+    assert text_of(start(**link_of(at))) == wanted
+    act(at, "branch", to=1)
+    assert text_of(at) == text
+
+
+def test_stop_keeps_what_was_seen_and_generate_goes_on():
     at = start(tokens=500, pace="slow")
-    press(at, "Generate")
-    assert named(at.button, "Generate").disabled and named(at.button, "Step").disabled
-    assert live_text(at)["live"]
-    press(at, "Stop")
-    stopped = text_of(at)
-    assert 1 <= len(stopped) < 500
-    assert not live_text(at)["live"] and not named(at.button, "Generate").disabled
-    time.sleep(0.7)
-    assert text_of(checked(at.run())) == stopped
-    named(at.select_slider, "Pace").set_value("unbounded")
-    checked(named(at.slider, "Number of tokens").set_value(3).run())
-    assert text_of(write(at)).startswith(stopped) and len(text_of(at)) == len(stopped) + 3
+    act(at, "write", goal=have(at) + 499)
+    length = writing(at).metadata["length"] + 2
+    act(at, "stop", seen=length)
+    about = writing(at).metadata
+    assert (about["length"], about["goal"]) == (length, None) and have(at) > length
+    stopped = text_of(checked(at.run()))
+    assert len(stopped) == 2
+    turn(at, pace="unbounded", tokens=3)
+    assert text_of(write(at)).startswith(stopped) and len(text_of(at)) == 5
 
 
 @pytest.mark.parametrize("page", ["Attention", "Positions"])
-def test_another_page_ends_a_run(page):
-    at = press(start(tokens=500, pace="slow"), "Generate")
+def test_another_page_ends_a_run_and_keeps_what_was_seen(page):
+    at = start(tokens=500, pace="slow")
+    act(at, "write", goal=have(at) + 499)
+    act(at, "rest", seen=writing(at).metadata["length"] + 2)
+    assert not text_of(at)  # the address bar is rewritten only so often while a text is written
     go(at, page)
     text = text_of(at)
+    assert len(text) == 2
     go(at, "Generate")
-    assert text_of(at) == text and named(at.button, "Stop").disabled
+    about = writing(at).metadata
+    assert text_of(at) == text and about["goal"] is None and about["whole"]
 
 
-def test_another_prompt_while_writing_drops_the_text_and_ends_the_run():
-    at = press(start(tokens=500, pace="slow"), "Generate")
+def test_another_prompt_while_writing_ends_the_run_and_the_former_comes_back_with_its_text():
+    at = start(tokens=500, pace="slow")
+    act(at, "write", goal=have(at) + 499)
+    act(at, "rest", seen=writing(at).metadata["length"] + 2)
+    text, before = text_of(checked(at.run())), writing(at).metadata["id"]
+    assert len(text) == 2
     type_prompt(at, "KING: ")
-    assert text_of(at) == "" and named(at.button, "Stop").disabled
-    assert live_text(at)["flags"] == "p" * len("KING: ")
+    about = writing(at).metadata
+    assert text_of(at) == "" and about["goal"] is None and about["length"] == len("KING: ")
+    assert about["id"] != before
+    act(at, "rest", id=before, seen=99)  # of the other prompt, too late
+    assert writing(at).metadata["length"] == len("KING: ")
+    type_prompt(checked(at.run()), EXAMPLES[0])
+    assert text_of(at) == text and writing(at).metadata["id"] == before
+
+
+def test_what_is_told_again_is_done_once():
+    at = write(start(tokens=4))
+    heard = writing(at).metadata["heard"]
+    first = writing(at).metadata["prompt"]["text"]
+    for _ in range(2):
+        act(at, "pick", place=len(first), token=5, branch=1, count=heard + 1)
+    about = writing(at).metadata
+    assert len(about["branches"]) == 2 and about["heard"] == heard + 1 and about["whole"]
+    act(at, "rows", first=0, last=99, count=heard + 2)
+    asked = writing(at).tensors["row_place"].tolist()
+    act(at, "rows", first=0, last=99, count=heard + 2)  # its answer got lost
+    assert writing(at).tensors["row_place"].tolist() == asked != []
+
+
+def test_dials_that_a_link_turns_replace_those_in_the_browser_and_what_it_told_does_not():
+    at = start(tokens=5)
+    serial = writing(at).metadata["serial"]
+    turn(at, temperature=1.5)
+    assert link_of(at)["temperature"] == "1.5"
+    checked(at.run())
+    assert writing(at).metadata["serial"] == serial and dials(at)["temperature"] == 1.5
+    at.session_state["visitor"].seed = 9  # as going back in the browser's history does
+    checked(at.run())
+    assert writing(at).metadata["serial"] > serial and dials(at)["seed"] == 9
 
 
 def test_two_visitors_do_not_see_each_other():

@@ -4,11 +4,11 @@ import pytest
 
 from tests.app_driver import (
     PAGES,
+    dials,
     every_entrance,
     every_page,
     go,
     link_of,
-    live_text,
     looked_at,
     named,
     press,
@@ -18,6 +18,7 @@ from tests.app_driver import (
     text_of,
     type_prompt,
     write,
+    writing,
 )
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -42,11 +43,10 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
             go(other, again)
         assert prompt(other) == "KING:\nAye"
         if again == "Generate":
-            shown = live_text(other)
-            assert shown["selected"] == len("KING:\nAye") + 3
-            assert shown["flags"] == "p" * len("KING:\nAye") + "w" * len(text)
-            assert shown["where"] == "layer 1, head 1"
-            assert named(other.number_input, "Seed").value == 5
+            about = writing(other).metadata
+            assert about["step"] == len("KING:\nAye") + 3
+            assert about["length"] == len("KING:\nAye") + len(text)
+            assert about["rows_of"] == ["self", 1, 1] and dials(other)["seed"] == 5
         elif again == "Attention":
             assert looked_at(other) == dict(
                 layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),

@@ -7,10 +7,9 @@ import pytest
 from tests.app_driver import (
     checked,
     choose,
-    dial,
+    dials,
     go,
     link_of,
-    live_text,
     look_at,
     looked_at,
     named,
@@ -18,6 +17,7 @@ from tests.app_driver import (
     said,
     start,
     use,
+    writing,
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import save_checkpoint
@@ -45,7 +45,7 @@ def shown(at):
     """The layer and head that a page shows: on Generate by its dials, on Attention in the instrument."""
     if at.title[0].value == "Attention":
         return looked_at(at)["layer"], looked_at(at)["head"]
-    return dial(at, "Layer").value, dial(at, "Head").value
+    return dials(at)["layer"], dials(at)["head"]
 
 
 def linked(at):
@@ -63,7 +63,7 @@ def test_a_page_opens_on_what_the_card_says(page, model, expected):
     assert shown(at) == expected and linked(at) == tuple(map(str, expected))
     assert not said(at)
     if page == "Generate":
-        assert live_text(at)["where"].endswith("layer {}, head {}".format(*expected))
+        assert tuple(writing(at).metadata["rows_of"][1:]) == expected
     else:  # what it starts from comes with the first look
         layer, head = expected
         assert {(name.split("blocks.")[1].partition(".")[0], name[-2:]) for name in parts(at).tensors} == {

@@ -8,7 +8,6 @@ from tests.app_driver import (
     checked,
     every_page,
     link_of,
-    live_text,
     overview,
     parts,
     press,
@@ -17,6 +16,7 @@ from tests.app_driver import (
     start,
     type_prompt,
     write,
+    writing,
 )
 from tests.tiny_models import CONTEXT, EXAMPLES
 
@@ -59,8 +59,8 @@ def test_markup_in_a_prompt_is_text(page):
     for chart in at.get("plotly_chart"):
         assert "<script" not in chart.proto.spec
     if page == "Generate":
-        shown = live_text(at)
-        assert "".join(shown["kinds"]["label"][kind] for kind in shown["kind"]) == typed
+        about = writing(at).metadata
+        assert "".join(about["kinds"][str(token)][0] for token in about["prompt"]["text"]) == typed
     if page == "Attention":
         assert "".join(overview(at).metadata["labels"]["text"]) == typed
 
@@ -83,7 +83,7 @@ def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
     assert f"the {140 - CONTEXT} before them" in said(at)
     if page == "Generate":
         write(at)
-        assert len(live_text(at)["kind"]) == 140 + 20
+        assert writing(at).metadata["length"] == 140 + 20
     if page == "Attention":
         about = overview(at).metadata
         assert about["queries"] == about["keys"] == CONTEXT and about["offsets"]["queries"] == 140 - CONTEXT

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import library
+from tests.app_driver import act, step
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 
@@ -38,12 +39,6 @@ def opened(page="app.py", **link):
     return run(at)
 
 
-def press(at, label):
-    (button,) = [button for button in at.button if button.label == label]
-    button.click()
-    return run(at)
-
-
 def shown(at):
     """The number of layers and of tokens that the page shows the model to have."""
     session = at.session_state["writer"].opened.checkpoint.model.config
@@ -51,11 +46,11 @@ def shown(at):
 
 
 def test_a_text_keeps_its_model_until_it_is_dropped(folder):
-    at = press(opened(), "Step")
+    at = run(step(opened()))
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
     st.cache_data.clear()  # ten seconds later
     for _ in range(2):
-        press(at, "Step")
+        run(step(at))
         assert shown(at) == (2, len(ALPHABET))
         assert any("2 layers" in caption.value for caption in at.sidebar.caption)
         assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
@@ -65,7 +60,7 @@ def test_a_text_keeps_its_model_until_it_is_dropped(folder):
     at.switch_page("app.py")
     run(at)
     assert at.session_state["visitor"].text == text and shown(at) == (2, len(ALPHABET))
-    press(at, "Clear")
+    act(at, "clear")
     assert shown(run(at)) == (1, len(ALPHABET) + 1)
     assert any("1 layer" in caption.value for caption in at.sidebar.caption)
     assert "Another" in str(at.sidebar.selectbox[0].options)

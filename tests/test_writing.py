@@ -1,67 +1,45 @@
-"""A visitor's text: written in turns, stopped between two tokens, safe where two script runs overlap."""
+"""A visitor's text: computed ahead in turns, kept as far as it was seen, with all that the model computed for it."""
 
 import shutil
-import threading
 import time
 
 import numpy as np
 import pytest
-import streamlit as st
+import torch
+from hypothesis import given
+from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
-from pages.ui.models.writer import Writer
-from tests.tiny_models import CONTEXT, save_pair, save_tiny
-from transformer import CheckpointError, Sampling, generate
-
-SAMPLING = Sampling(temperature=0.9, seed=7)
-FOREVER = 10**6
+from pages.ui.models.branches import LOGITS, Memory
+from pages.ui.models.writer import Looked, Writer
+from tests.tiny_models import CONTEXT, save_tiny
+from tests.writers import (
+    FOREVER,
+    GREEDY,
+    HERE,
+    SAMPLING,
+    all_ids,
+    assert_statistics_equal,
+    begin,
+    expected,
+    ids,
+    is_drawn,
+    save_models,
+    statistics,
+    the_model_at_rest,
+    written,
+)
+from transformer import CheckpointError, Sampling, generate, token_statistics
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_pair(folder)
-    save_tiny(folder, "no-layers", n_layers=0)
-    return folder
+def tiny(tmp_path_factory):
+    return save_models(tmp_path_factory.mktemp("checkpoints"))
 
 
 @pytest.fixture(autouse=True)
-def models(folder, monkeypatch):
-    monkeypatch.setattr(library, "FOLDER", folder)
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
-def begin(prompt="ROMEO:\n", model="shakespeare"):
-    writer = Writer()
-    assert writer.begin(model, tuple(library.tokenizer(model).encode(prompt)))
-    return writer
-
-
-def written(writer, tokens, sampling=SAMPLING):
-    """Write so many tokens at once."""
-    writer.start(tokens)
-    writer.write(sampling, FOREVER)
-    return writer
-
-
-def expected(prompt, tokens, sampling=SAMPLING, model="shakespeare"):
-    """What the engine writes after these tokens."""
-    steps = generate(library.model(model).model, prompt, max_new_tokens=tokens, sampling=sampling, names_filter=())
-    return [step.token_id for step in steps]
-
-
-def ids(writer):
-    return [token.id for token in writer.written]
-
-
-def statistics(writer):
-    return [(token.id, token.rank, token.probability, token.entropy) for token in writer.written]
-
-
-def assert_statistics_equal(found, wanted):
-    assert [row[:2] for row in found] == [row[:2] for row in wanted]
-    assert np.allclose([row[2:] for row in found], [row[2:] for row in wanted], atol=1e-5)
+def models(folder):
+    """The tiny models, in every test."""
 
 
 # Writing
@@ -72,22 +50,34 @@ def test_it_writes_what_the_engine_writes(tokens):
     writer = written(begin(), tokens)
     assert ids(writer) == expected(writer.prompt, tokens)
     assert writer.tokens == writer.prompt + tuple(ids(writer))
-    assert not writer.live
+    assert writer.goal is None and len(writer.branch.ahead) == 1
 
 
-def test_turns_steps_and_one_go_write_the_same():
-    at_once = written(begin(), 30)
-    in_turns = begin()
-    in_turns.start(30)
-    turns = 0
-    while in_turns.live:
-        in_turns.write(SAMPLING, seconds=1e-6)
-        turns += 1
-    stepwise = begin()
-    for _ in range(30):
-        stepwise.write_one(SAMPLING)
-    assert statistics(in_turns) == statistics(at_once) == statistics(stepwise)
-    assert turns >= 30
+def test_the_model_at_rest_notices_a_run():
+    with the_model_at_rest(), pytest.raises(AssertionError, match="was run"):
+        written(begin(), 1)
+
+
+@given(some.lists(some.tuples(some.integers(1, 9), some.booleans(), some.booleans()), min_size=1, max_size=12),
+       some.sampled_from([SAMPLING, GREEDY, Sampling(temperature=1.3, top_k=7, top_p=0.8, seed=2)]))  # fmt: skip
+def test_chunks_of_any_size_with_stops_between_write_what_one_go_writes(chunks, sampling):
+    writer = begin()
+    writer.prepare(sampling)
+    for size, stops, other_layer in chunks:
+        writer.aim(writer.length + size + 3)
+        writer.write(sampling, Looked("self", int(other_layer)), FOREVER, size)
+        assert len(writer.branch.ahead) >= 1
+        writer.commit(writer.branch.end - size // 4)
+        if stops:
+            writer.stop()
+            writer.prepare(sampling)
+    assert all_ids(writer) == expected(writer.prompt, len(all_ids(writer)), sampling)
+    for token in writer.branch.tokens:
+        assert token.sampling == sampling
+        logits = torch.tensor(token.computed[LOGITS])
+        probability, rank, entropy = token_statistics(logits, token.id)
+        assert (token.probability, token.rank, token.entropy) == (probability, rank, entropy)
+        assert is_drawn(token, logits, sampling)
 
 
 def test_a_second_run_goes_on_from_the_first():
@@ -97,100 +87,168 @@ def test_a_second_run_goes_on_from_the_first():
 
 def test_other_dials_count_from_the_next_token():
     writer = written(begin(), 6)
-    greedy = Sampling(temperature=0)
-    written(writer, 6, greedy)
-    assert ids(writer)[6:] == expected(writer.prompt + tuple(ids(writer)[:6]), 6, greedy)
+    written(writer, 6, GREEDY)
+    assert ids(writer)[6:] == expected(writer.prompt + tuple(ids(writer)[:6]), 6, GREEDY)
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "martin-fierro", "no-layers"])
-def test_the_newest_logits_and_rows_are_those_of_the_token_before(model):
-    writer = begin(model=model)
-    for _ in range(CONTEXT + 4):  # before and after the window slides
-        writer.write_one(SAMPLING)
-        logits, rows = writer.newest
-        again, rows_again = activations.next_token(model, writer.tokens[:-1])
-        assert np.allclose(logits, again, atol=1e-4)
-        assert rows.keys() == rows_again.keys() == ({"self"} if model != "no-layers" else set())
-        assert all(np.allclose(rows[kind], rows_again[kind], atol=1e-5) for kind in rows)
-
-
-def test_it_keeps_the_pace():
+def test_a_turn_ends_in_time_and_writes_at_least_one_token():
     writer = begin()
-    writer.start(100)
+    writer.aim(FOREVER)
     started = time.monotonic()
-    writer.write(SAMPLING, seconds=0.05, pace=2.0)
-    assert len(ids(writer)) == 1  # the first comes at once
-    while time.monotonic() - started < 1.2:
-        writer.write(SAMPLING, seconds=0.01, pace=2.0)
-        assert len(ids(writer)) <= 1 + 2.0 * (time.monotonic() - started)
-        time.sleep(0.01)
-    assert len(ids(writer)) >= 2
-    assert writer.live
-
-
-def test_a_turn_ends_in_time():
-    writer = begin()
-    writer.start(FOREVER)
-    started = time.monotonic()
-    writer.write(SAMPLING, seconds=0.2)
+    writer.write(SAMPLING, HERE, seconds=0.2)
     assert time.monotonic() - started < 2
-    assert writer.live and 0 < len(ids(writer)) < FOREVER
+    assert writer.goal and 0 < len(writer.branch.ahead) < FOREVER
+    before = writer.branch.end
+    writer.write(SAMPLING, HERE, seconds=0)
+    assert writer.branch.end == before + 1
 
 
-# Clear, pick, another prompt
-
-
-def test_clear_keeps_the_prompt():
-    writer = written(begin(), 8)
-    prompt, first = writer.prompt, ids(writer)
-    writer.clear()
-    assert writer.tokens == writer.prompt == prompt
-    assert not writer.live and writer.newest is None
-    assert ids(written(writer, 8)) == first
-
-
-def test_clear_ends_a_run():
+def test_so_many_tokens_are_ahead_and_no_more():
     writer = begin()
-    writer.start(50)
-    writer.clear()
-    writer.write(SAMPLING, FOREVER)
-    assert not writer.written
+    writer.aim(FOREVER)
+    for _ in range(2):
+        writer.write(SAMPLING, HERE, FOREVER, ahead=4.8)
+        assert len(writer.branch.ahead) == 5
+    writer.commit(writer.length + 2)
+    writer.write(SAMPLING, HERE, FOREVER, ahead=4.8)
+    assert (len(writer.written), len(writer.branch.ahead)) == (2, 5)
 
 
-def test_the_same_prompt_again_keeps_the_text():
-    writer = written(begin(), 8)
-    assert not writer.begin(writer.model, writer.prompt)
-    assert len(writer.written) == 8
+# What was seen
 
 
-@pytest.mark.parametrize(("model", "prompt"), [("shakespeare", "JULIET:"), ("martin-fierro", "ROMEO:\n")])
-def test_another_prompt_or_model_drops_the_text(model, prompt):
-    writer = written(begin(), 8)
-    tokens = tuple(library.tokenizer(model).encode(prompt))
-    assert writer.begin(model, tokens)
-    assert writer.tokens == tokens
-    assert ids(written(writer, 5)) == expected(tokens, 5, model=model)
+def test_what_is_ahead_is_no_part_of_the_text_until_it_was_seen():
+    writer = begin()
+    writer.aim(writer.length + 20)
+    writer.write(SAMPLING, HERE, FOREVER)
+    assert writer.tokens == writer.prompt and len(writer.branch.ahead) == 21
+    writer.commit(writer.length + 8)
+    with the_model_at_rest():
+        writer.stop()
+        writer.prepare(SAMPLING)
+        assert ids(writer) == all_ids(writer)[:8]
+        writer.commit(writer.length + 1)  # a step
+    assert len(ids(writer)) == 9
 
 
-@pytest.mark.parametrize("index", [0, 4, 7, 8])
-def test_a_picked_token_replaces_one_and_drops_what_followed(index):
-    writer = written(begin(), 8)
-    before = statistics(writer)
-    other = (ids(writer)[min(index, 7)] + 1) % 60
-    writer.pick(len(writer.prompt) + index, other)
-    assert statistics(writer)[:index] == before[:index]
-    assert len(writer.written) == index + 1
-    assert writer.written[-1].id == other and writer.written[-1].picked
-    assert not writer.live
-    written(writer, 5)
-    assert ids(writer)[index + 1 :] == expected(writer.tokens[:-5], 5)
+@pytest.mark.parametrize("length", [0, 9, 12, 31, FOREVER])
+def test_a_length_that_was_seen_before_or_that_there_is_not_changes_nothing(length):
+    writer = written(begin(), 5)
+    before = ids(writer)
+    writer.commit(length if length != 12 else writer.length)
+    assert ids(writer) == before
 
 
-def test_a_picked_token_has_the_model_s_own_odds():
-    writer = written(begin(), 6)
-    same = statistics(writer)[3]
-    writer.pick(len(writer.prompt) + 3, same[0])
-    assert_statistics_equal(statistics(writer)[3:], [same])
+def test_at_rest_one_token_is_ahead_for_whoever_asks_first_and_all_others():
+    one, other = begin(), begin()
+    one.prepare(SAMPLING)
+    with the_model_at_rest():
+        other.prepare(SAMPLING)
+        other.prepare(GREEDY)
+    assert all_ids(one) == expected(one.prompt, 1) and all_ids(other) == expected(one.prompt, 1, GREEDY)
+
+
+def test_dials_draw_anew_from_what_was_computed():
+    writer = written(begin(), 5)
+    writer.aim(writer.length + 9)
+    writer.write(SAMPLING, HERE, FOREVER)
+    with the_model_at_rest():
+        assert writer.redraw(GREEDY) and not writer.redraw(GREEDY)
+    assert [token.sampling for token in writer.branch.ahead] == [GREEDY]
+    assert all_ids(writer)[5:] == expected(writer.tokens, 1, GREEDY)
+
+
+def test_writing_ends_with_the_end_token():
+    writer = Writer()
+    card = library.model("translator").card
+    writer.begin("translator", (card.start_token_id,), tuple(library.tokenizer("translator").encode("forty-two")))
+    model = library.model("translator").model
+
+    def prefer_the_end(module, inputs, output):
+        output = output.clone()
+        output[..., card.end_token_id] += 100.0 * (writer.branch.end >= 4)
+        return output
+
+    handle = model.unembed.register_forward_hook(prefer_the_end)
+    try:
+        written(writer, 20, looked=Looked("cross", 0))
+    finally:
+        handle.remove()
+    assert ids(writer)[3:] == [card.end_token_id] and writer.finished and writer.ended and writer.goal is None
+    with the_model_at_rest("translator"):
+        writer.prepare(SAMPLING)
+        writer.aim(FOREVER)
+        writer.pick(writer.length, 5)
+    assert len(ids(writer)) == 4 and not writer.branch.ahead and writer.goal is None
+
+
+# What the model computed
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
+@pytest.mark.parametrize("recorded", [0, 1])
+def test_rows_and_logits_are_those_of_the_token_before(model, recorded):
+    writer = written(begin(model=model), CONTEXT + 4, looked=Looked("self", recorded))
+    first = len(writer.prompt)
+    for layer in (0, 1):
+        found = writer.rows(Looked("self", layer), 0, FOREVER)
+        kept = range(first, writer.branch.end)
+        assert set(found) == set(kept if layer == recorded else [*range(first, CONTEXT + 1), *[*kept][-4:]])
+        for place, row in found.items():
+            logits, rows = activations.next_token(model, writer.tokens[:place] if place <= writer.length else ())
+            assert np.allclose(row, rows["self"][layer], atol=1e-5)
+            assert np.allclose(writer.logits([place])[0], logits, atol=1e-4)
+
+
+def test_another_head_of_the_same_layer_needs_no_model():
+    writer = written(begin(), 20)
+    with the_model_at_rest():
+        assert all(row.shape[0] == 2 for row in writer.rows(HERE, 0, FOREVER, only_kept=True).values())
+        assert len(writer.rows(HERE, 0, FOREVER)) == 21
+    writer.rows(Looked("self", 1), len(writer.prompt), CONTEXT)
+    with the_model_at_rest():  # it was computed once
+        writer.rows(Looked("self", 1), len(writer.prompt), CONTEXT)
+
+
+def test_rows_of_a_source_are_as_long_as_it_is():
+    writer = Writer()
+    task = library.model("translator")
+    source = tuple(task.tokenizer.encode("two hundred and five"))
+    writer.begin("translator", (task.card.start_token_id,), source)
+    written(writer, 4, GREEDY, Looked("cross", 0))
+    for looked in (Looked("cross", 0), Looked("decoder", 0)):
+        for place, row in writer.rows(looked, 1, 5).items():
+            _, rows = activations.next_token("translator", writer.tokens[:place], source)
+            assert np.allclose(row, rows[looked.kind][0], atol=1e-5)
+            assert row.shape == (2, len(source) if looked.kind == "cross" else place)
+
+
+def test_memory_is_bounded_and_what_has_gone_is_computed_again(monkeypatch):
+    monkeypatch.setattr("pages.ui.models.writer.LOGITS_BYTES", 1000)
+    monkeypatch.setattr("pages.ui.models.writer.ROWS_BYTES", 500)
+    writer = written(begin(), 30)
+    kept = sum(array.nbytes for token in writer.branch.tokens for key, array in token.computed.items() if key == LOGITS)
+    assert 0 < kept <= 1000
+    logits = writer.logits(range(len(writer.prompt), writer.branch.end + 1))
+    for place, found in enumerate(logits, start=len(writer.prompt)):
+        before = writer.prompt + tuple(all_ids(writer)[: place - len(writer.prompt)])
+        assert np.allclose(found, activations.next_token("shakespeare", before)[0], atol=1e-4)
+
+
+@given(some.lists(some.integers(0, 50), max_size=30), some.integers(1, 400))
+def test_a_memory_keeps_the_newest_of_what_fits(sizes, limit):
+    memory, stores = Memory(limit), []
+    for size in sizes:
+        stores.append({})
+        memory.put(stores[-1], "name", np.zeros(size, np.uint8))
+        if stores[-1]:
+            memory.put(stores[-1], "name", np.zeros(limit, np.uint8))  # there is one already
+            assert stores[-1]["name"].nbytes == size
+        kept = [store["name"].nbytes for store in stores if store]
+        assert memory.size == sum(kept) <= limit
+        assert bool(stores[-1]) == (size <= limit)
+        first = next((place for place, store in enumerate(stores) if store), len(stores))
+        assert all(stores[first:])
 
 
 # A text from a link
@@ -198,13 +256,35 @@ def test_a_picked_token_has_the_model_s_own_odds():
 
 @pytest.mark.parametrize("tokens", [1, 6, 3 * CONTEXT])
 @pytest.mark.parametrize("prompt", ["R", "ROMEO:\n", "KING: " * 6])
-def test_a_restored_text_has_the_statistics_of_the_written_one(prompt, tokens):
+def test_a_restored_text_is_as_the_written_one(prompt, tokens):
     one = written(begin(prompt), tokens)
     other = begin(prompt)
-    other.restore(tuple(ids(one)))
+    other.restore(tuple(ids(one)), SAMPLING)
     assert_statistics_equal(statistics(other), statistics(one))
-    assert not other.live
+    assert [(token.point, token.sampling) for token in other.written] == [
+        (token.point, SAMPLING) for token in one.written
+    ]
+    assert other.goal is None
     assert ids(written(other, 5)) == ids(written(one, 5))
+
+
+def test_of_a_token_that_the_dials_do_not_lead_to_it_is_not_known_how_it_was_drawn():
+    one, other = written(begin(), 12), begin()
+    other.restore(tuple(ids(one)), Sampling(temperature=0.9, seed=8))
+    known = [token.sampling for token in other.written]
+    assert None in known
+    assert all(is_drawn(token, torch.tensor(token.computed[LOGITS]), token.sampling)
+               for token in other.written if token.sampling)  # fmt: skip
+
+
+def test_restoring_goes_over_to_a_text_that_is_there_and_keeps_the_other():
+    writer = written(begin(), 6)
+    text = tuple(ids(writer))
+    writer.restore(text[:3])
+    assert tuple(ids(writer)) == text[:3] and len(writer.tree.branches) == 2
+    with the_model_at_rest():
+        writer.restore(text)
+    assert tuple(ids(writer)) == text and len(writer.tree.branches) == 2
 
 
 def test_restoring_nothing_is_nothing():
@@ -250,131 +330,5 @@ def test_past_the_context_it_keeps_nothing_of_the_last_pass():
     """Nothing is cached there, so that the recorded window would be all it holds on to."""
     writer = written(begin(), CONTEXT + 5)
     assert writer._steps is None
-    logits, rows = writer.newest
-    assert logits.base is None and rows["self"].base is None
+    assert all(array.base is None for token in writer.branch.tokens for array in token.computed.values())
     assert ids(written(writer, 5)) == expected(writer.prompt, CONTEXT + 10)
-
-
-# Two script runs at once
-
-
-class Run(threading.Thread):
-    """A script run of the visitor's; what it raises is kept."""
-
-    def __init__(self, work):
-        super().__init__(daemon=True)
-        self.work, self.error = work, None
-
-    def run(self):
-        try:
-            self.work()
-        except BaseException as error:
-            self.error = error
-
-
-def together(*works, seconds=60):
-    runs = [Run(work) for work in works]
-    for run in runs:
-        run.start()
-    for run in runs:
-        run.join(seconds)
-        assert not run.is_alive()
-    assert [run.error for run in runs] == [None] * len(runs)
-
-
-def test_stop_is_heeded_before_the_next_token(monkeypatch):
-    writer = begin()
-    writer.start(FOREVER)
-    original, in_token, stopped = Writer._one_step, threading.Event(), threading.Event()
-
-    def step(self, sampling):
-        original(self, sampling)
-        if len(self.written) == 5:
-            in_token.set()
-            assert stopped.wait(30)
-
-    monkeypatch.setattr(Writer, "_one_step", step)
-    run = Run(lambda: writer.write(SAMPLING, FOREVER))
-    run.start()
-    assert in_token.wait(30)
-    started = time.monotonic()
-    writer.stop()  # doesn't wait for the other run, which holds the lock
-    assert time.monotonic() - started < 1
-    stopped.set()
-    run.join(30)
-    assert not run.is_alive() and run.error is None
-    assert len(writer.written) == 5
-    assert ids(writer) == expected(writer.prompt, 5)
-
-
-def test_overlapping_turns_write_one_text():
-    writer = begin()
-    writer.start(60)
-
-    def turns():
-        while writer.live:
-            writer.write(SAMPLING, seconds=0.005)
-
-    together(turns, turns, turns)
-    assert ids(writer) == expected(writer.prompt, 60)
-
-
-def test_overlapping_steps_write_one_text():
-    writer = begin()
-
-    def steps():
-        for _ in range(10):
-            writer.write_one(SAMPLING)
-
-    together(steps, steps, steps)
-    assert ids(writer) == expected(writer.prompt, 30)
-
-
-def test_whatever_overlaps_leaves_a_text_that_could_have_been_written():
-    """A turn beside stop, clear, pick, and another prompt: each token is followed by what the engine would say."""
-    writer = begin()
-    prompts = [tuple(library.tokenizer("shakespeare").encode(text)) for text in ("ROMEO:\n", "A", "KING: " * 5)]
-    done = threading.Event()
-
-    def turns():
-        while not done.is_set():
-            writer.write(SAMPLING, seconds=0.01)
-
-    def disturb():
-        generator = np.random.default_rng(0)
-        try:
-            for _ in range(120):
-                match generator.integers(6):
-                    case 0:
-                        writer.stop()
-                    case 1:
-                        writer.clear()
-                    case 2:
-                        writer.begin("shakespeare", prompts[generator.integers(3)])
-                    case 3:
-                        writer.pick(len(writer.prompt) + len(writer.written) // 2, int(generator.integers(60)))
-                    case 4:
-                        writer.write_one(SAMPLING)
-                writer.start(40)
-                time.sleep(0.002)
-        finally:
-            done.set()
-
-    together(turns, turns, disturb)
-    writer.stop()
-    for index, token in enumerate(writer.written):
-        if not token.picked:
-            before = writer.prompt + tuple(ids(writer)[:index])
-            assert [token.id] == expected(before, 1), index
-    again = Writer()
-    again.begin(writer.model, writer.prompt)
-    again.restore(tuple(ids(writer)))
-    assert_statistics_equal(statistics(again), statistics(writer))
-
-
-def test_two_visitors_write_as_if_alone():
-    one, other = begin("ROMEO:\n"), begin("KING: ")
-    one.start(40), other.start(40)
-    together(lambda: one.write(SAMPLING, FOREVER), lambda: other.write(Sampling(seed=3), FOREVER))
-    assert ids(one) == expected(one.prompt, 40)
-    assert ids(other) == expected(other.prompt, 40, Sampling(seed=3))

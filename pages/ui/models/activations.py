@@ -34,6 +34,8 @@ class Scored:
     probability: np.ndarray
     rank: np.ndarray
     entropy: np.ndarray
+    logits: np.ndarray
+    """(position, vocab), float32."""
 
 
 def next_token(
@@ -57,12 +59,22 @@ def scored(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, .
     """How likely each token was, given those before it that its context holds."""
     context = checkpoint.model.config.context_length
     logits = _run(checkpoint, tokens[:context], source, ())[0][0]
-    found = [token_statistics(row, token) for row, token in zip(logits, tokens[1:], strict=False)]
+    rows = [*logits[: len(tokens) - 1]]
     for end in range(context + 1, len(tokens)):
-        logits = _run(checkpoint, tokens[end - context : end], source, ())[0][0]
-        found.append(token_statistics(logits[-1], tokens[end]))
-    probability, rank, entropy = (np.array(column) for column in zip(*found, strict=True)) if found else ([], [], [])
-    return Scored(np.array(probability), np.array(rank), np.array(entropy))
+        rows.append(_run(checkpoint, tokens[end - context : end], source, ())[0][0, -1].clone())
+    found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
+    probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
+    together = torch.stack(rows) if rows else logits[:0]
+    return Scored(np.array(probability), np.array(rank), np.array(entropy), together.numpy())
+
+
+@remembered
+def pattern(
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], kind: str, layer: int
+) -> np.ndarray:
+    """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
+    point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
+    return _run(checkpoint, tokens, source, point)[1][point][0].numpy()
 
 
 def greedy_answer(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> tuple[int, ...]:

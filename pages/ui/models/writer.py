@@ -1,57 +1,76 @@
-"""The text one visitor's model is writing: written in short turns, so that it can be watched and stopped."""
+"""The texts that one visitor's model writes: computed ahead in short turns, kept as far as they were seen.
+
+Places count the tokens of the decoder's text from 0, prompt included. Dimensions: vocab, layer, head, query, key.
+"""
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from pages.ui.models import activations
+from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
-from transformer import GenerationStep, Sampling, generate, token_statistics
+from pages.ui.models.turns import Turns
+from transformer import (
+    GenerationStep,
+    Sampling,
+    attention_modules,
+    generate,
+    token_statistics,
+)
+from transformer.inference.sampling import random_points, token_at
+
+FORMER = 8
+"""Prompts and models of before whose texts are kept."""
+LOGITS_BYTES, ROWS_BYTES = 4_000_000, 1_000_000
+"""What is remembered of a visitor's texts: of a small vocabulary, thousands of tokens."""
+LARGEST_VOCABULARY = 4096
+"""Of a larger one no logits are kept."""
+MOST_WINDOWS = 4
+"""Past the context each place has a window, and a pass, of its own: as many are answered at once."""
+_TURNS = Turns()
+"""All writers write one token each in turn."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """One token after the prompt; probability, rank (1: likeliest) and entropy (nats) are the model's own."""
+class Looked(NamedTuple):
+    """An attention of one layer, as in `attention_modules`; its heads are recorded together."""
 
-    id: int
-    probability: float
-    rank: int
-    entropy: float
-    picked: bool = False
+    kind: str
+    layer: int
 
 
-@dataclass
 class Writer:
-    """A prompt, what was written after it, and the iterator that writes on.
+    """A prompt, what was written after it, branch by branch, and the iterator that writes on.
 
     It keeps the model it began with: one that is replaced meanwhile doesn't change a text half-way. Two script runs
     of one visitor can overlap for a moment; the lock lets one of them write at a time, and `stop` is heeded after the
     token in progress.
     """
 
-    opened: OpenModel | None = None
-    """The model that writes; None before the first prompt."""
-    prompt: tuple[int, ...] = ()
-    """For an encoder–decoder, its start token."""
-    source: tuple[int, ...] = ()
-    """What the encoder reads; empty for a model that has none."""
-    written: list[Written] = field(default_factory=list)
-    live: bool = False
-    target: int = 0
-    """How many written tokens end the present run."""
-    newest: tuple[np.ndarray, Mapping[str, np.ndarray]] | None = None
-    """Logits (vocab,) that chose the newest token, and where its predecessor looked, as in `activations.next_token`."""
-    _steps: Iterator[GenerationStep] | None = None
-    _sampling: Sampling | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    _started: float = 0.0
-    _written_at_start: int = 0
+    def __init__(
+        self, opened: OpenModel | None = None, prompt: tuple[int, ...] = (), source: tuple[int, ...] = ()
+    ) -> None:
+        """opened: None before the first prompt. prompt: for an encoder–decoder, its start token. source: what the
+        encoder reads; empty for a model that has none."""
+        self.opened, self.prompt, self.source = opened, prompt, source
+        self.goal: int | None = None
+        """The length at which the present writing ends; None at rest."""
+        self.mark = secrets.token_hex(4)
+        """No other writer's: a browser may still speak of a text that went with its session."""
+        self.tree = Tree(len(prompt))
+        self._former = Shelf(FORMER)
+        self._logits_kept, self._rows_kept = Memory(LOGITS_BYTES), Memory(ROWS_BYTES)
+        self._steps: Iterator[GenerationStep] | None = None
+        self._steps_are: tuple[Sampling, Looked | None] | None = None
+        self._points: Iterator[float] = iter(())
+        self.lock = threading.RLock()
 
     @property
     def model(self) -> str:
@@ -59,103 +78,295 @@ class Writer:
         return self.opened.name if self.opened else ""
 
     @property
+    def branch(self) -> Branch:
+        """The text on screen."""
+        return self.tree.current
+
+    @property
+    def written(self) -> list[Written]:
+        """What was seen of the text on screen."""
+        return self.branch.written
+
+    @property
     def tokens(self) -> tuple[int, ...]:
-        """Prompt and text."""
+        """Prompt and what was seen."""
         return self.prompt + tuple(token.id for token in self.written)
 
     @property
+    def length(self) -> int:
+        """The place after the last token that was seen."""
+        return self.branch.length
+
+    @property
     def finished(self) -> bool:
-        """True once the model has said, with its end token, that nothing follows."""
-        return bool(self.written) and self.written[-1].id == self.opened.checkpoint.card.end_token_id
+        """True once it was seen that the model has said, with its end token, that nothing follows."""
+        return self._ends(self.written)
+
+    @property
+    def ended(self) -> bool:
+        """The same of what is computed."""
+        return self._ends(self.branch.tokens)
+
+    # Which text
 
     def begin(self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = ()) -> bool:
-        """Take up a prompt. A new one, or a new model, drops what was written; returns whether it did.
+        """Take up a prompt, with what was written after it before; returns whether it is another prompt or model.
 
         Raises: CheckpointError if there is no such model.
         """
         found = opened(model)
-        with self._lock:
-            same_model = self.opened is not None and found.version == self.opened.version
-            if same_model and (prompt, source) == (self.prompt, self.source):
+        with self.lock:
+            before, now = self._key(), (found.version, prompt, source)
+            if before == now:
                 return False
+            self.stop()
+            self._former.put(before, self.tree)
             self.opened, self.prompt, self.source = found, prompt, source
-            self.clear()
+            self.tree = self._former.take(now) or Tree(len(prompt))
+            self._steps = None
             return True
 
-    def restore(self, tokens: tuple[int, ...]) -> None:
-        """Take over a text that was written elsewhere, with the model's own statistics for each token."""
-        found = activations.scored(self.opened, self.prompt + tokens, self.source)
-        first = len(self.prompt) - 1
-        with self._lock:
-            self.clear()
-            self.written = [
-                Written(token, float(found.probability[i]), int(found.rank[i]), float(found.entropy[i]))
-                for i, token in enumerate(tokens, start=first)
-            ]
+    def restore(self, tokens: tuple[int, ...], sampling: Sampling | None = None) -> None:
+        """Take over a text that was written elsewhere, with the model's own statistics for each token.
 
-    def start(self, tokens: int) -> None:
-        """Begin to write `tokens` more tokens."""
-        with self._lock:
-            self.live, self.target = True, len(self.written) + tokens
-            self._started, self._written_at_start = time.monotonic(), len(self.written)
-
-    def stop(self) -> None:
-        """Write no more, from now on."""
-        self.live = False
+        A branch that has this text is gone over to; any other text on screen stays as a branch of its own. sampling:
+        with which it may have been drawn; a token that it doesn't lead to was drawn in a way that isn't known.
+        """
+        with self.lock:
+            self.stop()
+            same = [branch for branch in self.tree.branches if tuple(token.id for token in branch.written) == tokens]
+            if same:
+                self.switch(same[-1].id)
+                return
+            found = activations.scored(self.opened, self.prompt + tokens, self.source)
+            points = random_points(sampling, len(self.prompt)) if sampling else iter(())
+            restored = []
+            for place, token in enumerate(tokens, start=len(self.prompt) - 1):
+                logits, point = found.logits[place], next(points, 0.0)
+                computed = self._kept(logits)
+                if sampling is None or token_at(point, torch.from_numpy(logits.copy()), sampling) != token:
+                    how = {}
+                else:
+                    how = {"point": point, "sampling": sampling}
+                statistics = found.probability[place], found.rank[place], found.entropy[place]
+                restored.append(Written(token, *map(_plain, statistics), computed=computed, **how))
+            if self.written:
+                self.tree.grow(restored)
+            else:
+                self.branch.tokens, self.branch.seen = restored, len(restored)
+            self._steps = None
 
     def clear(self) -> None:
-        """Drop the text, keep the prompt."""
-        self.live = False
-        with self._lock:
-            self.written, self.newest, self._steps = [], None, None
+        """Begin an empty text; the one on screen stays as a branch."""
+        with self.lock:
+            self.stop()
+            if self.written:
+                self.tree.grow([], self._drawn_anew(self.branch.tokens[:1]))
+                self._steps = None
 
-    def pick(self, position: int, token_id: int) -> None:
-        """Put a token of the visitor's choice at a position, and drop what followed there."""
-        with self._lock:
-            self.live = False
-            del self.written[position - len(self.prompt) :]
-            logits, _ = activations.next_token(self.opened, self.tokens, self.source)
-            self._append(logits, token_id, picked=True)
-            self.newest, self._steps = None, None
+    def pick(self, place: int, token_id: int) -> None:
+        """Put a token of the visitor's choice at a place: in a branch of its own where another was seen there."""
+        with self.lock:
+            index = place - len(self.prompt)
+            seen, tokens = self.branch.seen, self.branch.tokens
+            if not 0 <= index <= seen or (index == seen and self.finished):
+                return
+            self.stop()
+            if index < len(tokens) and tokens[index].id == token_id:
+                self.commit(place + 1)
+                return
+            logits = self.logits([place])[0]
+            computed = tokens[index].computed if index < len(tokens) else self._kept(logits)
+            statistics = token_statistics(torch.tensor(logits), token_id)
+            sampling = tokens[index].sampling if index < len(tokens) else None
+            point = tokens[index].point if index < len(tokens) else 0.0
+            picked = Written(token_id, *statistics, True, point, sampling, computed)
+            if index < seen:
+                self.tree.grow([*tokens[:index], picked])
+            else:
+                self.branch.tokens, self.branch.seen = [*tokens[:index], picked], index + 1
+            self._steps = None
 
-    def write(self, sampling: Sampling, seconds: float, pace: float = float("inf")) -> None:
-        """Write for about `seconds` seconds, at most `pace` tokens per second, until the run's target."""
+    def undo(self) -> None:
+        """Go back to the branch that this one was begun from."""
+        with self.lock:
+            self.stop()
+            self.tree.take_back()
+            self._steps = None
+
+    def switch(self, branch_id: int) -> None:
+        """Go over to another branch; to none if there is none with this number."""
+        with self.lock:
+            if (found := self.tree.find(branch_id)) and found is not self.branch:
+                self.stop()
+                self.tree.current, self._steps = found, None
+
+    # How far
+
+    def commit(self, length: int, branch_id: int | None = None) -> None:
+        """Count as seen what is computed up to a length, of the text on screen or another branch.
+
+        A length that isn't computed is of a text that isn't known here, and nothing of it is taken.
+        """
+        with self.lock:
+            branch = self.branch if branch_id is None else self.tree.find(branch_id)
+            if branch and branch.length < length <= branch.end:
+                branch.seen = length - branch.begin
+            if self.goal is not None and (self.length >= self.goal or self.finished):
+                self.stop()
+
+    def aim(self, goal: int) -> None:
+        """Begin to write, or write on, up to this length."""
+        with self.lock:
+            self.goal = goal if goal > self.length and not self.finished else None
+
+    def stop(self) -> None:
+        """Compute no more, from now on; what is computed and wasn't seen stays ahead."""
+        self.goal = None
+
+    # What is computed
+
+    def prepare(self, sampling: Sampling) -> None:
+        """Have at least one token ahead, drawn like this, unless the text has ended."""
+        with self.lock:
+            self.redraw(sampling)
+            if not self.branch.ahead and not self.finished:
+                logits, rows = activations.next_token(self.opened, self.tokens, self.source)
+                computed = self._kept(logits)
+                for kind, layers in rows.items():
+                    for layer, row in enumerate(layers):
+                        self._rows_kept.put(computed, (kind, layer), row.copy())
+                self.branch.tokens.append(self._drawn(logits, computed, sampling, self.length))
+                self._steps = None
+
+    def redraw(self, sampling: Sampling) -> bool:
+        """Draw the token ahead anew, from what the model computed for it, if others were drawn with another sampling.
+
+        Those after it are dropped. Returns whether any were.
+        """
+        with self.lock:
+            ahead = self.branch.ahead
+            if not ahead or all(token.sampling == sampling for token in ahead):
+                return False
+            (logits,), computed = self.logits([self.length]), ahead[0].computed
+            self.branch.tokens[self.branch.seen :] = [self._drawn(logits, computed, sampling, self.length)]
+            self._steps = None
+            return True
+
+    def write(self, sampling: Sampling, looked: Looked | None, seconds: float, ahead: float = float("inf")) -> None:
+        """Write for about `seconds` seconds: at least one token, unless so many are ahead.
+
+        It ends with the goal, and the one token after it that may come next, or with the end token. looked: whose
+        rows are recorded on the way.
+        """
         deadline = time.monotonic() + seconds
-        with self._lock:
-            while self.live and len(self.written) < self.target and time.monotonic() < deadline:
-                due = self._written_at_start + 1 + (time.monotonic() - self._started) * pace
-                if len(self.written) + 1 > due:
+        with self.lock:
+            self.redraw(sampling)
+            while (goal := self.goal) is not None and not self.ended:
+                branch = self.branch
+                if branch.end > goal or branch.end - branch.length >= ahead:
                     break
-                self._one_step(sampling)
-            if len(self.written) >= self.target or self.finished:
-                self.live = False
+                self._one_step(sampling, looked)
+                if time.monotonic() >= deadline:
+                    break
 
-    def write_one(self, sampling: Sampling) -> None:
-        """Write the next token."""
-        with self._lock:
-            self.live = False
-            self._one_step(sampling)
+    def logits(self, places: Iterable[int]) -> list[np.ndarray]:
+        """Of each place, up to the first that isn't computed: the logits (vocab,) that its token is chosen from."""
+        with self.lock:
+            tokens, begin, places = self.branch.tokens, len(self.prompt), list(places)
+            ids = self.prompt + tuple(token.id for token in tokens)
+            kept = [tokens[place - begin].computed.get(LOGITS) if place < len(ids) else None for place in places]
+            missing = [place for place, logits in zip(places, kept, strict=True) if logits is None]
+            within = [place for place in missing if place < len(ids)]
+            computed: dict[int, np.ndarray] = {}
+            if len(within) > 1:
+                scored = activations.scored(self.opened, ids[: max(within) + 1], self.source).logits
+                computed = {place: scored[place - 1] for place in within}
+            for place in set(missing) - computed.keys():
+                computed[place] = activations.next_token(self.opened, ids[:place], self.source)[0]
+            for place in within:
+                self._keep_logits(tokens[place - begin].computed, computed[place])
+            return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
 
-    def _one_step(self, sampling: Sampling) -> None:
-        if self.finished:
-            self.live = False
-            return
-        if self._steps is None or sampling != self._sampling:
-            self._sampling = sampling
+    def rows(self, looked: Looked, first: int, last: int, *, only_kept: bool = False) -> dict[int, np.ndarray]:
+        """Where the token before each of these places looked to choose the one there, by place: (head, key) each.
+
+        Those that aren't remembered are computed: up to the context in one pass, past it only the last few, unless
+        only what is kept is asked for.
+        """
+        with self.lock:
+            tokens, begin = self.branch.tokens, len(self.prompt)
+            places = range(max(first, begin), min(last + 1, begin + len(tokens)))
+            found = {place: row for place in places
+                     if (row := tokens[place - begin].computed.get(tuple(looked))) is not None}  # fmt: skip
+            if only_kept:
+                return found
+            ids = self.prompt + tuple(token.id for token in tokens)
+            context = self.opened.checkpoint.model.config.context_length
+            missing = [place for place in places if place not in found]
+            if any(place <= context for place in missing):
+                pattern = activations.pattern(self.opened, ids[:context], self.source, *looked)
+                found |= {place: pattern[:, place - 1, : None if looked.kind == "cross" else place]
+                          for place in missing if place <= context}  # fmt: skip
+            for place in [place for place in missing if place > context][-MOST_WINDOWS:]:
+                rows = activations.next_token(self.opened, ids[:place], self.source)[1]
+                found[place] = rows[looked.kind][looked.layer]
+            return dict(sorted(found.items()))
+
+    # Within
+
+    def _one_step(self, sampling: Sampling, looked: Looked | None) -> None:
+        branch, model = self.branch, self.opened.checkpoint.model
+        module = attention_modules(model.config)[looked.kind][looked.layer] if looked else ""
+        if self._steps is None or self._steps_are != (sampling, looked):
+            self._steps_are = sampling, looked
             self._steps = generate(
-                self.opened.checkpoint.model,
-                self.tokens,
+                model,
+                self.prompt + tuple(token.id for token in branch.tokens),
                 source=self.source or None,
                 max_new_tokens=10**9,
                 sampling=sampling,
-                names_filter=lambda name: name.endswith("hook_pattern"),
+                names_filter=[f"{module}.hook_pattern"] if looked else (),
             )
-        step = next(self._steps)
-        shape = self.opened.checkpoint.model.config
-        self.newest = step.logits.numpy().copy(), activations.newest_rows(step.cache, shape)
-        self.written.append(Written(step.token_id, step.probability, step.rank, step.entropy))
-        if len(self.tokens) > shape.context_length:
+            ahead = 16 if branch.end < model.config.context_length else 1
+            self._points = random_points(sampling, branch.end, ahead)
+        with _TURNS:
+            step = next(self._steps)
+        computed = self._kept(step.logits.numpy())
+        if looked:
+            self._rows_kept.put(computed, tuple(looked), step.cache[f"{module}.hook_pattern"][0, :, -1].numpy().copy())
+        statistics = step.probability, step.rank, step.entropy
+        branch.tokens.append(Written(step.token_id, *statistics, False, next(self._points), sampling, computed))
+        if branch.end > model.config.context_length:
             self._steps = None  # nothing is cached any more, so it would only hold on to what it recorded last
 
-    def _append(self, logits: np.ndarray, token_id: int, *, picked: bool) -> None:
-        self.written.append(Written(token_id, *token_statistics(torch.tensor(logits), token_id), picked))
+    def _drawn(self, logits: np.ndarray, computed: Computed, sampling: Sampling, place: int) -> Written:
+        point, scores = next(random_points(sampling, place, ahead=1)), torch.tensor(logits)
+        token = token_at(point, scores, sampling)
+        return Written(token, *token_statistics(scores, token), False, point, sampling, computed)
+
+    def _drawn_anew(self, first: list[Written]) -> list[Written]:
+        """The first token of a text, to stand ahead in another, where it can be drawn without the model."""
+        token = next(iter(first), None)
+        if token is None or token.sampling is None or LOGITS not in token.computed:
+            return []
+        return [self._drawn(token.computed[LOGITS], token.computed, token.sampling, len(self.prompt))]
+
+    def _kept(self, logits: np.ndarray) -> Computed:
+        computed: Computed = {}
+        self._keep_logits(computed, logits)
+        return computed
+
+    def _keep_logits(self, computed: Computed, logits: np.ndarray) -> None:
+        if len(logits) <= LARGEST_VOCABULARY:
+            self._logits_kept.put(computed, LOGITS, logits.copy())
+
+    def _ends(self, tokens: list[Written]) -> bool:
+        return bool(tokens) and tokens[-1].id == self.opened.checkpoint.card.end_token_id
+
+    def _key(self) -> tuple:
+        return self.opened.version if self.opened else "", self.prompt, self.source
+
+
+def _plain(number: np.number) -> int | float:
+    return number.item()

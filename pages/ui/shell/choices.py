@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from transformer import Sampling
 from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
@@ -94,6 +95,16 @@ class Visitor:
     """The step of a training that is looked at; None follows the newest."""
     notices: list[str] = field(default_factory=list)
     """What was wrong in the link, to be said once."""
+
+    @property
+    def sampling(self) -> Sampling:
+        """The dials as the engine takes them."""
+        return Sampling(
+            temperature=self.temperature,
+            top_k=self.top_k or None,
+            top_p=self.top_p if self.top_p < 1 else None,
+            seed=self.seed,
+        )
 
 
 def fields() -> list[str]:

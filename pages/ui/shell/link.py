@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
+from pages.ui.components.writing import LIMITS
 from pages.ui.shell.choices import LONGEST, PACES, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
@@ -93,11 +94,11 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
     "text": _text("text"),
-    "temperature": Number(float, 0, 2, "the temperature"),
-    "top_k": Number(int, 0, 100, "top-k"),
-    "top_p": Number(float, 0.05, 1, "top-p"),
-    "seed": Number(int, 0, 2**31 - 1, "the seed"),
-    "tokens": Number(int, 1, 500, "the number of tokens"),
+    "temperature": Number(float, *LIMITS["temperature"], "the temperature"),
+    "top_k": Number(int, *LIMITS["top_k"], "top-k"),
+    "top_p": Number(float, *LIMITS["top_p"], "top-p"),
+    "seed": Number(int, *LIMITS["seed"], "the seed"),
+    "tokens": Number(int, *LIMITS["tokens"], "the number of tokens"),
     "pace": _one_of(*PACES),
     "attention": _one_of("encoder", "decoder", "cross"),
     "layer": Number(int, 0, 1000, "the layer"),

@@ -232,11 +232,16 @@ def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source:
     changed = writer.begin(name, tokens, source)
     if state.arrived():
         state.taken_over()
-        if current.text != library.tokenizer(name).decode([token.id for token in writer.written]):
+        if current.text != _text(writer):
             _restore(current, writer)
     elif changed:
-        current.text, current.step, current.zoom = "", None, None
+        current.step = current.zoom = None
+    current.text = _text(writer)
     return writer
+
+
+def _text(writer: Writer) -> str:
+    return library.tokenizer(writer.model).decode([token.id for token in writer.written])
 
 
 def _restore(current: Visitor, writer: Writer) -> None:
@@ -245,8 +250,7 @@ def _restore(current: Visitor, writer: Writer) -> None:
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
         current.text = ""
-        return
     if current.text:
-        writer.restore(tuple(tokenizer.encode(current.text)))
+        writer.restore(tuple(tokenizer.encode(current.text)), current.sampling)
     else:
         writer.clear()

@@ -16,10 +16,10 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import widgets
-from pages.ui.shell.choices import Visitor, fields
+from pages.ui.shell import instruments, widgets
+from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import completed_runs, visitor, write_address
+from pages.ui.shell.state import visitor, write_address
 from pages.ui.shell.widgets import Tie
 from transformer import Recording
 
@@ -122,14 +122,14 @@ def show(session: Session, looked: Looked) -> None:
 
     def take(found: Chosen) -> None:
         _take(looked, found, current)
-        st.session_state["attention_told"] = tuple(getattr(current, name) for name in TIED)
+        instruments.told(KEY, current, TIED)
 
-    elsewhere = _elsewhere(current)
+    elsewhere = instruments.elsewhere(current, TIED)
 
     def follow() -> None:
         # What another widget tells in the same moment comes in one message with an event of the instrument, and
         # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
-        if _elsewhere(current) != elsewhere:
+        if instruments.elsewhere(current, TIED) != elsewhere:
             st.rerun()
         write_address("address_attention")
 
@@ -139,7 +139,7 @@ def show(session: Session, looked: Looked) -> None:
         outline=Recording(outline.tensors, {**about, **details}),
         extent=extent,
         chosen=chosen,
-        serial=_serial(current),
+        serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
         after=follow,
@@ -189,11 +189,6 @@ def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:
     return library.window(session.name, _whole_answer(session))[1 : len(text) + 1]
 
 
-def _elsewhere(current: Visitor) -> list[object]:
-    """All that the visitor has chosen outside of the instrument."""
-    return [getattr(current, name) for name in fields() if name not in TIED]
-
-
 def _forget_cell() -> None:
     """Another attention has other queries and keys."""
     current = visitor()
@@ -237,14 +232,3 @@ def _take(looked: Looked, found: Chosen, current: Visitor) -> None:
     current.zoom = None if found.zoom is None else tuple(map(operator.add, found.zoom, shift))
     for name in ("layer", "head", "stage", "without", "order", "direction", "share"):
         setattr(current, name, getattr(found, name))
-
-
-def _serial(current: Visitor) -> int:
-    """Grows whenever there is something else to look at than the browser said last, or the page was away."""
-    held = tuple(getattr(current, name) for name in TIED)
-    serial, run = st.session_state.get("attention_serial", (0, -1))
-    if run < completed_runs() - 1 or st.session_state.get("attention_told") != held:
-        serial += 1
-        st.session_state["attention_told"] = held
-    st.session_state["attention_serial"] = serial, completed_runs()
-    return serial
