@@ -87,7 +87,8 @@ TURN = """([name, selector, quiet]) => new Promise((resolve) => {
     if (content !== null && now - last > quiet) {
       observer.disconnect();
       resolve({ content: content - began, settled: Math.max(last, content) - began });
-    } else requestAnimationFrame(look);
+    } else if (now - began > 30000) resolve(null);
+    else requestAnimationFrame(look);
   };
   links.find((link) => link.innerText.trim().endsWith(name)).click();
   requestAnimationFrame(look);
@@ -211,6 +212,8 @@ def _changes(page, rounds: int) -> list[dict]:
     for _ in range(rounds):
         for name in _walk(list(CONTENT)):
             change = page.evaluate(TURN, [name, CONTENT[name], QUIET_MS])
+            if change is None:
+                raise SystemExit(f"The page {name} didn't come to rest in half a minute.")
             found.append({"to": name, "first": name not in seen,
                           **{what: change[what] / 1000 for what in ("content", "settled")}})  # fmt: skip
             seen.add(name)

@@ -233,8 +233,10 @@ class WatchingVisitor:
                     continue
                 at = self.random.choice([page for page in PAGES if page != at])
                 change = await self.page.evaluate(TURN, [at, CONTENT[at], QUIET_MS])
-                self.log.answers.setdefault("page in Chromium", []).append(
-                    (time.perf_counter(), change["content"] / 1000)
-                )
+                if change is None:
+                    self.log.failures.append(f"Chromium: {at} didn't come to rest")
+                    continue
+                seen = time.perf_counter(), change["content"] / 1000
+                self.log.answers.setdefault("page in Chromium", []).append(seen)
             except Error as error:
                 self.log.failures.append(f"Chromium: {error.message[:200]}")
