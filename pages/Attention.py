@@ -5,6 +5,7 @@ import streamlit as st
 from pages.ui.models import places
 from pages.ui.shell.sidebar import finish, open_page
 from pages.ui.views import attention as attention_view
+from pages.ui.views.attention_files import offer_files
 
 session = open_page(
     "Attention",
@@ -19,5 +20,5 @@ else:
     looked = attention_view.choose(session, kind)
     attention_view.explain(session, looked)
     attention_view.show(session, looked)
-    attention_view.offer_recording(session, looked)
+    offer_files(session, looked)
 finish()

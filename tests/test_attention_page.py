@@ -320,3 +320,22 @@ def test_no_report_is_too_strange(told, folder):
         tell(at, FEED, event, told)
     checked(at.run())
     assert not said(at)
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
+def test_the_lines_of_python_compute_what_is_shown(folder, model):
+    at = look_at(start("Attention", model=model), layer=1, head=1)
+    at.run()
+    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    names = {}
+    exec(code.replace("checkpoints/", f"{folder}/"), names)
+    recorded, metadata = names["recording"], parts(at).metadata["chosen"]
+    assert (metadata["layer"], metadata["head"]) == (1, 1)
+    outline = overview(at)
+    module = outline.metadata["modules"][1]
+    weights = recorded.tensors[f"{module}.hook_pattern"][1]
+    assert weights.shape == (outline.metadata["queries"], outline.metadata["keys"])
+    starts = {name: tensor for name, tensor in parts(at).tensors.items() if name.endswith("hook_v[:, 1]")}
+    assert starts
+    for name, tensor in starts.items():
+        np.testing.assert_allclose(recorded.tensors[name.removesuffix("[:, 1]")][:, 1], tensor, atol=1e-6)

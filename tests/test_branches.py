@@ -93,6 +93,17 @@ def test_undo_takes_a_branch_away_in_which_nothing_was_written():
     assert ids(writer) == text
 
 
+def test_a_branch_is_written_on_from_where_it_was_left():
+    writer = written(begin("R"), 5)
+    writer.pick(writer.length - 2, 5)
+    written(writer, 3)
+    for branch in (1, 2, 1):
+        writer.switch(branch)
+        before = writer.tokens
+        written(writer, 3)
+        assert writer.tokens == before + tuple(expected(before, 3))
+
+
 def test_clear_begins_an_empty_text_and_undo_brings_the_other_back():
     writer = written(begin(), 8)
     prompt, first = writer.prompt, ids(writer)

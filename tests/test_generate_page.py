@@ -164,24 +164,41 @@ def test_another_prompt_while_writing_ends_the_run_and_the_former_comes_back_wit
     about = writing(at).metadata
     assert text_of(at) == "" and about["goal"] is None and about["length"] == len("KING: ")
     assert about["id"] != before
-    act(at, "rest", id=before, seen=99)  # of the other prompt, too late
+    act(at, "rest", id=before, seen=have(at))  # of the other prompt, too late
     assert writing(at).metadata["length"] == len("KING: ")
     type_prompt(checked(at.run()), EXAMPLES[0])
     assert text_of(at) == text and writing(at).metadata["id"] == before
 
 
-def test_what_is_told_again_is_done_once():
+def test_what_is_told_again_is_done_once_and_answered_again():
     at = write(start(tokens=4))
-    heard = writing(at).metadata["heard"]
-    first = writing(at).metadata["prompt"]["text"]
+    heard, place = writing(at).metadata["heard"], len(writing(at).metadata["prompt"]["text"])
+    token = (int(writing(at).tensors["ids"][0]) + 1) % 60
     for _ in range(2):
-        act(at, "pick", place=len(first), token=5, branch=1, count=heard + 1)
-    about = writing(at).metadata
-    assert len(about["branches"]) == 2 and about["heard"] == heard + 1 and about["whole"]
-    act(at, "rows", first=0, last=99, count=heard + 2)
-    asked = writing(at).tensors["row_place"].tolist()
-    act(at, "rows", first=0, last=99, count=heard + 2)  # its answer got lost
-    assert writing(at).tensors["row_place"].tolist() == asked != []
+        act(at, "pick", place=place, token=token, branch=1, have=place + 5, count=heard + 1)
+        about = writing(at).metadata
+        assert len(about["branches"]) == 2 and about["heard"] == heard + 1 and about["whole"]
+    act(at, "rest", seen=place + 2)
+    for _ in range(2):
+        act(at, "clear", branch=2, have=place + 3, count=heard + 3)
+        assert len(writing(at).metadata["branches"]) == 3 and writing(at).metadata["branch"] == 3
+    act(at, "rest", seen=place + 1)
+    for _ in range(2):
+        act(at, "undo", branch=3, have=place + 2, count=heard + 5)
+        assert writing(at).metadata["branch"] == 2
+    for _ in range(2):
+        act(at, "compare", **{"with": 1}, count=heard + 6)
+        assert writing(at).metadata["compared"]["with"] == 1
+    act(at, "undo", count=heard + 1)  # long ago
+    assert writing(at).metadata["branch"] == 2
+
+
+@pytest.mark.parametrize("goal", [10**9, 2**60, -1, "9", None])
+def test_no_goal_is_further_than_the_dial_goes(goal):
+    at = start(pace="slow")
+    length = writing(at).metadata["length"]
+    act(at, "write", goal=goal)
+    assert writing(at).metadata["goal"] == (length + 500 if goal == 10**9 else None)
 
 
 def test_dials_that_a_link_turns_replace_those_in_the_browser_and_what_it_told_does_not():

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
+from tests.draw_cases import draw_cases
 from transformer.instrument import FOLDER, bundle
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -262,4 +263,5 @@ def write_fixtures(folder: Path) -> None:
         "evenly": palette.sequential_stops(33),
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
+    (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")

@@ -36,7 +36,7 @@ class SilencedHead:
     layer: int
     head: int
 
-    def fwd_hooks(self, model):
+    def fwd_hooks(self, model, start=None):
         def silence(z, hook):
             z = z.clone()
             z[:, :, self.head] = 0

@@ -183,7 +183,7 @@ def test_only_one_layers_patterns_are_held():
     class Watch:
         """Sees which patterns of earlier layers are still there when the next is made."""
 
-        def fwd_hooks(self, model):
+        def fwd_hooks(self, model, start=None):
             return [(lambda name: name.endswith("hook_pattern"), self.see)]
 
         def see(self, pattern, hook):
@@ -210,7 +210,7 @@ def test_interventions_are_seen_and_remembered_apart():
 
 def test_an_intervention_on_the_pattern_is_in_the_overview():
     class Uniform:
-        def fwd_hooks(self, model):
+        def fwd_hooks(self, model, start=None):
             mask = causal_mask(len(TOKENS), len(TOKENS))
             even = (mask / mask.sum(-1, keepdim=True)).expand(1, 2, -1, -1)
             return [("blocks.1.attn.hook_pattern", lambda pattern, hook: even)]

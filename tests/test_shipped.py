@@ -8,7 +8,17 @@ import torch
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.library import OpenModel
 from pages.ui.models.recordings import overview
-from transformer import MEASURES, TASKS, CheckpointEntry, attention_modules, list_checkpoints, load_checkpoint
+from transformer import (
+    MEASURES,
+    TASKS,
+    CheckpointEntry,
+    attention_modules,
+    deviations,
+    direct_logit_attribution,
+    list_checkpoints,
+    load_checkpoint,
+    whole_pass,
+)
 from transformer.data.tasks import Induction
 from transformer.training.evaluation import exact_matches, measure_induction
 from transformer.training.presets import PRESETS
@@ -116,3 +126,16 @@ def test_it_does_its_task_on_what_its_training_never_met(entry):
     else:
         assert exact_matches(model, task, task.sample(100)) >= 0.99
         assert entry.card.accuracy >= 0.99
+
+
+@every_checkpoint
+def test_every_tensor_of_its_pass_is_what_the_equations_say(entry):
+    checkpoint = load_checkpoint(entry.path)
+    tokens = checkpoint.tokenizer.encode(checkpoint.card.examples[0])
+    is_decoder = checkpoint.model.config.architecture == "decoder-only"
+    found = whole_pass(checkpoint.model, *((tokens,) if is_decoder else ([checkpoint.card.start_token_id], tokens)))
+    for each in deviations(found):
+        assert each.largest <= 1e-5 * each.magnitude, each
+    likeliest = found.tensors["logits"].argmax(-1)
+    parts = direct_logit_attribution(found, likeliest.tolist()).values.sum(0)
+    torch.testing.assert_close(parts, found.tensors["logits"].amax(-1).double(), atol=1e-4, rtol=0)

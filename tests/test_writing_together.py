@@ -86,6 +86,27 @@ def test_stop_is_heeded_before_the_next_token(monkeypatch):
     assert all_ids(writer) == expected(writer.prompt, 5)
 
 
+def test_another_prompt_waits_for_no_more_than_the_token_in_progress():
+    writer, at_it = begin(), threading.Event()
+    writer.aim(FOREVER)
+
+    def write():
+        at_it.set()
+        writer.write(SAMPLING, HERE, seconds=20)
+
+    run = Run(write)
+    run.start()
+    assert at_it.wait(30)
+    started = time.monotonic()
+    assert not writer.begin("shakespeare", writer.prompt)  # the same one, which needn't wait at all
+    assert writer.goal
+    assert writer.begin("shakespeare", (1, 2, 3))
+    assert time.monotonic() - started < 10
+    run.join(10)
+    assert not run.is_alive() and run.error is None
+    assert writer.tokens == (1, 2, 3) and not writer.branch.tokens
+
+
 def test_overlapping_turns_write_one_text():
     writer = begin()
     writer.aim(writer.length + 60)

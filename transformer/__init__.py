@@ -16,17 +16,24 @@ from .data.tasks import TASKS
 from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
+from .inference.circuits import Circuit, ov_circuit, qk_circuit
+from .inference.effects import Effects, Patching, patching, silencing
 from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
-from .inference.interventions import Intervention
+from .inference.intervention_codes import from_code, to_code
+from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
+from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
+from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
 from .model.attention import attention
 from .model.caches import KeyValueCache
+from .model.equations import Equation, equations
 from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
 from .model.registry import HookInfo, attention_modules, hook_points
+from .standalone import Shown, show
 from .training.evaluation import evaluate_loss
 from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 
@@ -34,26 +41,39 @@ __all__ = [
     "MEASURES",
     "TASKS",
     "ActivationCache",
+    "Attribution",
+    "Averaged",
     "Batch",
     "Card",
     "Checkpoint",
     "CheckpointEntry",
     "CheckpointError",
+    "Circuit",
     "Corpus",
     "CorpusError",
     "DecoderOnly",
+    "Deviation",
+    "Effects",
     "EncoderDecoder",
+    "Equation",
     "GenerationStep",
     "HeadMeasure",
     "HookInfo",
     "HookPoint",
     "Intervention",
     "KeyValueCache",
+    "LogitLens",
     "ModelConfig",
     "NotFiniteError",
+    "Pass",
+    "Patching",
     "Recording",
+    "Replaced",
     "Sampling",
+    "Scaled",
     "ScoreArithmetic",
+    "Shown",
+    "Steered",
     "StepReport",
     "TextBatches",
     "Tokenizer",
@@ -61,12 +81,18 @@ __all__ = [
     "TrainingRun",
     "UnknownPiece",
     "UnknownTokenError",
+    "Weighed",
+    "Without",
     "attention",
     "attention_modules",
     "build_model",
     "causal_mask",
     "choose_token",
+    "deviations",
+    "direct_logit_attribution",
+    "equations",
     "evaluate_loss",
+    "from_code",
     "generate",
     "head_measures",
     "hook_points",
@@ -74,12 +100,20 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_corpus",
+    "logit_lens",
+    "ov_circuit",
     "padding_mask",
+    "patching",
+    "qk_circuit",
     "record",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",
+    "show",
+    "silencing",
     "sinusoidal_encoding",
+    "to_code",
     "token_statistics",
     "train",
+    "whole_pass",
 ]  # fmt: skip

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 NamePredicate = Callable[[str], bool]
@@ -44,9 +46,7 @@ class HookPoint(nn.Module):
         if self._has_hooks:  # else nn.Module's machinery costs more than the point
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
-        if concerned:
-            call.record(self, tensor)
-        return tensor
+        return call.follow(self, tensor) if concerned else tensor
 
     def forward(self, tensor: Tensor) -> Tensor:
         return tensor
@@ -115,10 +115,15 @@ class _Call:
 
     keep: frozenset[str]
     edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
+    differentiated: frozenset[str] = frozenset()
+    """Points whose tensors stay in the graph, for a gradient to be taken there."""
+    gradient_edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    in_graph: dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.edited = frozenset().union(*(names for names, _ in self.edits))
+        self.edited = self.differentiated.union(*(names for names, _ in self.edits))
         self.concerned = self.keep | self.edited
 
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
@@ -127,9 +132,19 @@ class _Call:
                 tensor = _apply(function, point, tensor)
         return tensor
 
-    def record(self, point: HookPoint, tensor: Tensor) -> None:
+    def follow(self, point: HookPoint, tensor: Tensor) -> Tensor:
+        """Keep what is to be kept; returns the tensor to go on with."""
+        if point.name in self.differentiated and tensor.is_floating_point():  # a mask has no gradient
+            # A node of its own: two points, one after the other, may be given the same tensor.
+            tensor = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+            for names, function in self.gradient_edits:
+                if point.name in names:
+                    tensor.register_hook(partial(_apply, function, point))
+            tensor.register_hook(partial(self.gradients.__setitem__, point.name))  # after the edits, so what they left
+            self.in_graph[point.name] = tensor
         if point.name in self.keep:
             self.tensors[point.name] = tensor.detach()
+        return tensor
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
@@ -173,13 +188,47 @@ class HookedModule(nn.Module):
         with _active(self._call((), fwd_hooks)):
             return self(*inputs, **kwargs)
 
+    def run_with_gradients(
+        self,
+        *inputs: Tensor,
+        of: Callable[[Tensor], Tensor],
+        names_filter: NamesFilter = None,
+        fwd_hooks: Sequence[ForwardHook] = (),
+        bwd_hooks: Sequence[ForwardHook] = (),
+        **kwargs,
+    ) -> tuple[Tensor, ActivationCache]:
+        """The forward pass, and the gradient of one number at the chosen hook points.
+
+        of: makes that number of the model's output, a loss or a logit. names_filter: as in `run_with_cache`.
+        fwd_hooks: interventions, as in `run_with_hooks`. bwd_hooks: the same for gradients: `fn(gradient, hook)`
+        returns None, or a tensor of the same shape that takes its place, for everything before that point too.
+        Returns: the model's output, and an `ActivationCache` of gradients, each of its tensor's shape: what the hooks
+            left, 0 where the number doesn't depend on it. Masks have none. No parameter's `.grad` is written.
+        Raises: ValueError for a name that is no hook point, a tensor of another shape, or more than one number.
+        """
+        names, edits = self.chosen_names(names_filter), self._edits(bwd_hooks)
+        everywhere = names.union(*(concerned for concerned, _ in edits))
+        call = _Call(frozenset(), self._edits(fwd_hooks), everywhere, edits)
+        with torch.enable_grad():
+            with _active(call):
+                output = self(*inputs, **kwargs)
+            number = of(output)
+        if number.numel() != 1:
+            raise ValueError(f"`of` must return one number; it returned a tensor of shape {tuple(number.shape)}.")
+        # What `grad` returns is what reached each point; the hooks there have kept what they made of it.
+        reached = torch.autograd.grad(number, list(call.in_graph.values()), allow_unused=True, materialize_grads=True)
+        gradients = {**dict(zip(call.in_graph, reached, strict=True)), **call.gradients}
+        return output.detach(), ActivationCache({name: found for name, found in gradients.items() if name in names})
+
     def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
         """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
         return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
 
     def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook]) -> _Call:
-        edits = tuple((_chosen(target, self._point_names), function) for target, function in fwd_hooks)
-        return _Call(self.chosen_names(names_filter), edits)
+        return _Call(self.chosen_names(names_filter), self._edits(fwd_hooks))
+
+    def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
+        return tuple((_chosen(target, self._point_names), function) for target, function in hooks)
 
 
 @contextmanager

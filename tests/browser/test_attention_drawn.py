@@ -12,6 +12,7 @@ import torch
 from tests.browser.attention_page import (
     PROMPT,
     STAGES,
+    WHOLE,
     all_equal,
     badges,
     badges_shown,
@@ -225,3 +226,10 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         found = np.array([float(row[column]) for row in table])
         assert np.allclose(found, own, rtol=0, atol=1e-5 * np.abs(own[np.isfinite(own)]).max())
     assert [row["key"] for row in table[: len(PROMPT)]] == list(PROMPT.replace(" ", "␣"))
+    page.get_by_text("Take these numbers along").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as a page").click()
+    download.value.save_as(tmp_path / "view.html")
+    page.goto((tmp_path / "view.html").as_uri())
+    expect(page.locator(WHOLE)).to_be_visible()
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()

@@ -187,6 +187,37 @@ def test_where_a_cell_stands_for_several_none_is_picked(outline):
     assert "at place 99" in outline.locator("[data-part=readout]").inner_text()
 
 
+def test_nothing_moves_when_a_head_s_numbers_come(outline):
+    boxes = "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => " \
+        "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"  # fmt: skip
+    awaited = outline.evaluate(boxes)
+    assert outline.locator("figure[aria-busy=true]").count() == 4
+    assert "on their way" in outline.locator("[data-panel=raw] figcaption").inner_text()
+    outline.evaluate("""() => {
+      const { layer, head } = window.instrument.chosen;
+      const data = Float32Array.from({ length: 200 }, (_, at) => Math.sin(at));
+      const names = ["q", "k", "v"].map((name) => `${window.instrument.pass.names[layer][name]}[:, ${head}]`);
+      window.instrument.add({ tensors: Object.fromEntries(names.map((name) => [name, { shape: [100, 2], data }])) });
+    }""")
+    assert outline.locator("figure[aria-busy=false]").count() == 4
+    assert outline.evaluate(boxes) == awaited
+
+
+def test_until_they_come_the_weights_are_drawn_in_outline(outline):
+    """The blocks are those of `pool`: each cell has the largest of its block, and a hidden one stays hidden."""
+    assert outline.evaluate("""() => {
+      const starts = Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64));
+      const blockOf = (at) => starts.findLastIndex((start) => start <= at);
+      const { pass } = window.instrument;
+      pass.cells.data.set(Uint8Array.from({ length: 64 * 64 }, (_, at) => (at * 7) % 200));
+      return [...pass.outline(0, 0)].every((value, at) => {
+        const [query, key] = [Math.floor(at / 100), at % 100];
+        const level = (64 * blockOf(query) + blockOf(key)) * 7 % 200;
+        return key > query ? value === -Infinity : value === level / 254;
+      });
+    }""")
+
+
 def test_heads_are_sorted_only_by_what_was_measured(outline):
     assert outline.locator("[data-part=sort] option").all_inner_texts() == ["Layer and head", "spread"]
     assert outline.locator("[data-part=sort]").input_value() == ""

@@ -6,8 +6,18 @@ from urllib.parse import urlsplit
 
 import pytest
 
-expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
+from tests.browser.writing_page import (
+    expect,
+    inspect,
+    labels,
+    look_at,
+    main_button,
+    picture,
+    text,
+    tokens,
+    until_at_rest,
+    until_written,
+)
 
 PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-grid-head]", "Positions": ".katex",
          "Masks": ".js-plotly-plot"}  # fmt: skip
@@ -84,42 +94,6 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
     assert not dialogs
 
 
-def main_button(page, name):
-    # Streamlit puts a "Stop" of its own into the header of a slow run.
-    return page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True)
-
-
-def tokens(page):
-    return page.get_by_test_id("live-text-token")
-
-
-def text(page):
-    """The text on screen, a sign for each space and line end."""
-    return "".join(label.split(", ")[0] for label in labels(page))
-
-
-def labels(page):
-    return tokens(page).evaluate_all("(spans) => spans.map((span) => span.getAttribute('aria-label'))")
-
-
-def until_written(page, count):
-    tokens(page).nth(count - 1).wait_for(timeout=60_000)
-
-
-def until_at_rest(page, wait_ready):
-    main_button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
-
-
-def inspect(page, index):
-    """Click a token, and wait until it is the one whose odds are shown."""
-    tokens(page).nth(index).click()
-    expect(tokens(page).nth(index)).to_have_attribute("aria-selected", "true")
-    before = labels(page)[index - 1].split(", ")[0]
-    expect(page.get_by_test_id("live-text-candidates")).to_contain_text(f"What could have come after {before}")
-    expect(page).to_have_url(re.compile(f"step={index}"))
-
-
 def turn_to(page, name):
     """Go to another page by the sidebar."""
     page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
@@ -134,12 +108,6 @@ def prompt_box(page):
 def type_prompt(page, typed):
     prompt_box(page).fill(typed)
     prompt_box(page).press("Control+Enter")
-
-
-def pick(page, label, option):
-    """Choose in a select box."""
-    page.get_by_role("combobox", name=re.compile(label)).click()
-    page.get_by_role("option", name=option, exact=True).click()
 
 
 # Generate
@@ -262,12 +230,11 @@ def test_a_link_opens_the_same_view_on_another_server(tiny_server, visit, wait_r
     main_button(page, "Generate").click()
     until_written(page, len(PROMPT) + 9)
     until_at_rest(page, wait_ready)
-    pick(page, "Layer", "layer 1")
-    wait_ready(page)
-    pick(page, "Head", "head 1")
+    look_at(page, "Layer", "layer 1")
+    look_at(page, "Head", "head 1")
     wait_ready(page)
     inspect(page, len(PROMPT) + 4)
-    written, picture = labels(page), page.get_by_test_id("live-text-picture").inner_text()
+    written, looked = labels(page), picture(page).inner_text()
     candidates = page.get_by_test_id("live-text-candidates").inner_text()
     page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
     link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
@@ -279,8 +246,8 @@ def test_a_link_opens_the_same_view_on_another_server(tiny_server, visit, wait_r
     assert labels(page) == written
     expect(tokens(page).nth(len(PROMPT) + 4)).to_have_attribute("aria-selected", "true")
     assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
-    assert page.get_by_test_id("live-text-picture").inner_text() == picture
-    assert "layer 1, head 1" in picture
+    assert picture(page).inner_text() == looked
+    assert "layer 1, head 1" in looked
     expect(page).to_have_url(re.compile(f"{re.escape(link)}$"))
     for name in ("Attention", "Positions"):
         visit(f"{name}?{link}", again=page)

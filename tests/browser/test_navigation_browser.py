@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
+from tests.browser.writing_page import expect, focused, look_at, picture, tokens
 
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
@@ -64,19 +63,14 @@ def until(page, condition, seconds=30):
         page.wait_for_timeout(50)
 
 
-def pick(page, label, option, wait_ready):
-    page.get_by_role("combobox", name=re.compile(label)).click()
-    page.get_by_role("option", name=option, exact=True).click()
-    wait_ready(page)
-
-
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):
     page = visit()
     before = entries(page)
     for typed in ("To be", "To be, or", "KING: I am"):
         type_prompt(page, typed, wait_ready)
         until(page, lambda typed=typed: parameters(page).get("prompt") == typed)
-    pick(page, "Layer", "layer 1", wait_ready)
+    look_at(page, "Layer", "layer 1")
+    until(page, lambda: parameters(page).get("layer") == "1")
     assert entries(page) == before
     turn_to(page, "Attention", wait_ready)
     assert entries(page) == before + 1
@@ -97,7 +91,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     until_on(page, "Generate", wait_ready)
     assert urlsplit(page.url).path == "/"
     until(page, lambda: parameters(page) == attention | {"head": "0"})
-    expect(page.get_by_test_id("live-text-picture")).to_contain_text("layer 1, head 0")
+    expect(picture(page)).to_contain_text("layer 1, head 0")
     page.go_forward()
     until_on(page, "Attention", wait_ready)
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
@@ -110,10 +104,9 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     page = visit("?tokens=6")
     main = page.get_by_test_id("stMain")
-    tokens = page.get_by_test_id("live-text-token")
-    given = tokens.count()
+    given = tokens(page).count()
     main.get_by_role("button", name="Generate", exact=True).click()
-    expect(tokens).to_have_count(given + 6)
+    expect(tokens(page)).to_have_count(given + 6)
     wait_ready(page)
     until(page, lambda: len(parameters(page).get("text", "")) == 6)
     written = parameters(page)["text"]
@@ -122,7 +115,7 @@ def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     until(page, lambda: "text" not in parameters(page))
     page.go_back()
     until_on(page, "Generate", wait_ready)
-    expect(tokens).to_have_count(given + 6)
+    expect(tokens(page)).to_have_count(given + 6)
     until(page, lambda: parameters(page).get("text") == written)
 
 
@@ -170,13 +163,12 @@ def away(server, page):
 def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visit, wait_ready, browser_errors):
     page = visit("?tokens=6&layer=1")
     type_prompt(page, "KING: I am", wait_ready)
-    tokens = page.get_by_test_id("live-text-token")
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).click()
-    expect(tokens).to_have_count(len("KING: I am") + 6)
+    expect(tokens(page)).to_have_count(len("KING: I am") + 6)
     wait_ready(page)
     until(page, lambda: len(parameters(page).get("text", "")) == 6)
     before = parameters(page)
-    written = tokens.all_inner_texts()
+    written = tokens(page).all_inner_texts()
 
     away(tiny_server, page)
     turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
@@ -184,16 +176,16 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
     expect(page.get_by_role("heading", name="Layer 1, head 0")).to_be_visible()
     until(page, lambda: parameters(page) == before)
     turn_to(page, "Generate", wait_ready)
-    assert tokens.all_inner_texts() == written
+    assert tokens(page).all_inner_texts() == written
     prompt_box(page).focus()
     prompt_box(page).press("End")
     page.keyboard.type(" more")  # and not applied
 
     away(tiny_server, page)
     expect(prompt_box(page)).to_have_value("KING: I am more")
-    pick(page, "Head", "head 1", wait_ready)
+    look_at(page, "Head", "head 1")
     expect(prompt_box(page)).to_have_value("KING: I am more")
-    expect(tokens).to_have_count(len("KING: I am more"))
+    expect(tokens(page)).to_have_count(len("KING: I am more"))
     until(page, lambda: parameters(page).get("prompt") == "KING: I am more")
     browser_errors.clear()  # that nobody answered
 
@@ -230,10 +222,6 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     until(page, lambda: parameters(page).get("seed") == "7")
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
-
-
-def focused(page):
-    return page.evaluate("document.activeElement.innerText.trim().split('\\n').pop()")
 
 
 def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):

@@ -18,6 +18,7 @@ from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
 from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
+from .interventions import Intervention, hooks_of
 from .sampling import Sampling, random_points, token_at
 
 
@@ -62,12 +63,14 @@ def generate(
     names_filter: NamesFilter = (),
     fwd_hooks: Sequence[ForwardHook] = (),
     source: Sequence[int] | Tensor | None = None,
+    interventions: Sequence[Intervention] = (),
 ) -> Iterator[GenerationStep]:
     """Continue a prompt, token by token.
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
-    every step recomputes it, since each token's place in the window has changed. With interventions nothing is
-    cached either: each of them sees the whole window, as in a forward pass.
+    every step recomputes it, since each token's place in the window has changed. With hooks nothing is cached either:
+    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
+    earlier position depends on later ones, such as the mask taken away.
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
@@ -75,6 +78,7 @@ def generate(
         while a step is computed, never while the caller holds the iterator.
     source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
         encoder runs once, unless nothing is cached, so that only the first step records its points.
+    interventions: what is changed in every pass; their positions count from the start of the text.
     Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
         long, or given to a model that reads none.
@@ -88,7 +92,7 @@ def generate(
     if sampling.seed is None:
         sampling = replace(sampling, seed=secrets.randbits(63))
     names = model.chosen_names(names_filter)
-    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names, fwd_hooks)
+    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names, fwd_hooks, interventions)
 
 
 def _steps(
@@ -100,19 +104,24 @@ def _steps(
     stop_tokens: set[int],
     names: frozenset[str],
     fwd_hooks: Sequence[ForwardHook],
+    interventions: Sequence[Intervention],
 ) -> Iterator[GenerationStep]:
     context = model.config.context_length
     device = next(model.parameters()).device
     before = (torch.tensor([source], device=device),) if source else ()
-    past = None if fwd_hooks else KeyValueCache.for_model(model.config)
+    looks_ahead = any(getattr(intervention, "looks_ahead", True) for intervention in interventions)
+    past = None if fwd_hooks or looks_ahead else KeyValueCache.for_model(model.config)
+    start = 0
+    hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: start)]
     points = random_points(sampling, position=len(sequence))
     for _ in range(max_new_tokens):
         if len(sequence) > context:
             past = None
         unseen = sequence[past.length if past else 0 :][-context:]
+        start = len(sequence) - len(unseen)
         inputs = (*before, torch.tensor([unseen], device=device))
         with torch.no_grad():
-            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=fwd_hooks, past=past)
+            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, past=past)
         logits = logits[0, -1].float()
         token_id = token_at(next(points), logits, sampling)
         yield GenerationStep(len(sequence), token_id, logits, cache)

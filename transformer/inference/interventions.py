@@ -1,11 +1,45 @@
-"""What an intervention is: a small value that says what is changed in a forward pass."""
+"""Interventions: small values that say what is changed in a forward pass, and turn into hooks.
+
+    without = (Scaled("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 silenced
+    generate(model, tokens, max_new_tokens=20, interventions=without)
+
+Positions count from the start of the text, wherever a pass begins.
+Shapes: batch, pos, head, d_head, d_model, query, key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import functools
+import math
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ..hooks import ForwardHook, HookedModule
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..hooks import ForwardHook, HookedModule, HookPoint
+from ..model.registry import hook_points
+
+RULES = {
+    "mask": "the causal mask",
+    "scale": "÷ √d_head",
+    "positions": "positions",
+    "norm": "the norm's division",
+}
+"""What a pass can do without."""
+ENDINGS = {"mask": "hook_mask", "scale": "hook_scaled_scores", "positions": "hook_pos_embed", "norm": "hook_scale"}
+
+
+Start = Callable[[], int]
+"""Tells, in each pass, the position in the text of its first token: hooks may serve a whole generation."""
+
+
+def from_the_start() -> int:
+    """A pass over a text from its first token on."""
+    return 0
 
 
 @runtime_checkable
@@ -15,11 +49,271 @@ class Intervention(Hashable, Protocol):
     Several together are a tuple, applied in its order, and part of the key under which a result is remembered.
     """
 
-    def fwd_hooks(self, model: HookedModule) -> Sequence[ForwardHook]:
+    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """The change as hooks for `run_with_hooks` on this model; ValueError, saying why, if it hasn't the place."""
         ...
 
 
-def hooks_of(interventions: Sequence[Intervention], model: HookedModule) -> list[ForwardHook]:
+@dataclass(frozen=True)
+class _Change:
+    """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
+
+    point: str
+    head: int | None = None
+    position: int | None = None
+
+    looks_ahead = False
+    """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
+        points = hook_points(config)
+        if self.point not in points:
+            raise ValueError(f"this model computes no {self.point}")
+        dims = points[self.point].shape
+        if self.head is not None and ("head" not in dims or not 0 <= self.head < config.n_heads):
+            raise ValueError(f"{self.point} has no head {self.head}")
+        if self.position is not None and not ("pos" in dims and self.position >= 0):
+            raise ValueError(f"{self.point} has no position {self.position}")
+
+    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+        """As in `Intervention`."""
+        self.check(model.config)
+        other = functools.cache(functools.partial(recorded, model, self.point))  # of another text, once
+        if self.point.startswith("encoder.") or "pos" not in hook_points(model.config)[self.point].shape:
+            start = from_the_start  # the source, which is read as a whole
+
+        def change(tensor: Tensor, hook: HookPoint) -> Tensor | None:
+            begin, end = start(), start() + tensor.shape[1]
+            first, last = (begin, end) if self.position is None else (self.position, self.position + 1)
+            if not (begin <= first and last <= end):
+                return None  # this pass doesn't reach it
+            changed = tensor.clone()
+            part = changed if self.head is None else changed[:, :, self.head]  # (batch, pos, …)
+            part[:, first - begin : last - begin] = self._values(part, first, last, begin, other)
+            return changed
+
+        return [(self.point, change)]
+
+    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
+        """What takes the place of the positions from first to last. tensor: (batch, pos, …), from position `begin` on.
+
+        other: what the point has on another text, (1, pos, …), or (1, pos, head, …).
+        """
+        raise NotImplementedError
+
+    def _of_head(self, tensor: Tensor) -> Tensor:
+        return tensor if self.head is None else tensor[:, :, self.head]
+
+
+@dataclass(frozen=True)
+class Scaled(_Change):
+    """Times a factor; 0 silences it."""
+
+    factor: float = 0.0
+
+    def check(self, config: ModelConfig) -> None:
+        """As in `_Change`."""
+        super().check(config)
+        if not math.isfinite(self.factor):
+            raise ValueError(f"a factor must be a number, not {self.factor}")
+
+    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
+        return tensor[:, first - begin : last - begin] * self.factor
+
+    def __str__(self) -> str:
+        return f"{part_in_words(self)} {'silenced' if self.factor == 0 else f'× {self.factor:g}'}"
+
+
+@dataclass(frozen=True)
+class Averaged(_Change):
+    """Replaced by its mean over the text."""
+
+    looks_ahead = True
+
+    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
+        return tensor.mean(1, keepdim=True)
+
+    def __str__(self) -> str:
+        return f"{part_in_words(self)} replaced by its mean"
+
+
+@dataclass(frozen=True)
+class Replaced(_Change):
+    """Replaced by what it is at the same position of another text (activation patching)."""
+
+    tokens: tuple[int, ...] = ()
+    source: tuple[int, ...] = ()
+    """What the encoder reads of that other text, in an encoder–decoder."""
+
+    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
+        values = tensor[:, first - begin : last - begin].clone()
+        there = self._of_head(other(self.tokens, self.source))[:, first:last]
+        values[:, : there.shape[1]] = there  # a shorter text has nothing for what comes after it
+        return values
+
+    def __str__(self) -> str:
+        return f"{part_in_words(self)} as on another prompt"
+
+
+@dataclass(frozen=True)
+class Steered(_Change):
+    """Plus the difference of two texts at their last tokens, times a factor (Turner et al. 2023)."""
+
+    tokens: tuple[int, ...] = ()
+    against: tuple[int, ...] = ()
+    source: tuple[int, ...] = ()
+    factor: float = 1.0
+
+    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
+        toward, away = (self._of_head(other(each, self.source))[:, -1:] for each in (self.tokens, self.against))
+        return tensor[:, first - begin : last - begin] + self.factor * (toward - away)
+
+    def __str__(self) -> str:
+        return f"{part_in_words(self)} + {self.factor:g} × the difference of two prompts"
+
+
+@dataclass(frozen=True)
+class Without:
+    """A pass without one of the `RULES`. where: the dotted name that its points begin with; empty for everywhere."""
+
+    rule: str
+    where: str = ""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Without the causal mask every position sees those after it."""
+        return self.rule == "mask"
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise ValueError unless a model of this configuration has the rule there."""
+        if self.rule not in RULES:
+            raise ValueError(f"there is no rule {self.rule!r}; it can be {', '.join(RULES)}")
+        if not self._points(config):
+            where = f"in {self.where}" if self.where else "anywhere"
+            raise ValueError(f"this model has no {ENDINGS[self.rule]} {where}")
+
+    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+        """As in `Intervention`."""
+        config = model.config
+        self.check(config)
+        points = self._points(config)
+        if self.rule == "positions" and config.positions == "rotary":
+            return _unrotated(points)
+        changes: dict[str, Callable[[Tensor], Tensor]] = {
+            "mask": torch.ones_like,
+            "scale": lambda scores: scores * math.sqrt(config.d_head),
+            "positions": torch.zeros_like,
+            "norm": torch.ones_like,
+        }
+        return [(point, lambda tensor, hook: changes[self.rule](tensor)) for point in points]
+
+    def _points(self, config: ModelConfig) -> list[str]:
+        ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
+        found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
+        if self.rule != "mask":
+            return found
+        return [name for name in found if ".cross_attn." not in name and not name.startswith("encoder.")]
+
+    def __str__(self) -> str:
+        return f"without {RULES[self.rule]}{f' in {place_in_words(self.where)}' if self.where else ''}"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """One weight of a head set by hand. If renormalised, the rest of its row shares what is left as it did before."""
+
+    point: str
+    head: int
+    query: int
+    key: int
+    weight: float
+    renormalised: bool = True
+
+    looks_ahead = False
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise ValueError unless a model of this configuration has the weight."""
+        if self.point not in hook_points(config) or not self.point.endswith("hook_pattern"):
+            raise ValueError(f"{self.point} is no attention pattern of this model")
+        if not 0 <= self.head < config.n_heads:
+            raise ValueError(f"{self.point} has no head {self.head}")
+        if not 0 <= self.weight <= 1:
+            raise ValueError(f"a weight is from 0 to 1, not {self.weight:g}")
+
+    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+        """As in `Intervention`."""
+        self.check(model.config)
+
+        def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
+            query = self.query - start()
+            # Where keys are kept from pass to pass, all of them are there, the first at position 0.
+            keeps_keys = ".cross_attn." in self.point or pattern.shape[-1] > pattern.shape[-2]
+            key = self.key if keeps_keys else self.key - start()
+            if not (0 <= query < pattern.shape[-2] and 0 <= key < pattern.shape[-1]):
+                return None
+            pattern = pattern.clone()
+            row = pattern[:, self.head, query]  # (batch, key)
+            if self.renormalised:
+                rest = 1 - row[:, key : key + 1]
+                row *= torch.where(rest > 0, (1 - self.weight) / rest.clamp(min=1e-12), 0.0)
+            row[:, key] = self.weight
+            return pattern
+
+        return [(self.point, change)]
+
+    def __str__(self) -> str:
+        where = place_in_words(self.point.removesuffix(".hook_pattern"))
+        return f"{where}, head {self.head}: query {self.query} gives key {self.key} the weight {self.weight:g}"
+
+
+def hooks_of(
+    interventions: Sequence[Intervention], model: HookedModule, start: Start = from_the_start
+) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
-    return [hook for intervention in interventions for hook in intervention.fwd_hooks(model)]
+    return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
+
+
+def place_in_words(name: str) -> str:
+    """A block or an attention in plain words: "decoder layer 1"."""
+    found = re.search(r"(?:(encoder|decoder)\.)?blocks\.(\d+)", name)
+    if not found:
+        return {"encoder.": "the encoder", "decoder.": "the decoder"}.get(name, name)
+    side, layer = found.groups()
+    words = f"{side} layer {layer}" if side else f"layer {layer}"
+    return f"{words}, cross-attention" if ".cross_attn" in name else words
+
+
+def part_in_words(change: _Change) -> str:
+    """What is changed, in plain words: "layer 0, head 0", "the feed-forward layer of layer 2 at position 3"."""
+    where = place_in_words(change.point)
+    last = change.point.rpartition(".")[2]
+    whole = {
+        "hook_attn_out": f"attention of {where}", "hook_cross_attn_out": f"cross-attention of {where}",
+        "hook_mlp_out": f"feed-forward of {where}",
+    }.get(last, f"{where}, {last.removeprefix('hook_')}")  # fmt: skip
+    if last.startswith("hook_resid"):
+        when = {"pre": "before", "post": "after"}.get(last.rpartition("_")[2], "within")
+        whole = f"the stream {when} {where}"
+    if change.head is not None:
+        whole = f"{where}, head {change.head}"
+    return whole if change.position is None else f"{whole} at position {change.position}"
+
+
+@torch.no_grad()
+def recorded(model: HookedModule, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
+    """One point's tensor on another text, which nothing intervenes in."""
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    return model.run_with_cache(*inputs, names_filter=point)[1][point]
+
+
+def _unrotated(points: Sequence[str]) -> list[ForwardHook]:
+    """Rotary positions taken away: queries and keys go on as they were before they were turned."""
+    hooks: list[ForwardHook] = []
+    for point in points:
+        attention = point.removesuffix("hook_rot_q")
+        for name in "qk":
+            before: list[Tensor] = []
+            hooks.append((f"{attention}hook_{name}", lambda tensor, hook, before=before: before.append(tensor)))
+            hooks.append((f"{attention}hook_rot_{name}", lambda tensor, hook, before=before: before.pop()))
+    return hooks

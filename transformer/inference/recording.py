@@ -75,6 +75,7 @@ def record(
     *,
     labels: Mapping[str, Sequence[str]] | None = None,
     interventions: Sequence[Intervention] = (),
+    parameters: Sequence[str] = (),
 ) -> Recording:
     """One forward pass over one text, and what it computed at the chosen hook points.
 
@@ -82,9 +83,10 @@ def record(
     names: as in `run_with_cache`: None for all points, a name, a list of names, or a predicate.
     labels: printable tokens, as {"text": […], "source": […]}.
     interventions: what is changed in this pass; what is recorded is what they left.
+    parameters: names of parameters to take along, such as `blocks.0.attn.out.weight`.
     Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`. Put the model into
         evaluation mode first.
-    Raises: ValueError for a batch of several texts, or a name that is no hook point of this model.
+    Raises: ValueError for a batch of several texts, or a name that this model doesn't have.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if several := [len(tokens) for tokens in inputs if len(tokens) != 1]:
@@ -92,6 +94,10 @@ def record(
     _, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
     points = hook_points(model.config)
     tensors = {name: as_array(tensor, points[name].shape) for name, tensor in cache.items()}
+    known = dict(model.named_parameters())
+    if unknown := [name for name in parameters if name not in known]:
+        raise ValueError(f"{unknown[0]!r} is no parameter of this model.")
+    tensors |= {name: known[name].detach().numpy(force=True).copy() for name in parameters}
     words = {text: list(found) for text, found in (labels or {}).items()}
     return Recording(tensors, {"config": model.config.to_dict(), "labels": words})
 

@@ -40,16 +40,16 @@ export class Heatmap {
   }
 
   /**
-   * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden; kind "weights"
-   * runs from 0 to `limit`, "scores" from −limit to limit. In pixels, and optional: pitch, of a row; tallest, of the
+   * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden, or null, like
+   * `limit`, while they are on their way; kind "weights" runs from 0 to `limit`, "scores" from −limit to limit. In pixels, and optional: pitch, of a row; tallest, of the
    * picture; gutter, left of the cells, which then take all the width. window: what of it is drawn; null for all.
    */
   show(data, window) {
     this.data = data;
     this.window = window ?? { top: 0, bottom: data.rows, left: 0, right: data.columns };
     const { limit, kind } = data;
-    put(this.low, kind === "weights" ? "0" : plainNumber(-limit, 3));
-    put(this.high, plainNumber(limit, 3));
+    put(this.low, limit === null ? "–" : kind === "weights" ? "0" : plainNumber(-limit, 3));
+    put(this.high, limit === null ? "–" : plainNumber(limit, 3));
     if (this.kind !== kind) this.ramp.style.background = gradient(SCALES[kind]);
     this.kind = kind;
     this.draw();
@@ -80,10 +80,11 @@ export class Heatmap {
     const { left, top, wide, high } = this.box;
     context.fillStyle = this.page.hidden;
     context.fillRect(left, top, wide, high);
-    hatch(context, this.box, this.page.hatch);
-    const image = this.image();
-    context.imageSmoothingEnabled = false;
-    context.drawImage(image, left, top, wide, high);
+    if (this.data.values) {
+      hatch(context, this.box, this.page.hatch);
+      context.imageSmoothingEnabled = false;
+      context.drawImage(this.image(), left, top, wide, high);
+    }
     this.drawLabels(context);
     this.drawMarks();
   }

@@ -8,7 +8,6 @@ Dimensions: layer, head, query, key, d_head, d_model.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 
@@ -19,7 +18,6 @@ from torch import Tensor
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
 from transformer import (
-    MEASURES,
     Checkpoint,
     Intervention,
     ModelConfig,
@@ -29,9 +27,9 @@ from transformer import (
     record,
 )
 from transformer.hooks import ForwardHook
-from transformer.inference.head_measures import head_measures
+from transformer.inference.attention_outline import has_scores, names_around, outline, outline_of_layer
 from transformer.inference.interventions import hooks_of
-from transformer.inference.overview import pool, quantise
+from transformer.inference.overview import LIMIT
 from transformer.inference.recording import as_array
 
 Tokens = tuple[int, ...]
@@ -48,15 +46,10 @@ def overview(
 ) -> Recording:
     """All heads at a glance, and what is where. One layer's patterns at a time are held in memory.
 
-    Tensors: `overview` (layer, head, query, key), uint8 as `quantise` makes it, pooled to 64 × 64 cells a head;
-    `measures` (layer, head, measure), float32 as `head_measures` makes them.
-    Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
-    by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
-    `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are.
+    What is in it is said at `outline`.
     """
     shape = checkpoint.model.config
     modules = attention_modules(shape)[kind]
-    queries, keys = _lengths(tokens, source, kind)
     looks_at_itself = None if kind == "cross" else torch.tensor(source if kind == "encoder" else tokens)
     cells, measures = [], []
     masks: dict[str, Tensor] = {}
@@ -65,29 +58,15 @@ def overview(
         masks["newest"] = mask.reshape(mask.shape[-2:])
 
     def see_pattern(pattern: Tensor, hook: object) -> None:
-        mask = masks["newest"]  # a layer's mask is made before its pattern
-        cells.append(quantise(*pool(pattern[0].numpy(), ~mask.numpy())))
-        measures.append(head_measures(pattern[0], mask, looks_at_itself).numpy())
+        layer = outline_of_layer(pattern[0], masks["newest"], looks_at_itself)  # its mask is made before its pattern
+        cells.append(layer[0])
+        measures.append(layer[1])
 
     sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
     _run(checkpoint, tokens, source, interventions,
          [(f"{module}.{point}", see) for module in modules for point, see in sees.items()])  # fmt: skip
     labels = checkpoint.tokenizer.labels
-    return Recording(
-        {"overview": np.stack(cells), "measures": np.stack(measures)},
-        {
-            "config": shape.to_dict(),
-            "labels": {"text": labels(tokens), "source": labels(source)},
-            "kind": kind,
-            "modules": modules,
-            "names": [names_around(shape, kind, layer) for layer in range(len(modules))],
-            "causal": checkpoint.model.get_submodule(modules[0]).causal,
-            "uniform": not has_scores(shape, kind),
-            "measures": [dataclasses.asdict(measure) for measure in MEASURES],
-            "queries": queries,
-            "keys": keys,
-        },
-    )
+    return outline(shape, kind, {"text": labels(tokens), "source": labels(source)}, cells, measures)
 
 
 def head(
@@ -160,6 +139,26 @@ def whole_layer(
                   interventions=interventions)  # fmt: skip
 
 
+def whole_attention(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = ()
+) -> Recording:
+    """All that the picture of an attention is derived from, in every layer: for a page that has no server to ask.
+
+    Weights are there for a short text only: of a long one they are most of the bytes, and follow from the rest.
+    """
+    checkpoint = model.checkpoint
+    shape = checkpoint.model.config
+    modules = attention_modules(shape)[kind]
+    around = [names_around(shape, kind, layer) for layer in range(len(modules))]
+    names = [name for each in around for name in each.values() if name]
+    is_short = max(_lengths(tokens, source, kind)) <= LIMIT
+    points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
+    names += [f"{module}.{point}" for module in modules for point in points]
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    return record(checkpoint.model, inputs, names, interventions=interventions,
+                  parameters=[f"{module}.out.weight" for module in modules])  # fmt: skip
+
+
 def identity(
     model: str | OpenModel, tokens: Tokens, source: Tokens = (), kind: str = "self", interventions: Interventions = ()
 ) -> str:
@@ -167,34 +166,6 @@ def identity(
     model = opened(model) if isinstance(model, str) else model
     told = repr((model.version, tokens, source, kind, interventions))
     return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-
-
-def has_scores(shape: ModelConfig, kind: str) -> bool:
-    """Whether an attention weighs by queries and keys, rather than taking the plain average."""
-    return shape.attention == "softmax" or kind == "cross"
-
-
-def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | None]:
-    """The hook points around one attention; None for what it doesn't have.
-
-    `q`, `k`, `v` as they enter the product (rotated, where positions are rotary); `out`, what attention gives;
-    `before` and `after`, the residual stream: `after` is `before` + `out`.
-    """
-    module = attention_modules(shape)[kind][layer]
-    block, cross = module.rpartition(".")[0], kind == "cross"
-    rotated = "rot_" if shape.positions == "rotary" and not cross else ""
-    stream = shape.residual
-    # Under post-norm, what cross-attention adds to has just been normalised.
-    before = "hook_resid_pre" if not cross else "ln1.hook_normalized" if shape.norm == "post" else "hook_resid_mid"
-    after = f"{block}.hook_resid_{'cross' if cross else 'mid'}"
-    return {
-        "q": f"{module}.hook_{rotated}q" if has_scores(shape, kind) else None,
-        "k": f"{module}.hook_{rotated}k" if has_scores(shape, kind) else None,
-        "v": f"{module}.hook_v",
-        "out": f"{block}.hook_{'cross_' if cross else ''}attn_out",
-        "before": f"{block}.{before}" if stream else None,
-        "after": (after if after in hook_points(shape) else f"{block}.hook_resid_post") if stream else None,
-    }
 
 
 @remembered

@@ -12,20 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
-from pages.ui.models import activations
+from pages.ui.models import activations, drawing
 from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
 from pages.ui.models.turns import Turns
-from transformer import (
-    GenerationStep,
-    Sampling,
-    attention_modules,
-    generate,
-    token_statistics,
-)
-from transformer.inference.sampling import random_points, token_at
+from transformer import GenerationStep, Sampling, attention_modules, generate
+from transformer.inference.sampling import random_points
 
 FORMER = 8
 """Prompts and models of before whose texts are kept."""
@@ -115,15 +108,15 @@ class Writer:
         Raises: CheckpointError if there is no such model.
         """
         found = opened(model)
+        now = found.version, prompt, source
+        if self._key() == now:
+            return False
+        self.stop()  # so that a run that writes lets go after its token
         with self.lock:
-            before, now = self._key(), (found.version, prompt, source)
-            if before == now:
-                return False
-            self.stop()
-            self._former.put(before, self.tree)
+            self._former.put(self._key(), self.tree)
             self.opened, self.prompt, self.source = found, prompt, source
             self.tree = self._former.take(now) or Tree(len(prompt))
-            self._steps = None
+            self.goal, self._steps = None, None
             return True
 
     def restore(self, tokens: tuple[int, ...], sampling: Sampling | None = None) -> None:
@@ -138,18 +131,13 @@ class Writer:
             if same:
                 self.switch(same[-1].id)
                 return
-            found = activations.scored(self.opened, self.prompt + tokens, self.source)
+            known = activations.scored(self.opened, self.prompt + tokens, self.source)
             points = random_points(sampling, len(self.prompt)) if sampling else iter(())
             restored = []
-            for place, token in enumerate(tokens, start=len(self.prompt) - 1):
-                logits, point = found.logits[place], next(points, 0.0)
-                computed = self._kept(logits)
-                if sampling is None or token_at(point, torch.from_numpy(logits.copy()), sampling) != token:
-                    how = {}
-                else:
-                    how = {"point": point, "sampling": sampling}
-                statistics = found.probability[place], found.rank[place], found.entropy[place]
-                restored.append(Written(token, *map(_plain, statistics), computed=computed, **how))
+            for before, token in enumerate(tokens, start=len(self.prompt) - 1):
+                logits, numbers = known.logits[before], (known.probability, known.rank, known.entropy)
+                statistics = tuple(array[before].item() for array in numbers)
+                restored.append(drawing.found(token, statistics, logits, self._kept(logits), points, sampling))
             if self.written:
                 self.tree.grow(restored)
             else:
@@ -176,11 +164,8 @@ class Writer:
                 self.commit(place + 1)
                 return
             logits = self.logits([place])[0]
-            computed = tokens[index].computed if index < len(tokens) else self._kept(logits)
-            statistics = token_statistics(torch.tensor(logits), token_id)
-            sampling = tokens[index].sampling if index < len(tokens) else None
-            point = tokens[index].point if index < len(tokens) else 0.0
-            picked = Written(token_id, *statistics, True, point, sampling, computed)
+            there = tokens[index] if index < len(tokens) else None
+            picked = drawing.picked(token_id, logits, there.computed if there else self._kept(logits), there)
             if index < seen:
                 self.tree.grow([*tokens[:index], picked])
             else:
@@ -236,7 +221,7 @@ class Writer:
                 for kind, layers in rows.items():
                     for layer, row in enumerate(layers):
                         self._rows_kept.put(computed, (kind, layer), row.copy())
-                self.branch.tokens.append(self._drawn(logits, computed, sampling, self.length))
+                self.branch.tokens.append(drawing.drawn(logits, computed, sampling, self.length))
                 self._steps = None
 
     def redraw(self, sampling: Sampling) -> bool:
@@ -249,8 +234,8 @@ class Writer:
             if not ahead or all(token.sampling == sampling for token in ahead):
                 return False
             (logits,), computed = self.logits([self.length]), ahead[0].computed
-            self.branch.tokens[self.branch.seen :] = [self._drawn(logits, computed, sampling, self.length)]
-            self._steps = None
+            self.branch.tokens[self.branch.seen :] = [drawing.drawn(logits, computed, sampling, self.length)]
+            self.goal, self._steps = None, None
             return True
 
     def write(self, sampling: Sampling, looked: Looked | None, seconds: float, ahead: float = float("inf")) -> None:
@@ -340,17 +325,12 @@ class Writer:
         if branch.end > model.config.context_length:
             self._steps = None  # nothing is cached any more, so it would only hold on to what it recorded last
 
-    def _drawn(self, logits: np.ndarray, computed: Computed, sampling: Sampling, place: int) -> Written:
-        point, scores = next(random_points(sampling, place, ahead=1)), torch.tensor(logits)
-        token = token_at(point, scores, sampling)
-        return Written(token, *token_statistics(scores, token), False, point, sampling, computed)
-
     def _drawn_anew(self, first: list[Written]) -> list[Written]:
         """The first token of a text, to stand ahead in another, where it can be drawn without the model."""
         token = next(iter(first), None)
         if token is None or token.sampling is None or LOGITS not in token.computed:
             return []
-        return [self._drawn(token.computed[LOGITS], token.computed, token.sampling, len(self.prompt))]
+        return [drawing.drawn(token.computed[LOGITS], token.computed, token.sampling, len(self.prompt))]
 
     def _kept(self, logits: np.ndarray) -> Computed:
         computed: Computed = {}
@@ -366,7 +346,3 @@ class Writer:
 
     def _key(self) -> tuple:
         return self.opened.version if self.opened else "", self.prompt, self.source
-
-
-def _plain(number: np.number) -> int | float:
-    return number.item()

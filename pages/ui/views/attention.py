@@ -24,11 +24,6 @@ from pages.ui.shell.widgets import Tie
 from transformer import Recording
 
 KEY = "attention"
-READ_IT = """from pathlib import Path
-from transformer import Recording
-
-recording = Recording.from_bytes(Path("FILE").read_bytes())
-print({name: tensor.shape for name, tensor in recording.tensors.items()})"""
 TIED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share")
 """What the instrument and the link agree on: fields of the visitor."""
 SCOPES = {"prompt": "The prompt", "all": "The prompt and what was written"}
@@ -145,26 +140,6 @@ def show(session: Session, looked: Looked) -> None:
         after=follow,
         patient=st.session_state["begins"],
     )
-
-
-def offer_recording(session: Session, looked: Looked) -> None:
-    """Everything this attention computed, as a file for Python."""
-    current = session.visitor
-    with st.expander("Take these numbers along", icon=":material/download:"):
-        st.markdown(
-            "A safetensors file with every step of this attention, all heads of the layer that is shown: queries, "
-            "keys, values, scores, weights, and what each head adds. Python reads it with"
-        )
-        st.code(READ_IT, language="python")
-        # When it is pressed, not before; and of the layer that was chosen since.
-        st.download_button(
-            "Save this layer",
-            lambda: recordings.whole_layer(
-                looked.model, looked.tokens, looked.source, looked.kind, current.layer
-            ).to_bytes(),
-            f"{session.name.replace('/', '-')}-attention.safetensors", key="save_recording", on_click="ignore",
-            icon=":material/download:",
-        )  # fmt: skip
 
 
 def _text(session: Session) -> tuple[int, ...]:

@@ -179,6 +179,7 @@ export class ByHand {
     badge.hidden = !compared;
     if (!compared) return;
     const [found, own] = compared;
+    badge.hidden = !own && this.shown.pass.isComplete;
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     const difference = own ? largestDifference(found, own) : 0;
     const equal = own && difference <= EQUAL * Math.max(largestAbsolute(own), Number.MIN_VALUE);

@@ -170,8 +170,7 @@ export class AttentionInstrument {
     const cell = (this.cell = this.findCell(model));
     const window = (this.window = chosen.zoom);
     this.showControls();
-    const coarse = steps ? null : { ...pass.outline(layer, head), kind: "weights", limit: 1 };
-    this.panels.show(pass, { steps, coarse, without, window });
+    this.panels.show(pass, { steps, outline: steps ? null : pass.outline(layer, head), without, window });
     this.point(this.pointed);
     this.note();
     this.showOver(model);

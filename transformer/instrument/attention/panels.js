@@ -31,25 +31,25 @@ export class Panels {
   }
 
   /**
-   * steps: as `Pass.steps` has them; of a head whose data haven't come yet, only weights, and `coarse`. without: what
-   * is left out; window: what is zoomed into.
+   * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
+   * without: what is left out; window: what is zoomed into.
    */
-  show(pass, { steps, coarse, without, window }) {
+  show(pass, { steps, outline, without, window }) {
     for (const [stage, panel] of Object.entries(this.panels)) {
       const { title, what } = STAGES[stage];
       put(panel.title, title);
-      put(panel.what, this.leftOut(stage, without) ?? what);
-      const instead = this.instead(pass, stage, steps, without, coarse);
+      const isAwaited = !steps && stage !== "weights";
+      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? what);
+      const instead = this.instead(pass, stage, without);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
       put(panel.instead, instead);
-      attribute(panel.figure, "aria-busy", String(Boolean(coarse)));
-      if (!instead) panel.heatmap.show(coarse && stage === "weights" ? coarse : this.data(pass, stage, steps), coarse ? null : window);
+      attribute(panel.figure, "aria-busy", String(!steps));
+      if (!instead) panel.heatmap.show(this.data(pass, stage, steps, outline), window);
     }
   }
 
-  instead(pass, stage, steps, without, coarse) {
-    if (coarse) return stage === "weights" ? "" : "The scores of this head are on their way.";
+  instead(pass, stage, without) {
     if (stage === "weights") return "";
     if (pass.uniform) return stage === "raw" ? UNIFORM : "No score, so there is nothing to divide or to mask.";
     if (stage === "masked" && without.includes("mask")) return "Left out: every query sees every key, those after it too.";
@@ -63,10 +63,11 @@ export class Panels {
     return null;
   }
 
-  data(pass, stage, steps) {
+  data(pass, stage, steps, outline) {
     const { labels, rowLabels, queries, keys } = pass;
-    const values = stage === "weights" ? this.hiddenWeights(pass, steps) : steps[stage];
-    const limit = stage === "weights" ? 1 : largestAbsolute(values) || 1;
+    const weights = steps ? this.hiddenWeights(steps) : outline;
+    const values = stage === "weights" ? weights : steps && steps[stage];
+    const limit = stage === "weights" ? 1 : values && (largestAbsolute(values) || 1);
     return {
       values, rows: queries, columns: keys, rowLabels, columnLabels: labels.keys,
       kind: stage === "weights" ? "weights" : "scores", limit,
@@ -74,7 +75,7 @@ export class Panels {
   }
 
   // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden.
-  hiddenWeights(pass, { weights, masked }) {
+  hiddenWeights({ weights, masked }) {
     const drawn = weights.slice();
     for (let at = 0; at < drawn.length; at++) if (masked ? masked[at] === -Infinity : drawn[at] === 0) drawn[at] = -Infinity;
     return drawn;

@@ -10,8 +10,9 @@ const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "h
 export class Pass {
   /** outline: the recording that begins a pass; the others are added as they come. */
   constructor({ metadata, tensors }) {
-    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title } = metadata;
+    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
     Object.assign(this, { kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
+    this.isComplete = complete === true; // what isn't there by now won't come
     this.labels = {
       queries: kind === "encoder" ? labels.source : labels.text,
       keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
@@ -41,7 +42,7 @@ export class Pass {
 
   /** Whether what the model computed for a row is there, to be compared with. */
   hasRow(layer, head, query) {
-    return this.own(layer, "weights", `[${head}, ${query}]`) !== undefined;
+    return this.own(layer, "z", `[${query}, ${head}]`) !== undefined;
   }
 
   /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v". */
@@ -81,12 +82,22 @@ export class Pass {
     return fourSteps({ q, k, d: this.width, causal: this.causal, without });
   }
 
-  /** A head's weights, in 255 steps and max-pooled if the text is long, while its steps aren't there. */
+  /** A head's weights while its steps aren't there, (query, key): in 255 steps, and of a long text the largest of a block. */
   outline(layer, head) {
+    const { queries, keys } = this;
     const [, heads, rows, columns] = this.cells.shape;
-    const size = rows * columns;
-    const bytes = this.cells.data.subarray((layer * heads + head) * size, (layer * heads + head + 1) * size);
-    return { rows, columns, values: Float64Array.from(bytes, (level) => (level === HIDDEN ? -Infinity : level / (HIDDEN - 1))) };
+    const start = (layer * heads + head) * rows * columns;
+    // Blocks as `pool` in overview.py cuts them.
+    const block = (at, blocks, length) => Math.floor(((at + 1) * blocks - 1) / length);
+    const values = new Float64Array(queries * keys).fill(-Infinity);
+    for (let query = 0; query < queries; query++) {
+      const row = start + block(query, rows, queries) * columns;
+      for (let key = 0; key < keys && this.visible(query, key); key++) {
+        const level = this.cells.data[row + block(key, columns, keys)];
+        if (level !== HIDDEN) values[query * keys + key] = level / (HIDDEN - 1);
+      }
+    }
+    return values;
   }
 
   /** The mean of all heads' weights in a layer, or null while one of them isn't there. */

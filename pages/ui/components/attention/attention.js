@@ -5,7 +5,7 @@ import { boxOf } from "../../../../transformer/instrument/box.js";
 import { withView } from "../../../../transformer/instrument/dom.js";
 import { readRecording } from "../../../../transformer/instrument/recording.js";
 import { hasLostParameters } from "../address/last.js";
-import { Reporter } from "./reporter.js";
+import { Reporter } from "../reporter.js";
 
 const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to hear first what its tab showed before
 
@@ -17,10 +17,10 @@ class View {
   attach(name) {
     this.box = boxOf(name);
     this.found = this.box.feed; // perhaps of a view that went with its page: it will do until the next run's comes
-    this.reporter = new Reporter(this.parts.root, (event, value) => this.box.send?.(event, value));
+    this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("chosen", value));
     this.instrument = new AttentionInstrument(this.parts.root, {
-      select: (chosen) => this.reporter.report(chosen),
-      want: (parts) => performance.now() >= (this.patientUntil ?? 0) && this.reporter.send("want", { id: this.id, parts }),
+      select: (chosen) => this.reporter.report(() => chosen),
+      want: (parts) => performance.now() >= (this.patientUntil ?? 0) && this.reporter.isOpen && this.box.send?.("want", { id: this.id, parts }),
     });
     this.box.deliver = () => this.deliver();
   }
@@ -61,6 +61,7 @@ class View {
     this.isFound = feed === this.found;
     if (this.taken !== feed) this.instrument.add(feed);
     this.taken = feed;
+    this.reporter.proceed();
   }
 }
 

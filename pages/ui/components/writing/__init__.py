@@ -42,8 +42,6 @@ ACTS: dict[str, tuple[str, ...]] = {
     "again": (),
 }
 """What the browser can ask for, and the whole numbers that go with it."""
-ONCE = ("clear", "undo", "pick")
-"""What would do something else when it is done again; of all else, an answer that got lost is given again."""
 LARGEST = 2**53
 """Whole numbers up to this one are exact in a browser."""
 
@@ -132,14 +130,16 @@ def _answer(
         heard = st.session_state.get(f"{key}-heard", 0)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
         st.session_state[f"{key}-heard"] = max(heard, count)
+        # What is told once more had its answer lost. It is done again, which changes nothing: the branch that a visitor
+        # left by it is no longer the current one.
         event = checked_event(value, extent) if count >= heard and value.get("id") == about["id"] else None
-        if event is not None and (count > heard or event.act not in ONCE):
+        if event is not None:
             take(event)
 
     found = answer()
-    message = Recording(
-        found.tensors, {**found.metadata, **about, "heard": st.session_state.get(f"{key}-heard", 0)}
-    )
+    # Numbered, too: the browser doesn't hear of a message that is the same as the last, and may have missed that one.
+    heard = {"heard": st.session_state.get(f"{key}-heard", 0), "sent": next(_RUNS)}
+    message = Recording(found.tensors, {**found.metadata, **about, **heard})
     _feed(key=key, data=message.to_bytes(), on_tell_change=tell)
     after()
 

@@ -1,2 +1,12 @@
-// Placeholder.
-export default function () {}
+// Hands tokens to the view of the same name (writing.js), and its events to Python.
+import { boxOf } from "../../../../transformer/instrument/box.js";
+import { readRecording } from "../../../../transformer/instrument/recording.js";
+
+export default function ({ data, setTriggerValue }) {
+  if (!data) return;
+  const recording = readRecording(data);
+  const box = boxOf(recording.metadata.name);
+  box.feed = recording;
+  box.send = setTriggerValue;
+  box.deliver?.();
+}

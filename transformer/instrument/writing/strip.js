@@ -1,23 +1,50 @@
 // The tokens of a text, tinted and underlined. One tab stop: keys go from token to token. Its nodes are kept from
 // update to update, so that nothing flickers and a token that has the focus keeps it.
-import { node, property, put } from "../../../../transformer/instrument/dom.js";
-import { indexOf, percent } from "./text.js";
+import { SEQUENTIAL, colourAt } from "../colours.js";
+import { node, property, put } from "../dom.js";
+import { chance, indexOf } from "./text.js";
 
-/** Black or white, whichever has the higher contrast (WCAG relative luminance) on a "#rrggbb" colour. */
-function inkOn(hex) {
-  const [r, g, b] = [1, 3, 5].map((at) => {
-    const channel = parseInt(hex.slice(at, at + 2), 16) / 255;
+const STOPS = 33; // tints: one that stays as it is from update to update costs nothing
+
+const TINTS = Array.from({ length: STOPS }, (_, at) => {
+  const colour = colourAt(SEQUENTIAL, at / (STOPS - 1));
+  return { paper: `rgb(${colour.join(", ")})`, ink: inkOn(colour) };
+});
+
+/** What a probability is drawn with: { paper, ink }. */
+export function tintOf(probability) {
+  return TINTS[Math.round(Math.min(Math.max(probability, 0), 1) * (STOPS - 1))];
+}
+
+/** Black or white, whichever has the higher contrast (WCAG relative luminance) on a colour. */
+function inkOn(colour) {
+  const [r, g, b] = colour.map((level) => {
+    const channel = level / 255;
     return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
   });
   const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
   return (luminance + 0.05) ** 2 > 1.05 * 0.05 ? "#000000" : "#ffffff";
 }
 
+/** Let a node show a token: its text, its tint, and what it is. */
+export function dress(span, { shown, label, flag, probability: p }) {
+  const tint = flag !== "p" && p != null ? tintOf(p) : null;
+  put(span, shown);
+  span.setAttribute("aria-label", tint ? `${label}, ${chance(p)}` : label);
+  property(span, "background-color", tint?.paper ?? "");
+  property(span, "color", tint?.ink ?? "");
+  const names = [flag === "p" ? "prompt" : "written"];
+  if (flag === "h") names.push("picked");
+  if (shown === " ") names.push("space");
+  if (shown.startsWith("\n")) names.push("newline");
+  if (shown.trim() === label && label.length > 1 && /^[<[].*[>\]]$/.test(label)) names.push("special");
+  span.className = `token ${names.join(" ")}`;
+}
+
 export class Strip {
   /** onVisit(index): a token was clicked or reached with keys. onScroll(): what was over a token isn't any more. */
-  constructor({ strip, ramp }, onVisit, onScroll) {
+  constructor({ strip }, onVisit, onScroll) {
     this.strip = strip;
-    this.ramp = ramp;
     this.spans = [];
     this.dressed = []; // what each span shows, and the level of its attention bar
     this.levels = [];
@@ -52,11 +79,11 @@ export class Strip {
     this.onVisit(index);
   }
 
-  update(text) {
-    this.showStops(text.data.stops);
-    this.showTokens(text);
-    this.showAttention(text);
-    this.strip.dataset.live = text.data.live;
+  /** count: how many tokens are seen, given ones included; look: as `lookOf` gives it; live: more are on their way. */
+  update(story, count, look, live) {
+    this.showTokens(story, count);
+    this.showAttention(look);
+    this.strip.dataset.live = live;
   }
 
   /** Scroll to the end, unless somebody has scrolled up. */
@@ -64,29 +91,23 @@ export class Strip {
     if (this.atEnd) this.strip.scrollTop = this.strip.scrollHeight;
   }
 
-  showStops(stops) {
-    if (this.stops?.join() === stops.join()) return;
-    this.stops = stops;
-    this.inks = stops.map(inkOn);
-    this.ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    this.dressed = []; // every tint is to be set again
-  }
-
-  showTokens({ data: { kinds, kind, flags, probability } }) {
+  showTokens(story, count) {
     const added = document.createDocumentFragment();
-    for (let index = 0; index < kind.length; index++) {
-      const [shown, label] = [kinds.shown[kind[index]], kinds.label[kind[index]]];
-      const [flag, p] = [flags[index], probability[index]];
+    for (let index = 0; index < count; index++) {
+      const token = story.at(index);
       const old = this.dressed[index];
-      if (old && old.shown === shown && old.label === label && old.flag === flag && old.p === p) continue;
-      this.dressed[index] = { shown, label, flag, p };
+      if (old === token || (old && old.shown === token.shown && old.label === token.label && old.flag === token.flag
+        && old.probability === token.probability)) continue;
+      this.dressed[index] = token;
       if (!this.spans[index]) this.spans[index] = this.makeSpan(index, added);
-      this.dress(this.spans[index], this.dressed[index]);
+      dress(this.spans[index], token);
+      if (this.query === index) this.spans[index].classList.add("query");
+      if (this.selected === index) this.spans[index].classList.add("selected");
     }
-    this.strip.append(added);
-    for (const span of this.spans.splice(kind.length)) span.remove();
-    this.dressed.length = kind.length;
-    this.levels.length = kind.length;
+    if (added.childNodes.length) this.strip.append(added);
+    for (const span of this.spans.splice(count)) span.remove();
+    this.dressed.length = count;
+    if (this.levels.length > count) this.levels.length = count;
   }
 
   makeSpan(index, parent) {
@@ -99,34 +120,18 @@ export class Strip {
     return span;
   }
 
-  dress(span, { shown, label, flag, p }) {
-    const tinted = flag !== "p" && p != null;
-    const stop = tinted ? Math.round(p * (this.stops.length - 1)) : 0;
-    put(span, shown);
-    span.setAttribute("aria-label", tinted ? `${label}, ${percent(p)}` : label);
-    property(span, "background-color", tinted ? this.stops[stop] : "");
-    property(span, "color", tinted ? this.inks[stop] : "");
-    const names = [flag === "p" ? "prompt" : "written"];
-    if (flag === "h") names.push("picked");
-    if (shown === " ") names.push("space");
-    if (shown.startsWith("\n")) names.push("newline");
-    if (shown === label && label.length > 1 && /^[<[].*[>\]]$/.test(label)) names.push("special");
-    span.className = `token ${names.join(" ")}`;
-    if (this.query === Number(span.dataset.index)) span.classList.add("query");
-    if (this.selected === Number(span.dataset.index)) span.classList.add("selected");
-  }
-
-  showAttention(text) {
-    const { query } = text.data;
+  showAttention(look) {
     this.spans.forEach((span, index) => {
       // Tenths of the largest weight, half a pixel each: most tokens keep their level from step to step.
-      const level = text.largest ? Math.round((10 * (text.weight(index) ?? 0)) / text.largest) : 0;
+      const level = look ? Math.round((10 * (look.weight(index) ?? 0)) / look.largest) : 0;
       if (level === (this.levels[index] ?? 0)) return;
       this.levels[index] = level;
       // Not through a property of our own: those are inherited, which costs half as much again.
       property(span, "box-shadow", level ? `0 ${level / 2}px 0 var(--attention)` : "");
     });
-    if (this.query !== query) this.spans[this.query]?.classList.remove("query");
+    const query = look?.query;
+    if (this.query === query) return;
+    this.spans[this.query]?.classList.remove("query");
     this.query = query;
     this.spans[query]?.classList.add("query");
   }

@@ -1,0 +1,166 @@
+// Tells Python what the hand does: what is looked at when the hand has rested, at most once a second, and at the latest when the
+// visitor turns to something else; what has to be done at once, one thing after another. What isn't heard is told again. A
+// change of page waits until Python has heard all, and after it nothing is sent any more: Streamlit loses what a part of a
+// page sends just before the page changes, and stumbles over what comes just after.
+
+const REST_MS = 400;
+const EVERY_MS = 1000;
+const HEARD_MS = 1500; // a change of page waits no longer than this
+const AGAIN_MS = 600; // what an answer shows not to have been heard by then is told again
+const SILENT_MS = 1500; // and without an answer by then, too; then after twice that, and so on
+const PAGE_LINK = "[data-testid=stPageLink] a";
+
+export class Reporter {
+  /**
+   * root: what doesn't count as something else. tell(event): to Python; an event has a `count`, which grows. leave(): called
+   * before the page is left, to say what is still to be said.
+   */
+  constructor(root, tell, leave = () => {}) {
+    this.root = root;
+    this.tell = tell;
+    this.beforeLeaving = leave;
+    this.sentAt = -EVERY_MS;
+    this.isLeaving = false;
+    this.acts = new Map(); // what is to be done, by kind, in the order in which it was asked for
+    const gone = new AbortController();
+    const on = (target, kind, act) => target.addEventListener(kind, (event) => {
+      if (root.isConnected) act(event);
+      else gone.abort();
+    }, { capture: true, signal: gone.signal });
+    const isElsewhere = (event) => !event.composedPath().includes(root);
+    on(document, "pointerdown", (event) => isElsewhere(event) && this.flush());
+    // A letter leads nowhere.
+    on(document, "keydown", (event) => isElsewhere(event) && (event.key.length > 1 || event.key === " ") && this.flush());
+    on(document, "click", (event) => this.onClick(event));
+    on(globalThis, "popstate", () => {
+      this.beforeLeaving();
+      this.leave();
+    });
+    on(globalThis, "pagehide", () => {
+      this.beforeLeaving();
+      this.flush();
+    });
+  }
+
+  /** Whether there is something that Python doesn't know of. */
+  get isAhead() {
+    return this.compose !== undefined || this.unheard !== undefined || this.acts.size > 0;
+  }
+
+  /** Whether something is still to be done. */
+  get isBusy() {
+    return Boolean(this.unheard?.isAct) || this.acts.size > 0;
+  }
+
+  /** Whether anything can be sent now. */
+  get isOpen() {
+    return !this.isLeaving && this.root.isConnected;
+  }
+
+  /** compose() → what is looked at, to be told when the hand has rested. */
+  report(compose) {
+    this.compose = compose;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.flush(), Math.max(REST_MS, this.sentAt + EVERY_MS - performance.now()));
+  }
+
+  /** The same, to be told only when the visitor turns to something else. */
+  note(compose) {
+    this.compose ??= compose;
+  }
+
+  /** Something to be done at once, or when what was sent before has been heard: the latest of its kind. */
+  act(kind, compose) {
+    this.acts.delete(kind);
+    this.acts.set(kind, compose);
+    this.next();
+  }
+
+  flush() {
+    clearTimeout(this.timer);
+    const { compose } = this;
+    // What something has to be done for isn't overtaken; what was looked at before is.
+    if (compose && this.isBusy) this.isDue = true;
+    else if (compose) this.send(compose, false);
+  }
+
+  next() {
+    if (this.unheard?.isAct) return;
+    const [[kind, compose] = []] = this.acts;
+    if (compose) {
+      this.acts.delete(kind);
+      this.send(compose, true);
+    } else if (this.isDue) this.flush();
+  }
+
+  send(compose, isAct) {
+    clearTimeout(this.timer);
+    this.compose = undefined; // an event tells all that there is to tell
+    this.isDue = false;
+    const count = Math.max(Date.now(), (this.count ?? 0) + 1);
+    this.count = count;
+    this.unheard = { event: { ...compose(count), count }, isAct, wait: SILENT_MS };
+    this.transmit();
+  }
+
+  transmit() {
+    clearTimeout(this.silence);
+    this.sentAt = performance.now();
+    const { unheard } = this;
+    if (!this.isOpen) return;
+    this.tell(unheard.event);
+    this.silence = setTimeout(() => this.unheard === unheard && this.transmit(), unheard.wait);
+    unheard.wait *= 2;
+  }
+
+  /** Python has answered. count: of the last event that it has heard; isNew: in a run of the page. `proceed` is to follow. */
+  heard(count, isNew) {
+    if (isNew) this.isLeaving = false;
+    if (!this.unheard) return;
+    if (count >= this.unheard.event.count) {
+      this.unheard = undefined;
+      clearTimeout(this.silence);
+    } else if (performance.now() - this.sentAt > AGAIN_MS) this.transmit();
+  }
+
+  /** Its answer has been taken in: what waited for it can be told. */
+  proceed() {
+    this.next();
+    if (!this.unheard) this.goOn?.();
+  }
+
+  forget() {
+    clearTimeout(this.timer);
+    clearTimeout(this.silence);
+    this.acts.clear();
+    this.isDue = false;
+    this.compose = this.unheard = undefined;
+  }
+
+  leave() {
+    clearTimeout(this.timer);
+    clearTimeout(this.silence);
+    this.isLeaving = true;
+  }
+
+  onClick(event) {
+    const link = event.composedPath().find((each) => each.matches?.(PAGE_LINK));
+    if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (!this.isLeaving) this.beforeLeaving();
+    this.flush();
+    if (!this.unheard || this.isLeaving) {
+      this.leave();
+      return;
+    }
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    this.goOn = () => {
+      this.goOn = undefined;
+      clearTimeout(this.patience);
+      this.leave();
+      link.click();
+    };
+    clearTimeout(this.patience);
+    this.patience = setTimeout(this.goOn, HEARD_MS);
+  }
+}

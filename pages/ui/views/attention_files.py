@@ -1,0 +1,73 @@
+"""What can be taken along of the page Attention: a layer's numbers, the picture as a page, the lines that make both."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.models import library, recordings
+from pages.ui.shell.sidebar import Session
+from pages.ui.views.attention import Looked
+from transformer import attention_modules
+from transformer.standalone import page
+
+LINES = """import torch
+from transformer import load_checkpoint, record, show
+
+checkpoint = load_checkpoint({path!r})
+model, labels = checkpoint.model, checkpoint.tokenizer.labels
+text, source = {text}, {source}
+inputs = [torch.tensor([tokens]) for tokens in (source, text) if tokens]
+recording = record(model, inputs, model.hook_names(), labels={{"text": labels(text), "source": labels(source)}})
+print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: (query, key)
+show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
+
+
+def offer_files(session: Session, looked: Looked) -> None:
+    """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
+    current, title = session.visitor, session.name.replace("/", "-")
+    # Opening it runs the page, for what is looked at may have changed since in the browser.
+    with st.expander("Take these numbers along", icon=":material/download:", on_change="rerun"):
+        st.markdown(
+            "One page with everything above, all layers and heads, that opens without a network and can be explored "
+            "in the same way:"
+        )
+        st.download_button(
+            "Save as a page", lambda: _page(session, looked).encode(), f"{title}-attention.html", key="save_page",
+            on_click="ignore", icon=":material/html:",
+        )  # fmt: skip
+        st.markdown(
+            "A safetensors file with every step of this attention, all heads of the layer that is shown: queries, "
+            "keys, values, scores, weights, and what each head adds. `Recording.from_bytes` reads it."
+        )
+        st.download_button(
+            "Save this layer",
+            lambda: recordings.whole_layer(
+                looked.model, looked.tokens, looked.source, looked.kind, current.layer
+            ).to_bytes(),
+            f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
+            icon=":material/download:",
+        )  # fmt: skip
+        st.markdown("The lines of Python that compute all of it:")
+        st.code(lines(session, looked), language="python")
+
+
+def lines(session: Session, looked: Looked) -> str:
+    """A program that records this pass again, from `transformer` alone."""
+    current = session.visitor
+    module = attention_modules(session.config)[looked.kind][current.layer]
+    is_own = library.opened(session.name).is_own
+    return LINES.format(
+        path="the folder of your model" if is_own else f"checkpoints/{session.name}",
+        text=list(looked.tokens), source=list(looked.source), kind=looked.kind, layer=current.layer,
+        head=current.head, pattern=f"{module}.hook_pattern",
+    )  # fmt: skip
+
+
+def _page(session: Session, looked: Looked) -> str:
+    current = session.visitor
+    where = looked.model, looked.tokens, looked.source, looked.kind
+    return page(
+        recordings.overview(*where), recordings.whole_attention(*where),
+        title=f"{session.name.replace('/', '-')}-attention", layer=current.layer, head=current.head,
+        offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
+    ).html  # fmt: skip

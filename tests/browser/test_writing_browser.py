@@ -1,0 +1,297 @@
+"""The page Generate in a real browser: what is written ahead is seen at a pace, and what was seen is kept."""
+
+import re
+import time
+
+import pytest
+
+from tests.browser.attention_page import Traffic, parameters, turn_to, type_prompt, until
+from tests.browser.writing_page import (
+    candidates,
+    expect,
+    inspect,
+    labels,
+    look_at,
+    main_button,
+    picture,
+    text,
+    tokens,
+    until_at_rest,
+    until_written,
+)
+
+PROMPT = "ROMEO:"
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
+# What a view shows at the moment something is done to it, before the server can have answered.
+AT_ONCE = """(root, [selector, value]) => {
+  const input = root.querySelector(selector);
+  input.value = value;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  const parts = ["details", "title", "looker", "drawnPlace", "verdict"];
+  return parts.map((name) => root.querySelector(`[data-part=${name}]`).textContent);
+}"""
+
+
+@pytest.fixture
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    """`visit(query, **options)`: a visitor of Generate that has come to rest, and what is said to the server."""
+    followed = []
+
+    def open_page(query="", **options):
+        page = new_page(**options)
+        traffic = Traffic(page)
+        followed.append(traffic)
+        page.goto(f"{tiny_server.url}/?prompt={PROMPT}&{query}")
+        tokens(page).first.wait_for(timeout=25_000)
+        wait_ready(page, timeout=60)
+        traffic.settle()
+        return page, traffic
+
+    yield open_page
+    for traffic in followed:
+        traffic.stop()
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+def live_text(page):
+    return page.get_by_test_id("live-text")
+
+
+def part(page, name):
+    return live_text(page).locator(f"[data-part={name}]")
+
+
+def branches(page):
+    return part(page, "branchList").get_by_role("listitem")
+
+
+def write(page, wait_ready, count):
+    """Press Generate, and wait for so many tokens and for the end of it."""
+    before = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, before + count)
+    until_at_rest(page, wait_ready)
+
+
+def raw_text(page):
+    return "".join(tokens(page).all_inner_texts())
+
+
+def test_stop_keeps_what_was_seen_and_nothing_of_what_was_ahead(visit, wait_ready):
+    page, traffic = visit("tokens=400&pace=fast")
+    traffic.forget()
+    began = time.monotonic()
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 40)
+    main_button(page, "Stop").click()
+    stopped = raw_text(page)
+    seconds = time.monotonic() - began
+    until_at_rest(page, wait_ready)
+    assert traffic.page_runs == 0
+    assert traffic.fragment_runs <= seconds + 3  # the first chunk is small, and the stop is told
+    assert raw_text(page) == stopped
+    until(page, lambda: PROMPT + parameters(page).get("text", "") == stopped)
+    page.reload()
+    tokens(page).nth(len(stopped) - 1).wait_for(timeout=25_000)
+    wait_ready(page, timeout=60)
+    assert raw_text(page) == stopped
+
+
+def test_what_was_stopped_goes_on_as_if_it_had_been_written_in_one_go(visit, wait_ready):
+    page, _ = visit("tokens=40&pace=fast")
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 3)
+    main_button(page, "Stop").click()
+    until_at_rest(page, wait_ready)
+    main_button(page, "Step").click()
+    main_button(page, "Step").click()
+    written = tokens(page).count()
+    until_at_rest(page, wait_ready)
+    page.get_by_label("Number of tokens").fill(str(len(PROMPT) + 40 - written))
+    write(page, wait_ready, len(PROMPT) + 40 - written)
+    in_parts = labels(page)
+    main_button(page, "Clear").click()
+    expect(tokens(page)).to_have_count(len(PROMPT))
+    wait_ready(page)
+    page.get_by_label("Number of tokens").fill("40")
+    write(page, wait_ready, 40)
+    assert labels(page) == in_parts
+
+
+def test_timeline_and_dials_are_answered_without_the_server(visit, wait_ready):
+    page, traffic = visit("tokens=20&pace=unbounded&temperature=1")
+    write(page, wait_ready, 20)
+    traffic.settle()
+    traffic.forget()
+    seen = [live_text(page).evaluate(AT_ONCE, ["[data-part=timeline]", str(at)]) for at in range(1, 21)]
+    for at, (details, _, looker, place, verdict) in enumerate(seen, start=len(PROMPT)):
+        assert details.startswith(f"token {at} ") and place.startswith(f"token {at} ")
+        assert looker.startswith(f"Where token {at - 1} ")
+        assert re.fullmatch("So “.+” was written.", verdict)
+    turn = "[data-dial=temperature]"
+    turned = [live_text(page).evaluate(AT_ONCE, [turn, value])[4] for value in ("0", "0.05", "1.95", "1")]
+    assert "still falls on" in turned[0] or "now falls on" in turned[0]
+    assert turned[3] == seen[-1][4]
+    page.wait_for_timeout(700)
+    traffic.settle()
+    assert traffic.page_runs == 0 and traffic.fragment_runs <= 2  # what the hand has come to, once it rests
+
+
+def test_what_the_dials_offer_instead_is_written_in_a_branch(visit, wait_ready):
+    page, _ = visit("tokens=20&pace=unbounded&temperature=1")
+    write(page, wait_ready, 20)
+    first = labels(page)
+    page.get_by_label("Temperature").fill("0.05")
+    offer = part(page, "instead")
+    for place in range(len(PROMPT), len(PROMPT) + 20):
+        tokens(page).nth(place).click()
+        if offer.is_visible():
+            break
+    token = re.search("now falls on “(.+)”", part(page, "verdict").inner_text())[1]
+    assert offer.inner_text() == f"Write “{token}” here"
+    offer.click()
+    expect(tokens(page)).to_have_count(place + 1)
+    assert labels(page)[:place] == first[:place] and labels(page)[place].startswith(f"{token}, ")
+    expect(branches(page)).to_have_count(2)
+
+
+def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
+    page, traffic = visit("tokens=12&pace=unbounded")
+    write(page, wait_ready, 12)
+    first = labels(page)
+    assert not part(page, "branches").is_visible()
+    place = len(PROMPT) + 5
+    inspect(page, place)
+    traffic.forget()
+    row = next(row for row in range(10) if "✓" not in candidates(page).nth(row).inner_text())
+    label = candidates(page).nth(row).locator(".label").inner_text()
+    candidates(page).nth(row).dblclick()  # counts once
+    expect(tokens(page)).to_have_count(place + 1)
+    expect(branches(page)).to_have_count(2)
+    expect(branches(page).last).to_contain_text(f"at {place}: “{label}” instead of “{first[place].split(', ')[0]}”")
+    write(page, wait_ready, 12)
+    other = labels(page)
+
+    branches(page).first.get_by_role("button", name="Compare").click()
+    compared = page.get_by_test_id("live-text-compared")
+    beside = compared.locator("[data-part=otherText] .token")
+    expect(beside).to_have_count(12 - 5)
+    assert beside.evaluate_all("(spans) => spans.map((span) => span.ariaLabel)") == first[place:]
+    expect(compared.locator("[data-part=ownText] .token")).to_have_count(len(other) - place)
+    expect(part(page, "ownTitle")).to_contain_text("13 tokens")
+    branches(page).first.get_by_role("button", name="Close").click()
+    expect(compared).to_be_hidden()
+
+    main_button(page, "Undo").click()
+    until(page, lambda: labels(page) == first)
+    expect(main_button(page, "Undo")).to_be_disabled()
+    branches(page).last.get_by_role("button", name="Return").click()
+    until(page, lambda: labels(page) == other)
+    main_button(page, "Clear").click()
+    expect(tokens(page)).to_have_count(len(PROMPT))
+    main_button(page, "Undo").click()
+    until(page, lambda: labels(page) == other)
+    wait_ready(page)
+    until(page, lambda: PROMPT + parameters(page).get("text", "") == raw_text(page))
+    assert traffic.page_runs == 0
+
+
+def test_another_head_is_there_at_once_for_every_token(visit, wait_ready):
+    page, traffic = visit("tokens=12&pace=unbounded")
+    write(page, wait_ready, 12)
+    tokens(page).nth(len(PROMPT) + 4).click()
+    before = picture(page).inner_text()
+    look_at(page, "Layer", "layer 1")
+    look_at(page, "Head", "head 1")
+    expect(part(page, "largest")).to_contain_text("layer 1, head 1: most at token")
+    assert picture(page).inner_text() != before
+    traffic.settle()
+    traffic.forget()
+    for at in range(1, 13):
+        live_text(page).evaluate(AT_ONCE, ["[data-part=timeline]", str(at)])
+        assert "most at token" in part(page, "largest").inner_text()
+    assert traffic.page_runs == 0
+
+
+def test_leaving_in_the_middle_keeps_what_was_seen(visit, wait_ready):
+    page, _ = visit("tokens=400&pace=fast")
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 20)
+    page.evaluate("""() => addEventListener("click", () => {
+      const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
+      const root = shadows.map((shadow) => shadow?.querySelector("[data-testid=live-text]")).find(Boolean);
+      const tokens = root?.querySelectorAll("[data-testid=live-text-token]");
+      if (root) window.left = [...tokens].map((span) => span.innerText).join("");
+    }, { capture: true })""")
+    turn_to(page, "Masks")
+    left = page.evaluate("window.left")
+    until(page, lambda: PROMPT + parameters(page).get("text", "") == left)
+    turn_to(page, "Generate")
+    until_written(page, len(left))
+    wait_ready(page)
+    assert raw_text(page) == left
+    expect(main_button(page, "Stop")).to_be_disabled()
+
+
+def test_another_prompt_keeps_the_texts_of_the_one_before(visit, wait_ready):
+    page, _ = visit("tokens=8&pace=unbounded")
+    write(page, wait_ready, 8)
+    first = labels(page)
+    type_prompt(page, "KING:")
+    expect(tokens(page)).to_have_count(len("KING:"))
+    type_prompt(page, PROMPT)
+    until(page, lambda: labels(page) == first)
+
+
+def test_dials_that_are_turned_while_a_text_is_written_count_from_then_on(visit, wait_ready):
+    page, traffic = visit("tokens=500&pace=fast&temperature=1.5")
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 10)
+    page.get_by_label("Temperature").fill("0")
+    page.wait_for_timeout(600)
+    turned = tokens(page).count()
+    until_written(page, turned + 15)
+    main_button(page, "Stop").click()
+    until_at_rest(page, wait_ready)
+    assert traffic.page_runs <= 1  # the one that opened it
+    for place in range(turned + 12, tokens(page).count()):
+        tokens(page).nth(place).click()
+        assert "✓" in candidates(page).first.inner_text()
+    tokens(page).nth(len(PROMPT) + 3).click()
+    expect(part(page, "verdict")).to_contain_text("The dials have changed since")
+
+
+def test_a_message_that_was_missed_is_asked_for(visit, wait_ready):
+    page, _ = visit("tokens=200&pace=fast")
+    page.evaluate("""() => {
+      const box = globalThis.headsupBoxes.get("writing");
+      const { deliver } = box;
+      let lost = 2;
+      box.deliver = () => (lost-- > 0 ? null : deliver()); // two messages on the way to the view are lost
+    }""")
+    main_button(page, "Generate").click()
+    until_written(page, len(PROMPT) + 60)
+    main_button(page, "Stop").click()
+    written = raw_text(page)
+    until_at_rest(page, wait_ready)
+    until(page, lambda: PROMPT + parameters(page).get("text", "") == written)
+
+
+def test_a_text_and_its_numbers_are_saved(visit, wait_ready, tmp_path):
+    page, _ = visit("tokens=8&pace=unbounded")
+    write(page, wait_ready, 8)
+    page.get_by_text("What was written, as a table").click()
+    assert part(page, "table").get_by_role("row").count() == 9
+    files = {}
+    for kind in ("CSV", "PNG"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save as {kind}").press("Enter")
+        files[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(files[kind])
+    lines = files["CSV"].read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "position,token,id,probability,rank,entropy (nats)"
+    assert len(lines) == 9 and lines[1].startswith(f"{len(PROMPT)},")
+    assert text(page).endswith("".join(line.split(",")[1] for line in lines[1:])) or '"' in "".join(lines)
+    content = files["PNG"].read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 20_000

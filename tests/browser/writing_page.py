@@ -1,0 +1,68 @@
+"""What the browser tests of the page Generate share: its buttons and tokens, what is on screen, when it is at rest."""
+
+import re
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=30_000)
+
+FOCUSED = """() => {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  return active.innerText.trim().split("\\n").pop();
+}"""
+"""What is written on the element that has the focus, in a component's shadow root, too."""
+
+
+def main_button(page, name):
+    # Streamlit puts a "Stop" of its own into the header of a slow run.
+    return page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True)
+
+
+def tokens(page):
+    return page.get_by_test_id("live-text-token")
+
+
+def labels(page):
+    return tokens(page).evaluate_all("(spans) => spans.map((span) => span.getAttribute('aria-label'))")
+
+
+def text(page):
+    """The text on screen, a sign for each space and line end."""
+    return "".join(label.split(", ")[0] for label in labels(page))
+
+
+def candidates(page):
+    return page.get_by_test_id("live-text-candidates").get_by_role("button")
+
+
+def picture(page):
+    return page.get_by_test_id("live-text-picture")
+
+
+def until_written(page, count):
+    tokens(page).nth(count - 1).wait_for(timeout=60_000)
+
+
+def until_at_rest(page, wait_ready):
+    main_button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+
+
+def look_at(page, name, words):
+    """Choose a layer, or a head, by the words of its option."""
+    page.get_by_label(name, exact=True).select_option(words)
+
+
+def inspect(page, index):
+    """Click a token, and wait until it is the one whose odds are shown."""
+    tokens(page).nth(index).click()
+    expect(tokens(page).nth(index)).to_have_attribute("aria-selected", "true")
+    before = labels(page)[index - 1].split(", ")[0]
+    expect(page.get_by_test_id("live-text-candidates")).to_contain_text(f"What could have come after {before}")
+    expect(page).to_have_url(re.compile(f"step={index}"))
+
+
+def focused(page):
+    return page.evaluate(FOCUSED)

@@ -1,0 +1,70 @@
+// The clock shows every token once, at the pace, and waits rather than jumps.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Chunks, Reveal } from "../../transformer/instrument/writing/reveal.js";
+
+/** Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. */
+function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false }) {
+  const reveal = new Reveal();
+  const shown = [];
+  for (let now = 0; now < until; now += frame) {
+    if (hidden(now)) continue;
+    const due = reveal.due(now, Math.min(there(now), 1e9) - shown.length, rate);
+    for (let at = 0; at < due; at++) shown.push(now);
+  }
+  return shown;
+}
+
+const gaps = (times) => times.slice(1).map((time, at) => time - times[at]);
+
+test("tokens come evenly, the first at once", () => {
+  for (const rate of [2, 8, 25, 120]) {
+    const shown = watch({ rate, until: 4000 });
+    assert.equal(shown[0], 0);
+    assert.ok(Math.abs(shown.length - 4 * rate) <= 1, `${shown.length} at ${rate}`);
+    assert.ok(gaps(shown).every((gap) => Math.abs(gap - 1000 / rate) <= 16));
+  }
+});
+
+test("what comes late is waited for, and not made up for", () => {
+  const shown = watch({ rate: 25, until: 4000, there: (now) => (now < 2000 ? 10 : 100) });
+  assert.equal(shown.filter((time) => time < 2000).length, 10);
+  const after = shown.filter((time) => time >= 2000);
+  assert.ok(after[0] <= 2016 && gaps(after).every((gap) => gap >= 24));
+  assert.ok(after.length <= 51);
+});
+
+test("a tab that nobody sees loses no token and skips none", () => {
+  const shown = watch({ rate: 25, until: 9000, there: () => 90, hidden: (now) => now > 1000 && now < 6000 });
+  assert.equal(shown.length, 90);
+  assert.ok(gaps(shown).every((gap) => gap >= 24));
+});
+
+test("a tab that is never seen shows nothing, and nothing is asked for in it", () => {
+  assert.deepEqual(watch({ rate: 25, until: 5000, hidden: () => true }), []);
+});
+
+test("chunks are asked for when little is left, and at most once a second", () => {
+  const chunks = new Chunks();
+  chunks.begin();
+  chunks.asked(0);
+  chunks.arrived(50, 20);
+  assert.ok(!chunks.isDue(60, 20, "fast"));
+  assert.ok(chunks.isDue(400, 10, "fast")); // the first chunk is small, so as to come soon
+  chunks.asked(400);
+  chunks.arrived(500, 60);
+  assert.ok(!chunks.isDue(1300, 3, "fast"));
+  assert.ok(chunks.isDue(1400, 3, "fast"));
+  assert.ok(!chunks.isDue(9000, 30, "fast"));
+});
+
+test("without a pace a chunk is spread until the next", () => {
+  const chunks = new Chunks();
+  chunks.begin();
+  chunks.asked(0);
+  chunks.arrived(100, 30);
+  assert.ok(chunks.isDue(101, 30, "unbounded"));
+  chunks.arrived(600, 100);
+  assert.equal(chunks.rate("unbounded"), 200);
+  assert.equal(chunks.rate("steady"), 8);
+});

@@ -1,0 +1,292 @@
+"""Interventions: each changes what it says and nothing else, in a pass and while a text is written."""
+
+import math
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.browser.servers import ROOT
+from tests.helpers import (
+    any_configs,
+    close,
+    configs,
+    some_inputs,
+    tiny_config,
+    tiny_encoder_decoder,
+    tiny_model,
+    unpadded,
+)
+from transformer import Sampling, attention_modules, generate, hook_points, load_checkpoint
+from transformer.data.tasks import TASKS
+from transformer.inference.intervention_codes import KINDS, from_code, to_code
+from transformer.inference.interventions import (
+    Averaged,
+    Intervention,
+    Replaced,
+    Scaled,
+    Steered,
+    Weighed,
+    Without,
+    hooks_of,
+)
+
+
+def logits(model, inputs, *interventions):
+    with torch.no_grad():
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))
+
+
+def one_text(config):
+    return tuple(tokens[:1] for tokens in some_inputs(config, unpadded))
+
+
+def as_texts(inputs):
+    """tokens and source, as interventions take another text."""
+    *source, tokens = (tuple(each[0].tolist()) for each in inputs)
+    return {"tokens": tokens, "source": source[0] if source else ()}
+
+
+@st.composite
+def changes(draw, config, point_of=lambda point: True):
+    """Any intervention that a model of this configuration has the place for."""
+    points = {name: info.shape for name, info in hook_points(config).items()
+              if not name.endswith(("mask", "scale")) and "query" not in info.shape and point_of(name)}  # fmt: skip
+    point = draw(st.sampled_from(sorted(points)))
+    dims = points[point]
+    head = draw(st.none() | st.integers(0, config.n_heads - 1)) if "head" in dims else None
+    position = draw(st.none() | st.integers(0, 3)) if "pos" in dims else None
+    other = as_texts([tokens.flip(1) for tokens in one_text(config)])
+    factor = draw(st.sampled_from([0.0, 0.5, -2.0]))
+    return draw(st.sampled_from([
+        Scaled(point, head, position, factor), Averaged(point, head, position),
+        Replaced(point, head, position, **other),
+        Steered(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
+    ]))  # fmt: skip
+
+
+@given(any_configs(), st.data())
+def test_only_the_place_is_changed(config, data):
+    model, inputs = tiny_model(config), one_text(config)
+    change = data.draw(changes(config))
+    _, plain = model.run_with_cache(*inputs, names_filter=model.hook_names())
+    _, found = model.run_with_cache(*inputs, names_filter=model.hook_names(), fwd_hooks=hooks_of([change], model))
+    names = model.hook_names()
+    for before in names[: names.index(change.point)]:
+        assert torch.equal(found[before], plain[before])
+    same = torch.ones_like(plain[change.point], dtype=torch.bool)
+    of_head = same if change.head is None else same[:, :, change.head]
+    of_head[:, slice(None) if change.position is None else change.position] = False
+    assert torch.equal(found[change.point][same], plain[change.point][same])
+
+
+@given(any_configs(), st.data())
+def test_replaced_by_its_own_value_nothing_changes(config, data):
+    model, inputs = tiny_model(config), one_text(config)
+    point = data.draw(changes(config)).point
+    close(logits(model, inputs, Replaced(point, **as_texts(inputs))), logits(model, inputs))
+
+
+@given(configs(residual=True, n_layers=2, pad_token_id=None))
+def test_patching_the_whole_stream_gives_the_other_text_s_output(config):
+    model, (tokens,) = tiny_model(config), one_text(config)
+    other = tokens.flip(1)
+    patched = logits(model, (tokens,), Replaced("blocks.1.hook_resid_post", tokens=tuple(other[0].tolist())))
+    close(patched, logits(model, (other,)))
+
+
+@given(any_configs())
+def test_silencing_all_heads_leaves_the_output_bias(config):
+    model, inputs = tiny_model(config), one_text(config)
+    for modules in attention_modules(config).values():
+        for module in modules:
+            heads = [Scaled(f"{module}.hook_z", head) for head in range(config.n_heads)]
+            block, _, name = module.rpartition(".")
+            bias = model.get_submodule(module).out.bias
+            out = f"{block}.hook_{name}_out"
+
+            def instead(tensor, hook, bias=bias):
+                return torch.zeros_like(tensor) if bias is None else bias.detach().expand_as(tensor)
+
+            close(logits(model, inputs, *heads), model.run_with_hooks(*inputs, fwd_hooks=[(out, instead)]).detach())
+
+
+@given(any_configs(), st.data())
+def test_nothing_that_is_taken_away_leaves_a_number_that_isn_t_one(config, data):
+    model, inputs = tiny_model(config), one_text(config)
+    rules = [Without(rule) for rule in ("mask", "scale", "positions", "norm")]
+    there = [rule for rule in rules if _fits(rule, config)]
+    silenced = [Scaled(point) for point in hook_points(config) if point.endswith(("hook_z", "_out", "hook_embed"))]
+    taken = data.draw(st.lists(st.sampled_from(there + silenced), max_size=6)) if there + silenced else []
+    assert logits(model, inputs, *taken).isfinite().all()
+
+
+def _fits(intervention, config):
+    try:
+        intervention.check(config)
+    except ValueError:
+        return False
+    return True
+
+
+def test_without_the_mask_the_first_token_sees_the_last():
+    model, (tokens,) = tiny_model(), one_text(tiny_config())
+    changed = tokens.clone()
+    changed[0, -1] = (tokens[0, -1] + 1) % 11
+    first = [logits(model, (each,), Without("mask"))[0, 0] for each in (tokens, changed)]
+    assert not torch.equal(*first)
+    assert torch.equal(logits(model, (tokens,))[0, 0], logits(model, (changed,))[0, 0])
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_without_positions_order_means_nothing(positions):
+    """To the last token, all that comes before it is then a set."""
+    model, (tokens,) = tiny_model(positions=positions), one_text(tiny_config())
+    shuffled = torch.cat([tokens[:, :-1].flip(1), tokens[:, -1:]], 1)
+    taken = Without("positions"), Without("mask")
+    close(logits(model, (tokens,), *taken)[0, -1], logits(model, (shuffled,), *taken)[0, -1])
+
+
+def test_without_the_scale_scores_stay_as_they_are():
+    model, (tokens,) = tiny_model(), one_text(tiny_config())
+    name = "blocks.0.attn.hook_{}_scores"
+    _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("scale", "blocks.0.")], model))
+    torch.testing.assert_close(cache[name.format("scaled")], cache[name.format("raw")])
+    assert not torch.equal(cache["blocks.1.attn.hook_scaled_scores"], cache["blocks.1.attn.hook_raw_scores"])
+
+
+@given(st.floats(0, 1), st.integers(0, 7), st.integers(0, 7))
+def test_a_weight_that_is_set_by_hand(weight, query, key):
+    model, (tokens,) = tiny_model(), one_text(tiny_config())
+    point = "blocks.0.attn.hook_pattern"
+    _, plain = model.run_with_cache(tokens, names_filter=point)
+    for renormalised in (True, False):
+        change = Weighed(point, 1, query, key, weight, renormalised)
+        _, found = model.run_with_cache(tokens, names_filter=point, fwd_hooks=hooks_of([change], model))
+        row = found[point][0, 1, query]
+        torch.testing.assert_close(float(row[key]), weight)
+        others = torch.arange(8) != key
+        if not renormalised:
+            torch.testing.assert_close(row[others], plain[point][0, 1, query][others])
+        elif plain[point][0, 1, query][others].any():
+            torch.testing.assert_close(float(row.sum()), 1.0)
+
+
+@given(any_configs(), st.data())
+def test_writing_with_a_cache_is_writing_without_one(config, data):
+    """Positions count from the text's start, past the context too, where the window slides."""
+    model = tiny_model(config)
+    *source, tokens = (each[0, :3].tolist() for each in one_text(config))
+    interventions = [data.draw(changes(config, lambda name: not name.startswith("encoder.")))]
+    if hook_points(config).get("blocks.0.attn.hook_pattern"):
+        interventions.append(Weighed("blocks.0.attn.hook_pattern", 0, 4, 1, 0.9))
+    options = {"max_new_tokens": 6, "sampling": Sampling(temperature=0), "source": source[0] if source else None}
+    cached = list(generate(model, tokens, interventions=interventions, **options))
+    text = list(tokens)
+    for step in cached:
+        start = max(0, len(text) - config.context_length)
+        inputs = [torch.tensor([each]) for each in (*source, text[start:])]
+        hooks = hooks_of(interventions, model, lambda start=start: start)
+        with torch.no_grad():
+            close(step.logits, model.run_with_hooks(*inputs, fwd_hooks=hooks)[0, -1])
+        text.append(step.token_id)
+
+
+@given(any_configs(), st.data())
+def test_a_code_reads_back_as_the_same_intervention(config, data):
+    drawn = data.draw(changes(config))
+    for intervention in (drawn, Without("mask"), Without("norm", "encoder."), Weighed("a.hook_pattern", 1, 2, 3, 0.25)):
+        code = to_code(intervention)
+        assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
+        assert from_code(code) == intervention
+        assert isinstance(intervention, Intervention) and hash(intervention) == hash(from_code(code))
+        assert str(intervention)
+
+
+PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
+
+
+@given(st.text() | st.lists(PIECES, max_size=8).map("~".join))
+def test_any_other_code_is_refused_in_a_sentence(code):
+    try:
+        found = from_code(code)
+    except ValueError as error:
+        assert len(str(error)) < 200
+    else:
+        assert isinstance(found, Intervention)
+
+
+@pytest.mark.parametrize(
+    ("intervention", "words"),
+    [
+        (Scaled("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
+        (Scaled("blocks.0.attn.hook_z", head=2), "has no head 2"),
+        (Scaled("blocks.0.hook_mlp_out", head=0), "has no head 0"),
+        (Scaled("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
+        (Scaled("hook_embed", factor=math.nan), "not nan"),
+        (Without("gravity"), "no rule 'gravity'"),
+        (Without("positions"), "no hook_pos_embed anywhere"),
+        (Without("mask", "encoder."), "no hook_mask in encoder."),
+        (Weighed("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
+        (Weighed("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
+        (Weighed("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
+    ],
+)
+def test_what_a_model_doesn_t_have_is_said(intervention, words):
+    with pytest.raises(ValueError, match=words):
+        intervention.fwd_hooks(tiny_model(positions="none"))
+
+
+def test_they_are_said_in_plain_words():
+    assert [str(each) for each in (
+        Scaled("blocks.0.attn.hook_z", 0), Scaled("decoder.blocks.1.hook_mlp_out", factor=0.5),
+        Averaged("encoder.blocks.0.hook_attn_out", position=3), Replaced("blocks.2.hook_resid_post"),
+        Steered("blocks.1.hook_resid_pre", factor=2.0), Without("mask"), Without("positions", "encoder."),
+        Weighed("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
+    )] == [
+        "layer 0, head 0 silenced", "feed-forward of decoder layer 1 × 0.5",
+        "attention of encoder layer 0 at position 3 replaced by its mean",
+        "the stream after layer 2 as on another prompt",
+        "the stream before layer 1 + 2 × the difference of two prompts", "without the causal mask",
+        "without positions in the encoder",
+        "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
+    ]  # fmt: skip
+
+
+class TestShippedModels:
+    """What the interventions show of the models that ship, to two digits."""
+
+    @pytest.mark.parametrize(
+        ("silenced", "expected"), [((), 0.9995), ((0, 0), 0.064), ((1, 1), 0.071), ((0, 1), 0.9994)]
+    )
+    def test_induction_needs_two_heads_together(self, silenced, expected):
+        checkpoint = load_checkpoint(ROOT / "checkpoints" / "induction")
+        tokens = torch.tensor([checkpoint.tokenizer.encode("kR7wZq3xB kR7wZ")])
+        taken = [Scaled(f"blocks.{silenced[0]}.attn.hook_z", silenced[1])] if silenced else []
+        (q,) = checkpoint.tokenizer.encode("q")
+        probability = float(logits(checkpoint.model, (tokens,), *taken)[0, -1].softmax(-1)[q])
+        assert probability == pytest.approx(expected, abs=0.0005)
+
+    @pytest.mark.parametrize(("where", "right"), [("encoder.", 0), ("decoder.", 15)])
+    def test_the_translator_needs_positions_in_its_encoder_alone(self, where, right):
+        checkpoint = load_checkpoint(ROOT / "checkpoints" / "number-words-en-es")
+        model, card, tokenizer = checkpoint.model, checkpoint.card, checkpoint.tokenizer
+        found = 0
+        for example in TASKS["number-words"].sample(15):
+            steps = generate(model, [card.start_token_id], source=tokenizer.encode(example.source), max_new_tokens=11,
+                             sampling=Sampling(temperature=0), stop_tokens=[card.end_token_id],
+                             interventions=[Without("positions", where)])  # fmt: skip
+            written = [step.token_id for step in steps if step.token_id != card.end_token_id]
+            found += tokenizer.decode(written) == example.target
+        assert found == right
+
+
+def test_an_encoder_decoder_is_steered_by_two_sources_of_its_own():
+    model = tiny_encoder_decoder()
+    inputs = one_text(model.config)
+    still = Steered("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(1, 2), source=(3, 4))
+    moved = Steered("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(2, 1), source=(3, 4))
+    close(logits(model, inputs, still), logits(model, inputs))
+    assert not torch.allclose(logits(model, inputs, moved), logits(model, inputs))

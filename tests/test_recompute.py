@@ -1,0 +1,115 @@
+"""The table of equations: complete, in order, and every tensor of a pass is what its equation makes of the others."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from transformer import hook_points
+from transformer.inference.recompute import Pass, deviations, recompute, viewed, whole_pass
+from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
+
+
+def some_pass(config) -> Pass:
+    *source, tokens = (row[0].tolist() for row in some_inputs(config))
+    return whole_pass(tiny_model(config), tokens, *source)
+
+
+@given(any_configs())
+def test_every_point_has_an_equation_in_the_order_of_the_pass(config):
+    assert list(equations(config)) == [*hook_points(config), LOGITS, PROBABILITIES]
+    assert {equation.operation for equation in equations(config).values()} <= set(OPERATIONS)
+
+
+@given(any_configs())
+def test_an_equation_reads_what_was_computed_before_it_or_is_a_parameter(config):
+    known = {*tiny_model(config).state_dict()}
+    for name, equation in equations(config).items():
+        assert {operand.name for operand in equation.sources} <= known, name
+        known.add(name)
+
+
+@given(any_configs())
+def test_every_parameter_is_read(config):
+    read = {operand.name for equation in equations(config).values() for operand in equation.sources}
+    assert {name for name, _ in tiny_model(config).named_parameters()} - {"unembed.weight"} <= read | (
+        {"embed.weight"} if config.tie_embeddings else set()
+    )
+
+
+@given(any_configs())
+def test_every_tensor_is_what_its_equation_says(config):
+    for found in deviations(some_pass(config)):
+        assert found.largest <= 1e-5 * max(found.magnitude, 1.0), found
+
+
+def test_a_tensor_that_was_changed_is_found():
+    found = some_pass(tiny_config())
+    changed = found.tensors["blocks.1.hook_attn_out"].clone()
+    changed[3, 2] += 0.01
+    wrong = dataclasses.replace(found, tensors={**found.tensors, "blocks.1.hook_attn_out": changed})
+    apart = {each.name for each in deviations(wrong) if each.largest > 1e-3}
+    assert apart == {"blocks.1.hook_attn_out", "blocks.1.hook_resid_mid"}
+
+
+def test_a_hidden_score_that_is_seen_is_found():
+    found = some_pass(tiny_config())
+    changed = found.tensors["blocks.0.attn.hook_attn_scores"].clone()
+    changed[0, 0, 1] = 0.0
+    wrong = dataclasses.replace(found, tensors={**found.tensors, "blocks.0.attn.hook_attn_scores": changed})
+    assert {each.name for each in deviations(wrong) if each.largest == float("inf")} == {
+        "blocks.0.attn.hook_attn_scores"
+    }
+
+
+@given(any_configs(), st.data())
+def test_a_cell_depends_on_exactly_the_cells_that_are_named(config, data):
+    """Changing any one cell of what an equation reads changes the cell in question only if the table says so."""
+    found = some_pass(config)
+    equation = data.draw(st.sampled_from([each for each in equations(config).values() if each.operands]))
+    if equation.operation in ("average", "hide"):
+        return  # of truth values, or −∞: there is nothing to differentiate
+    operand = data.draw(st.sampled_from(equation.sources))
+    tensor = found.tensors[operand.name].double().clone().requires_grad_()
+    result = recompute(
+        dataclasses.replace(found, tensors={**found.tensors, operand.name: tensor}), equation
+    )
+    place = {dim: data.draw(st.integers(0, size - 1)) for dim, size in zip(equation.dims, result.shape, strict=True)}
+    (gradient,) = torch.autograd.grad(result[tuple(place.values())], tensor)
+    gradient = gradient.nan_to_num()  # a row of nothing but −∞ has none
+    read = found.source if equation.name.startswith("encoder.") else found.tokens
+    named = torch.zeros_like(tensor, dtype=torch.bool)
+    for each in equation.sources:
+        if each.name == operand.name:
+            token = int(read[place["pos"]]) if TOKEN in each.cells else None
+            view = viewed(dataclasses.replace(found, tensors={operand.name: named}), each)
+            view[each.at(place, token)] = True
+    assert not gradient[~named].any()
+    # What is hidden, or inactive, has no weight.
+    may_be_zero = config.pad_token_id is not None or equation.name.endswith(("hook_z", "hook_mlp_out"))
+    if equation.operation in ("look up", "add", "divide") or (equation.operation == "multiply" and not may_be_zero):
+        assert gradient[named].all()
+
+
+def test_the_cells_of_a_query_are_its_rows():
+    q = equations(tiny_config())["blocks.1.attn.hook_q"]
+    place = {"pos": 3, "head": 1, "d_head": 2}
+    assert [operand.at(place) for operand in q.sources] == [
+        (3, slice(None)), (0, 1, 2, slice(None)), (0, 1, 2)
+    ]  # fmt: skip
+
+
+def test_an_unknown_operation_is_refused():
+    found = some_pass(tiny_config())
+    strange = dataclasses.replace(equations(tiny_config())[LOGITS], operation="guess", operands={})
+    with pytest.raises(ValueError, match="no operation called 'guess'"):
+        recompute(found, strange)
+
+
+def test_an_operand_says_where_it_is_read():
+    operand = Operand("embed.weight", ("vocab", "d_model"), (TOKEN, "d_model"))
+    assert operand.at({"pos": 1, "d_model": 4}, token=7) == (7, 4)
+    assert Operand("x", ("pos", "d_model"), ("pos", ALL)).at({"pos": 1}) == (1, slice(None))

@@ -1,0 +1,87 @@
+"""What a picture of attention begins with: all heads at a glance, and where everything around them is recorded.
+
+Shapes: layer, head, query, key, measure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..model.registry import attention_modules, hook_points
+from .head_measures import MEASURES, head_measures
+from .overview import pool, quantise
+from .recording import Recording
+
+
+def outline_of_layer(pattern: Tensor, mask: Tensor, tokens: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
+    """The part of one layer in an outline.
+
+    pattern: (head, query, key); mask: (query, key), True where visible; tokens: ids of what looks at itself, else None.
+    Returns: cells (head, query, key), uint8, pooled to at most 64 × 64; measures (head, measure), float32.
+    """
+    cells = quantise(*pool(pattern.numpy(), ~mask.numpy()))
+    return cells, head_measures(pattern, mask, tokens).numpy()
+
+
+def outline(
+    config: ModelConfig, kind: str, labels: Mapping[str, Sequence[str]], cells: Sequence[np.ndarray],
+    measures: Sequence[np.ndarray],
+) -> Recording:  # fmt: skip
+    """All heads at a glance, and what is where. cells, measures: of each layer, as `outline_of_layer` makes them.
+
+    Tensors: `overview` (layer, head, query, key), uint8 as `quantise` makes it, pooled to 64 × 64 cells a head;
+    `measures` (layer, head, measure), float32 as `head_measures` makes them.
+    Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
+    by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
+    `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are.
+    """
+    modules = attention_modules(config)[kind]
+    is_causal = kind in ("self", "decoder")
+    return Recording(
+        {"overview": np.stack(cells), "measures": np.stack(measures)},
+        {
+            "config": config.to_dict(),
+            "labels": {text: list(words) for text, words in labels.items()},
+            "kind": kind,
+            "modules": modules,
+            "names": [names_around(config, kind, layer) for layer in range(len(modules))],
+            "causal": is_causal,
+            "uniform": not has_scores(config, kind),
+            "measures": [dataclasses.asdict(measure) for measure in MEASURES],
+            "queries": len(labels["source" if kind == "encoder" else "text"]),
+            "keys": len(labels["text" if is_causal else "source"]),
+        },
+    )
+
+
+def has_scores(shape: ModelConfig, kind: str) -> bool:
+    """Whether an attention weighs by queries and keys, rather than taking the plain average."""
+    return shape.attention == "softmax" or kind == "cross"
+
+
+def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | None]:
+    """The hook points around one attention; None for what it doesn't have.
+
+    `q`, `k`, `v` as they enter the product (rotated, where positions are rotary); `out`, what attention gives;
+    `before` and `after`, the residual stream: `after` is `before` + `out`.
+    """
+    module = attention_modules(shape)[kind][layer]
+    block, cross = module.rpartition(".")[0], kind == "cross"
+    rotated = "rot_" if shape.positions == "rotary" and not cross else ""
+    stream = shape.residual
+    # Under post-norm, what cross-attention adds to has just been normalised.
+    before = "hook_resid_pre" if not cross else "ln1.hook_normalized" if shape.norm == "post" else "hook_resid_mid"
+    after = f"{block}.hook_resid_{'cross' if cross else 'mid'}"
+    return {
+        "q": f"{module}.hook_{rotated}q" if has_scores(shape, kind) else None,
+        "k": f"{module}.hook_{rotated}k" if has_scores(shape, kind) else None,
+        "v": f"{module}.hook_v",
+        "out": f"{block}.hook_{'cross_' if cross else ''}attn_out",
+        "before": f"{block}.{before}" if stream else None,
+        "after": (after if after in hook_points(shape) else f"{block}.hook_resid_post") if stream else None,
+    }

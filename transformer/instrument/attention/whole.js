@@ -1,0 +1,51 @@
+// The parts of a pass, cut from a recording that has all of it: what a page without a server answers itself with.
+
+const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"];
+
+/**
+ * What answers for ["head", layer, head] and ["row", layer, head, query], as a recording's tensors. about: the metadata
+ * of an outline. Tensors that weren't recorded are left out.
+ */
+export function partsOfWhole({ tensors }, { modules, names }, parts) {
+  const found = {};
+  const cut = (name, index) => {
+    const tensor = name && tensors[name];
+    if (tensor) found[`${name}[${index.map((place) => place ?? ":").join(", ")}]`] = slice(tensor, index);
+  };
+  for (const [what, layer, head, query] of parts) {
+    const [module, around] = [modules[layer], names[layer]];
+    if (what === "head") for (const name of [around.q, around.k, around.v]) cut(name, [null, head]);
+    else {
+      for (const step of STEPS) cut(`${module}.${step}`, [head, query]);
+      for (const name of ["hook_z", "hook_result"]) cut(`${module}.${name}`, [query, head]);
+      for (const name of [around.before, around.out, around.after]) cut(name, [query]);
+      const weight = tensors[`${module}.out.weight`];
+      if (weight) {
+        const [rows, columns] = weight.shape;
+        const width = tensors[around.v].shape[2];
+        const cutByHead = { shape: [rows, columns / width, width], data: weight.data };
+        found[`${module}.out.weight[:, ${head}]`] = slice(cutByHead, [null, head]);
+      }
+    }
+  }
+  return found;
+}
+
+/** A part of a tensor: index has a place for each of the first dimensions, null for all of one. */
+export function slice({ shape, data }, index) {
+  const kept = shape.filter((_, axis) => index[axis] === undefined || index[axis] === null);
+  const found = new data.constructor(kept.reduce((product, length) => product * length, 1));
+  let at = 0;
+  const walk = (axis, start) => {
+    if (axis === shape.length) {
+      found[at++] = data[start];
+      return;
+    }
+    const step = shape.slice(axis + 1).reduce((product, length) => product * length, 1);
+    const place = index[axis] ?? null;
+    if (place !== null) walk(axis + 1, start + place * step);
+    else for (let each = 0; each < shape[axis]; each++) walk(axis + 1, start + each * step);
+  };
+  walk(0, 0);
+  return { shape: kept, data: found };
+}

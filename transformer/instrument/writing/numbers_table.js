@@ -1,0 +1,50 @@
+// What was written as a table, and as a CSV file.
+import { node, put } from "../dom.js";
+import { csv, saveBlob } from "../save.js";
+
+const COLUMNS_OF_TABLE = ["position", "token", "id", "probability", "rank", "entropy (nats)"];
+
+function rowsOf(story, length) {
+  return story.tokens.slice(0, length - story.start).map(({ label, id, probability, rank, entropy }, at) => (
+    [story.start + at, label, id, probability, rank, entropy]));
+}
+
+export class NumbersTable {
+  constructor({ numbers, table, csv: button }, titleOf) {
+    Object.assign(this, { drawer: numbers, table, titleOf });
+    numbers.addEventListener("toggle", () => this.fill());
+    button.addEventListener("click", () => this.save());
+  }
+
+  /** length: of the text that is seen; live: it grows, and the table waits. */
+  show(story, length, live) {
+    this.shown = { story, length };
+    if (!live) this.fill();
+  }
+
+  fill() {
+    if (!this.drawer.open || !this.shown) return;
+    const { story, length } = this.shown;
+    const rows = rowsOf(story, length);
+    const key = JSON.stringify(rows);
+    if (key === this.key) return;
+    this.key = key;
+    const table = node("table", "");
+    const line = (tag, cells) => {
+      const made = node("tr", "", table);
+      for (const cell of cells) put(node(tag, "", made), cell);
+    };
+    line("th", COLUMNS_OF_TABLE);
+    for (const [place, label, id, probability, rank, entropy] of rows) {
+      line("td", [String(place), label, String(id), probability.toPrecision(4), String(rank), entropy.toFixed(4)]);
+    }
+    if (rows.length) this.table.replaceChildren(table);
+    else put(this.table, "Nothing is written yet.");
+  }
+
+  save() {
+    if (!this.shown) return;
+    const { story, length } = this.shown;
+    saveBlob(`${this.titleOf()}-text.csv`, new Blob([csv(COLUMNS_OF_TABLE, rowsOf(story, length))], { type: "text/csv" }));
+  }
+}

@@ -1,0 +1,190 @@
+// What is shown of a text: the strip, the timeline, the candidates, where it looked, how it was drawn, branches and numbers.
+// It decides nothing: whoever owns it says what is the case, and hears of what the hand does.
+
+import { SEQUENTIAL, gradient } from "../colours.js";
+import { attribute, put } from "../dom.js";
+import { Tip } from "../tip.js";
+import { Branches, sideTitle } from "./branches.js";
+import { Candidates } from "./candidates.js";
+import { Controls } from "./controls.js";
+import { drawnWith } from "./draw.js";
+import { HowDrawn } from "./how_drawn.js";
+import { NumbersTable } from "./numbers_table.js";
+import { Picture } from "./picture.js";
+import { savePicture } from "./saving.js";
+import { Strip } from "./strip.js";
+import { counted, describe, indexOf, lookOf } from "./text.js";
+import { Timeline } from "./timeline.js";
+import { verdictOf } from "./verdict.js";
+
+export class Screen {
+  /** on: { select(place), pick(token), back(branch), compare(branch or null), press(button), turn(dial, value) }. */
+  constructor(parts, on) {
+    this.parts = parts;
+    this.tip = new Tip(parts.tip);
+    const select = (index) => {
+      const place = index - this.shown.story.before;
+      if (this.shown.isWritten(place)) on.select(place);
+    };
+    this.strip = new Strip(parts, select, () => this.tip.hide());
+    this.timeline = new Timeline(parts, (at) => {
+      const { story } = this.shown;
+      on.select(story.start + at);
+      this.strip.reveal(story.before + story.start + at);
+    });
+    this.candidates = new Candidates(parts, on.pick);
+    this.picture = new Picture(parts);
+    this.howDrawn = new HowDrawn(parts, this.tip);
+    this.branches = new Branches(parts, on);
+    this.table = new NumbersTable(parts, () => this.shown.story.title);
+    this.controls = new Controls(parts, on);
+    parts.ramp.style.background = gradient(SEQUENTIAL);
+    parts.instead.addEventListener("click", () => !this.isLocked && this.verdict?.token !== undefined && on.pick(this.verdict.token));
+    parts.png.addEventListener("click", () => this.save());
+    this.listen();
+  }
+
+  listen() {
+    const { root, strip, columns } = this.parts;
+    strip.addEventListener("focusin", (event) => this.describe(event.target, indexOf(event)));
+    for (const area of [strip, columns]) {
+      area.addEventListener("pointerover", (event) => this.describe(event.target.closest("[data-index]"), indexOf(event)));
+      area.addEventListener("pointerleave", () => this.tip.hide());
+    }
+    strip.addEventListener("focusout", () => this.tip.hide());
+    root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
+    let drawnAt = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === drawnAt) return; // only its height has changed
+      drawnAt = contentRect.width;
+      this.draw();
+    }).observe(root);
+  }
+
+  describe(target, index) {
+    if (!target || index === null || index >= this.shown.count) this.tip.hide();
+    else this.tip.show(target, describe(this.shown.story, index, this.look));
+  }
+
+  /** shown: the instrument, of which this reads what is the case. */
+  show(shown) {
+    this.shown = shown;
+    const { parts } = this;
+    const { story, length, place, count, isLive, whose } = shown;
+    const index = story.before + place;
+    const row = story.row(whose, place);
+    this.look = lookOf(row, index - 1);
+    this.isLocked = isLive || shown.isAsking;
+    this.strip.update(story, count, this.look, isLive);
+    this.strip.showSelection(index, isLive);
+    const written = length - story.start;
+    this.timeline.show(written, place - story.start, story.token(place)?.label ?? "");
+    put(parts.details, (place < length ? describe(story, index, this.look) : describe(story, -1, null)).join(" · "));
+    this.showPicture(row);
+    this.showCandidates();
+    this.controls.show(shown.chosen);
+    this.showDrawn();
+    this.showBranches();
+    this.table.show(story, length, isLive);
+    this.showStatus();
+    this.tip.hideIfGone();
+    if (isLive || place >= length) this.strip.follow();
+    const canWrite = !isLive && !shown.isOver;
+    this.controls.allow({
+      generate: canWrite, once: canWrite, stop: isLive, clear: written > 0 && !shown.isAsking,
+      undo: Boolean(shown.offered.can_undo) && !this.isLocked,
+    });
+  }
+
+  showPicture(row) {
+    const { story, count, whose, place } = this.shown;
+    const [attention, layer, head] = whose ?? [];
+    const where = whose ? `${attention === "cross" ? "cross-attention, " : ""}layer ${layer}, head ${head}` : "";
+    const isComing = whose && !row && !this.shown.isRefused(whose, place);
+    this.picture.update(story, count, this.look, where, isComing ? "on its way" : "nothing to show");
+  }
+
+  showCandidates() {
+    const { story, chosen, place, length } = this.shown;
+    const next = place >= length;
+    const logits = story.logits(place);
+    const drawn = logits ? drawnWith(logits, chosen) : null;
+    const written = next ? null : story.token(place).id;
+    const found = story.likeliest(place, 10).map(({ id, probability }) => (
+      { id, label: story.kind(id).label, probability, sampled: drawn?.[id], chosen: id === written }));
+    const before = story.token(place - 1)?.label ?? "";
+    this.candidates.update({ title: `What ${next ? "may come" : "could have come"} after ${before}`, found, locked: this.isLocked, next });
+  }
+
+  showDrawn() {
+    const { parts } = this;
+    const { story, chosen, place, length, isStale } = this.shown;
+    const isNext = place >= length;
+    const token = story.token(place);
+    const label = (id) => story.kind(id).label;
+    // Nobody knows the random number of a token that was written without one, or elsewhere.
+    const point = token && token.flag !== "u" && (token.dials?.temperature !== 0 || isNext) ? token.point : null;
+    const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point, written: token?.id ?? null, label });
+    put(parts.drawnPlace, isNext ? `the next token, at place ${place}` : `token ${place} “${token.label}”`);
+    this.verdict = verdictOf({ token, drawn, chosen, isNext, isStale, label });
+    put(parts.verdict, this.verdict.words);
+    const offers = this.verdict.token !== undefined;
+    put(parts.instead, offers ? `Write “${label(this.verdict.token)}” here` : "Write it here");
+    parts.instead.style.visibility = offers ? "" : "hidden"; // it keeps its place
+    attribute(parts.instead, "aria-disabled", String(this.isLocked));
+  }
+
+  showBranches() {
+    const { story, length, offered: { branches }, compared } = this.shown;
+    this.branches.show(branches, { locked: this.isLocked, comparing: compared?.other ?? null });
+    if (!compared) {
+      this.branches.showCompared(null, null);
+      return;
+    }
+    const { first, tokens, other } = compared;
+    const own = story.tokens.slice(first - story.start, length - story.start);
+    const nameOfOther = branches.find(({ id }) => id === other)?.name ?? "The other";
+    this.branches.showCompared({ title: sideTitle("This text", own), tokens: own }, { title: sideTitle(nameOfOther, tokens), tokens });
+  }
+
+  showStatus() {
+    const { parts } = this;
+    const { isLive, isWaiting } = this.shown;
+    // Many announcements a second would drown a screen reader: it hears the first and the last.
+    attribute(parts.status, "aria-live", isLive && this.wasLive ? "off" : "polite");
+    attribute(parts.verdict, "aria-live", isLive ? "off" : "polite");
+    this.wasLive = isLive;
+    this.saysWaiting = isWaiting;
+    attribute(parts.root, "data-live", String(isLive));
+    put(parts.status, isWaiting ? "Waiting for the model…" : this.status());
+  }
+
+  status() {
+    const { story, length, goal, isOver } = this.shown;
+    const written = length - story.start;
+    if (goal !== null) return `Writing: ${counted(written)}, ${goal - length} to go.`;
+    if (isOver) return `${counted(written)} written, the last of which ends the text. Click one to look into it.`;
+    if (written) return `${counted(written)} written. Click one to see how it was chosen.`;
+    return `Nothing is written yet. These are the model's odds for the first token ${story.source.length ? "of what it writes" : "after the prompt"}.`;
+  }
+
+  /** Draw what is drawn in pixels again, in the page's present size and colours. */
+  draw() {
+    this.howDrawn.refresh();
+    this.howDrawn.draw();
+  }
+
+  save() {
+    if (!this.shown) return;
+    const { parts } = this;
+    const { story, place, count } = this.shown;
+    savePicture({
+      root: parts.root, name: `${story.title}-text`,
+      shown: {
+        tokens: Array.from({ length: count }, (_, index) => story.at(index)), look: this.look, selected: story.before + place,
+        candidates: this.candidates.rowsShown,
+        titles: { text: parts.status.textContent, candidates: parts.title.textContent, look: `${parts.looker.textContent}, ${parts.largest.textContent}` },
+      },
+    });
+  }
+}

@@ -1,0 +1,23 @@
+// What the present dials make of a token's random number, in one sentence; and the token that they would have chosen instead.
+import { sameDials } from "./draw.js";
+
+/**
+ * token: as the story has it, or undefined; drawn: what its random number chooses now, null while that isn't known; chosen: the
+ * dials; isNext: it isn't seen yet; isStale: it was drawn by other dials, and another is on its way. Returns { words, token },
+ * token undefined where there is nothing to offer.
+ */
+export function verdictOf({ token, drawn, chosen, isNext, isStale, label }) {
+  if (!token || drawn === null) return { words: "" };
+  const name = `“${label(drawn)}”`;
+  const hasSameDials = sameDials(chosen, token.dials);
+  if (isNext) return { words: isStale || !hasSameDials ? "The dials have changed: the next token will be drawn anew." : `Step and Generate write ${name} next.` };
+  if (token.flag === "u") return { words: `“${token.label}” came with a link; its random number isn't known.` };
+  if (token.flag === "h") {
+    return drawn === token.id ? { words: `“${token.label}” was chosen by hand; the random number falls on it, too.` }
+      : { words: `“${token.label}” was chosen by hand. The random number falls on ${name}.`, token: drawn };
+  }
+  if (hasSameDials) return { words: drawn === token.id ? `So “${token.label}” was written.` : "" };
+  if (token.dials.temperature === 0) return { words: `“${token.label}” was written at temperature 0, without a random number.` };
+  if (drawn === token.id) return { words: `The dials have changed since; the same random number still falls on ${name}.` };
+  return { words: `The dials have changed since: “${token.label}” was written, and the same random number now falls on ${name}.`, token: drawn };
+}

@@ -1,0 +1,265 @@
+"""The table of equations: which numbers each number of a forward pass is made of, beside the registry that names them.
+
+`equations(config)` lists, in the order of the pass, how every point of the registry comes about, and after them the
+logits and the probabilities: one operation, and what it reads: other points, parameters, the tokens. Pages, checks and
+the arithmetic of a single cell all follow this one table.
+
+Dimensions are the registry's, without the batch; `vocab` counts tokens, `part` the queries, keys and values that share
+one matrix, `pair` and `side` the two dimensions that rotary positions turn together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..config import ModelConfig
+
+ALL = ":"
+"""In `Operand.cells`: every place along this dimension."""
+TOKEN = "token"
+"""In `Operand.cells`: the place that the token at the result's position has in the vocabulary."""
+LOGITS, PROBABILITIES = "logits", "probabilities"
+
+OPERATIONS = {
+    "look up": "a table's row times a factor",
+    "position": "a row of the sinusoidal table",
+    "add": "the sum of the terms",
+    "spread": "√(variance + ε)",
+    "normalise": "(x − mean) / spread · gain + shift",
+    "multiply": "the sum of products, plus a bias",
+    "rotate": "a pair of numbers turned by its position's angle",
+    "divide": "÷ √d_head",
+    "see": "True where a query may see a key",
+    "hide": "−∞ where the mask is False",
+    "softmax": "exp of each, divided by their sum",
+    "average": "1 / how many keys can be seen, 0 where hidden",
+    "activate": "the activation function",
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One tensor that an equation reads, and which of its cells a cell of the result is made of."""
+
+    name: str
+    """A hook point's, or a parameter's."""
+    dims: tuple[str, ...]
+    """The dimensions it is read by; a parameter that holds several matrices is cut into them."""
+    cells: tuple[str | int, ...]
+    """For each of them: a dimension of the result, whose place it shares; `ALL`; `TOKEN`; or always the same place."""
+
+    def at(self, place: Mapping[str, int], token: int | None = None) -> tuple[int | slice, ...]:
+        """The cells that one cell of the result is made of, as an index into the tensor in these dimensions.
+
+        place: where the result's cell is, by dimension; token: the one at its position.
+        """
+        read = {ALL: slice(None), TOKEN: token, **place}
+        return tuple(cell if isinstance(cell, int) else read[cell] for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Equation:
+    """How one tensor comes about."""
+
+    name: str
+    operation: str
+    """One of `OPERATIONS`."""
+    dims: tuple[str, ...]
+    operands: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
+    """By role; several in one role are added together first."""
+
+    @property
+    def sources(self) -> tuple[Operand, ...]:
+        """All that it reads."""
+        return tuple(operand for operands in self.operands.values() for operand in operands)
+
+
+def equations(config: ModelConfig) -> dict[str, Equation]:
+    """Every equation of a model with this configuration, by the name of its result, in the order of the pass."""
+    if config.architecture == "decoder-only":
+        found = list(_Walk(config).stack(config.n_layers))
+    else:
+        encoder = _Walk(config, "encoder.", causal=False)
+        found = list(encoder.stack(config.n_encoder_layers))
+        found += _Walk(config, "decoder.", memory=encoder.stream).stack(config.n_layers)
+    return {equation.name: equation for equation in found}
+
+
+class _Walk:
+    """A walk through one stack that always knows what the stream consists of."""
+
+    def __init__(
+        self, config: ModelConfig, prefix: str = "", *, causal: bool = True, memory: tuple[str, ...] | None = None
+    ) -> None:
+        self.config = config
+        self.prefix = prefix
+        self.causal = causal
+        self.memory = memory
+        self.stream: tuple[str, ...] = ()
+        """The points whose sum the next sublayer reads."""
+
+    def stack(self, n_layers: int) -> Iterator[Equation]:
+        yield from self.embeddings()
+        for layer in range(n_layers):
+            yield from self.block(f"{self.prefix}blocks.{layer}.")
+        if self.config.norm == "pre":
+            yield from self.norm(f"{self.prefix}ln_final.")
+        if self.prefix != "encoder.":
+            yield self.linear(LOGITS, ("pos", "vocab"), "unembed", ("vocab", "d_model"), self.config.unembed_bias)
+            logits = Operand(LOGITS, ("pos", "vocab"), ("pos", ALL))
+            yield Equation(PROBABILITIES, "softmax", ("pos", "vocab"), {"x": (logits,)})
+
+    def embeddings(self) -> Iterator[Equation]:
+        dims = ("pos", "d_model")
+        table = f"{'' if self.config.tie_embeddings else self.prefix}embed.weight"
+        embed, position = f"{self.prefix}hook_embed", f"{self.prefix}hook_pos_embed"
+        yield Equation(embed, "look up", dims, {"table": (Operand(table, ("vocab", "d_model"), (TOKEN, "d_model")),)})
+        self.stream = (embed,)
+        if self.config.positions == "learned":
+            rows = Operand(f"{self.prefix}pos_embed.weight", dims, dims)
+            yield Equation(position, "add", dims, {"x": (rows,)})
+        if self.config.positions == "sinusoidal":
+            yield Equation(position, "position", dims)
+        if self.config.positions in ("learned", "sinusoidal"):
+            self.stream = (embed, position)
+
+    def block(self, block: str) -> Iterator[Equation]:
+        sublayers = ["attn"]
+        sublayers += ["cross_attn"] if self.memory is not None else []
+        sublayers += ["mlp"] if self.config.d_ff else []
+        if self.config.residual:
+            yield self.sum(f"{block}hook_resid_pre")
+        for sublayer in sublayers:
+            is_last = sublayer == sublayers[-1]
+            yield from self.sublayer(block, sublayer, is_last)
+
+    def sublayer(self, block: str, sublayer: str, is_last: bool) -> Iterator[Equation]:
+        """One sublayer with its norm, before or after it, and the residual sum."""
+        norm = block + {"attn": "ln1.", "cross_attn": "ln_cross.", "mlp": "ln2."}[sublayer]
+        out = block + {"attn": "hook_attn_out", "cross_attn": "hook_cross_attn_out", "mlp": "hook_mlp_out"}[sublayer]
+        entering = self.stream
+        if self.config.norm == "pre":
+            yield from self.norm(norm)
+        yield from self.mlp(block, out) if sublayer == "mlp" else self.attention(f"{block}{sublayer}.", out)
+        if self.config.residual:
+            self.stream = (*entering, out)
+            after = {"attn": "hook_resid_mid", "cross_attn": "hook_resid_cross"}
+            yield self.sum(block + ("hook_resid_post" if is_last else after[sublayer]))
+        else:
+            self.stream = (out,)
+        if self.config.norm == "post":
+            yield from self.norm(norm)
+
+    def norm(self, name: str) -> Iterator[Equation]:
+        dims = ("pos", "d_model")
+        x = tuple(Operand(part, dims, ("pos", ALL)) for part in self.stream)
+        scale, out = f"{name}hook_scale", f"{name}hook_normalized"
+        yield Equation(scale, "spread", ("pos", "1"), {"x": x})
+        yield Equation(
+            out, "normalise", dims,
+            {
+                "x": x, "spread": (Operand(scale, ("pos", "1"), ("pos", 0)),),
+                "gain": (Operand(f"{name}weight", ("d_model",), ("d_model",)),),
+                "shift": (Operand(f"{name}bias", ("d_model",), ("d_model",)),),
+            },
+        )  # fmt: skip
+        self.stream = (out,)
+
+    def attention(self, attn: str, out: str) -> Iterator[Equation]:
+        crosses = attn.endswith("cross_attn.")
+        is_softmax = self.config.attention == "softmax" or crosses
+        heads, of_keys = ("pos", "head", "d_head"), ("key" if crosses else "pos", "head", "d_head")
+        if crosses:
+            yield self.part(f"{attn}hook_q", heads, f"{attn}q", None)
+            yield self.part(f"{attn}hook_k", of_keys, f"{attn}kv", 0, self.memory)
+            yield self.part(f"{attn}hook_v", of_keys, f"{attn}kv", 1, self.memory)
+        elif is_softmax:
+            for part, name in enumerate("qkv"):
+                yield self.part(f"{attn}hook_{name}", heads, f"{attn}qkv", part)
+        else:
+            yield self.part(f"{attn}hook_v", heads, f"{attn}v", None)
+        kind = "hook_"
+        if is_softmax and not crosses and self.config.positions == "rotary":
+            kind, pairs = "hook_rot_", ("pos", "head", "pair", "side")
+            for name in "qk":
+                both = Operand(f"{attn}hook_{name}", pairs, ("pos", "head", "pair", ALL))
+                yield Equation(f"{attn}{kind}{name}", "rotate", pairs, {"x": (both,)})
+        yield from self.weighing(attn, kind, is_softmax)
+        yield from self.mixing(attn, out)
+
+    def weighing(self, attn: str, kind: str, is_softmax: bool) -> Iterator[Equation]:
+        """From queries and keys to the pattern."""
+        scores = ("head", "query", "key")
+        mask = Operand(f"{attn}hook_mask", ("query", "key"), ("query", "key"))
+        if is_softmax:
+            q = Operand(f"{attn}{kind}q", ("query", "head", "d_head"), ("query", "head", ALL))
+            k = Operand(f"{attn}{kind}k", ("key", "head", "d_head"), ("key", "head", ALL))
+            yield Equation(f"{attn}hook_raw_scores", "multiply", scores, {"x": (q,), "weight": (k,)})
+            raw = Operand(f"{attn}hook_raw_scores", scores, scores)
+            yield Equation(f"{attn}hook_scaled_scores", "divide", scores, {"x": (raw,)})
+        yield Equation(f"{attn}hook_mask", "see", ("query", "key"))
+        if is_softmax:
+            scaled = Operand(f"{attn}hook_scaled_scores", scores, scores)
+            yield Equation(f"{attn}hook_attn_scores", "hide", scores, {"x": (scaled,), "mask": (mask,)})
+            row = Operand(f"{attn}hook_attn_scores", scores, ("head", "query", ALL))
+            yield Equation(f"{attn}hook_pattern", "softmax", scores, {"x": (row,)})
+        else:
+            row = Operand(f"{attn}hook_mask", ("query", "key"), ("query", ALL))
+            yield Equation(f"{attn}hook_pattern", "average", scores, {"x": (row,)})
+
+    def mixing(self, attn: str, out: str) -> Iterator[Equation]:
+        """From the pattern to what attention adds."""
+        heads, table = ("pos", "head", "d_head"), ("d_model", "head", "d_head")
+        pattern = Operand(f"{attn}hook_pattern", ("head", "query", "key"), ("head", "pos", ALL))
+        v = Operand(f"{attn}hook_v", ("key", "head", "d_head"), (ALL, "head", "d_head"))
+        yield Equation(f"{attn}hook_z", "multiply", heads, {"x": (pattern,), "weight": (v,)})
+        z = Operand(f"{attn}hook_z", heads, ("pos", "head", ALL))
+        of_head = Operand(f"{attn}out.weight", table, ("d_model", "head", ALL))
+        yield Equation(f"{attn}hook_result", "multiply", ("pos", "head", "d_model"), {"x": (z,), "weight": (of_head,)})
+        operands = {
+            "x": (Operand(f"{attn}hook_z", heads, ("pos", ALL, ALL)),),
+            "weight": (Operand(f"{attn}out.weight", table, ("d_model", ALL, ALL)),),
+        }
+        if self.config.attention_bias:
+            operands["bias"] = (Operand(f"{attn}out.bias", ("d_model",), ("d_model",)),)
+        yield Equation(out, "multiply", ("pos", "d_model"), operands)
+
+    def mlp(self, block: str, out: str) -> Iterator[Equation]:
+        pre, post, hidden = f"{block}mlp.hook_pre", f"{block}mlp.hook_post", ("pos", "d_ff")
+        yield self.linear(pre, hidden, f"{block}mlp.up", ("d_ff", "d_model"), self.config.mlp_bias)
+        yield Equation(post, "activate", hidden, {"x": (Operand(pre, hidden, hidden),)})
+        self.stream = (post,)
+        yield self.linear(out, ("pos", "d_model"), f"{block}mlp.down", ("d_model", "d_ff"), self.config.mlp_bias)
+
+    def linear(self, name: str, dims: tuple[str, str], module: str, table: tuple[str, str], biased: bool) -> Equation:
+        """x · W + b, of whatever the stream is now. table: the dimensions of W, those of its output first."""
+        output, width = table
+        operands = {
+            "x": tuple(Operand(part, ("pos", width), ("pos", ALL)) for part in self.stream),
+            "weight": (Operand(f"{module}.weight", table, (output, ALL)),),
+        }
+        if biased:
+            operands["bias"] = (Operand(f"{module}.bias", (output,), (output,)),)
+        return Equation(name, "multiply", dims, operands)
+
+    def part(
+        self, name: str, dims: tuple[str, ...], module: str, part: int | None, stream: tuple[str, ...] | None = None
+    ) -> Equation:
+        """Queries, keys or values. part: which of those that one matrix holds; None where it holds nothing else."""
+        position, *heads = dims
+        cut, chosen = ((), ()) if part is None else (("part",), (part,))
+        operands = {
+            "x": tuple(Operand(each, (position, "d_model"), (position, ALL)) for each in stream or self.stream),
+            "weight": (Operand(f"{module}.weight", (*cut, *heads, "d_model"), (*chosen, *heads, ALL)),),
+        }
+        if self.config.attention_bias:
+            operands["bias"] = (Operand(f"{module}.bias", (*cut, *heads), (*chosen, *heads)),)
+        return Equation(name, "multiply", dims, operands)
+
+    def sum(self, name: str) -> Equation:
+        """The stream as one tensor."""
+        dims = ("pos", "d_model")
+        terms = tuple(Operand(part, dims, dims) for part in self.stream)
+        self.stream = (name,)
+        return Equation(name, "add", dims, {"x": terms})
