@@ -9,6 +9,7 @@ from typing import NoReturn
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from pages.ui.components.charts_ahead import fetch_charts_ahead
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
@@ -103,6 +104,7 @@ def finish() -> None:
         state.write_address()
         belongings().own_text = visitor().own_text
         keep_across_reloads()
+        fetch_charts_ahead()
     state.end_run()
 
 
