@@ -36,7 +36,8 @@ style-src 'unsafe-inline'; img-src blob: data:">
 <body>
 <main></main>
 {recordings}
-<script type="module">{script}</script>
+<script type="module">{script}
+showAttention();</script>
 </body>
 </html>
 """

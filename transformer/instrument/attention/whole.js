@@ -8,17 +8,17 @@ const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hoo
  */
 export function partsOfWhole({ tensors }, { modules, names }, parts) {
   const found = {};
-  const cut = (name, index) => {
+  const take = (name, index) => {
     const tensor = name && tensors[name];
     if (tensor) found[`${name}[${index.map((place) => place ?? ":").join(", ")}]`] = slice(tensor, index);
   };
   for (const [what, layer, head, query] of parts) {
     const [module, around] = [modules[layer], names[layer]];
-    if (what === "head") for (const name of [around.q, around.k, around.v]) cut(name, [null, head]);
+    if (what === "head") for (const name of [around.q, around.k, around.v]) take(name, [null, head]);
     else {
-      for (const step of STEPS) cut(`${module}.${step}`, [head, query]);
-      for (const name of ["hook_z", "hook_result"]) cut(`${module}.${name}`, [query, head]);
-      for (const name of [around.before, around.out, around.after]) cut(name, [query]);
+      for (const step of STEPS) take(`${module}.${step}`, [head, query]);
+      for (const name of ["hook_z", "hook_result"]) take(`${module}.${name}`, [query, head]);
+      for (const name of [around.before, around.out, around.after]) take(name, [query]);
       const weight = tensors[`${module}.out.weight`];
       if (weight) {
         const [rows, columns] = weight.shape;
