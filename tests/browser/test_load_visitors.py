@@ -1,6 +1,7 @@
 """The visitors of the benchmark of load do what a browser's would, and the server answers them."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -19,7 +20,8 @@ def on(server, lesson):
             await visitor.open()
             await lesson(visitor)
 
-    asyncio.run(attend())
+    with ThreadPoolExecutor(1) as elsewhere:  # Playwright's own loop runs on this thread
+        elsewhere.submit(lambda: asyncio.run(attend())).result()
     assert not log.failures
     assert not server.has_traceback()
     return log
