@@ -73,6 +73,15 @@ def dials(at):
     return writing(at).metadata["controls"]
 
 
+def open_drawers(at):
+    """Open every drawer whose table is made only then."""
+    for drawer in at.expander:
+        _, _, key = drawer.proto.id.partition("-drawer_")
+        if key:
+            at.session_state[f"drawer_{key}"] = True
+    return checked(at.run())
+
+
 def type_prompt(at, text):
     return checked(at.sidebar.text_area[0].set_value(text).run())
 

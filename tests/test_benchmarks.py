@@ -1,5 +1,6 @@
 """The benchmarks measure what they say they measure; their figures are theirs alone."""
 
+import itertools
 import json
 import sys
 
@@ -8,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import generation, hooks, measuring
+from tests.benchmarks import generation, hooks, latency, load, measuring
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, TrainingConfig, build_model
@@ -24,7 +25,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
     assert written.out == ""
     assert written.err.startswith("There is no benchmark 'speed'; there are ")
     assert "hooks" in dispatcher.benchmark_names()
-    assert "measuring" not in dispatcher.benchmark_names()
+    assert not {"measuring", "protocol", "visitors"} & set(dispatcher.benchmark_names())
 
 
 def test_the_last_line_is_one_object_with_every_figure(capsys, monkeypatch):
@@ -193,3 +194,16 @@ def test_hugging_faces_model_with_our_weights_has_our_logits(tiny_gpt):
     pytest.importorskip("transformers")
     tokens = unpadded(tiny_gpt.config)
     torch.testing.assert_close(generation.gpt2(tiny_gpt)(tokens).logits, tiny_gpt(tokens), atol=1e-5, rtol=1e-5)
+
+
+def test_a_walk_through_the_pages_makes_each_change_once():
+    pages = ["a", "b", "c", "d", "e"]
+    way = ["a", *latency._walk(pages)]
+    assert way[-1] == "a"
+    changes = list(itertools.pairwise(way))
+    assert sorted(changes) == sorted(itertools.permutations(pages, 2))
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(50, 3), (95, 5), (100, 5), (20, 1), (21, 2)])
+def test_a_percentile_is_one_of_the_values(percent, expected):
+    assert load.percentile([5, 1, 4, 2, 3], percent) == expected

@@ -23,6 +23,7 @@ from tests.app_driver import (
     link_of,
     markdown_with,
     named,
+    open_drawers,
     press,
     said,
     use,
@@ -104,7 +105,7 @@ def labels_of(at, name, axis="yaxis"):
 
 
 def table(at, index):
-    return at.dataframe[index].value
+    return open_drawers(at).dataframe[index].value
 
 
 def line_of(at, name, line):
@@ -146,7 +147,8 @@ def test_the_page_opens_for_every_kind_of_model(model, alone):
     at = visit(alone, model=model)
     assert at.title[0].value == "Masks"
     assert len(at.get("plotly_chart")) == (7 if model == "bigram" else 11)
-    assert len(at.dataframe) == (4 if model == "bigram" else 6)
+    assert len(at.dataframe) == 1
+    assert len(open_drawers(at).dataframe) == (4 if model == "bigram" else 6)
     assert not at.warning and not at.error
     if model == "bigram":
         assert "no mask to take away" in said(at)
@@ -519,7 +521,9 @@ def test_every_figure_s_numbers_can_be_saved():
         "These predictions as a table",
         "These candidates as a table",
     ]
-    assert all(isinstance(frame.value, pd.DataFrame) and len(frame.value) for frame in at.dataframe)
+    tables = [frame.value for frame in open_drawers(at).dataframe]
+    assert len(tables) == 6
+    assert all(isinstance(table, pd.DataFrame) and len(table) for table in tables)
 
 
 def test_the_page_says_which_tokens_have_no_label(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.tables import matrix_table
-from tests.app_driver import checked
+from tests.app_driver import checked, open_drawers
 
 
 def page():
@@ -21,13 +21,24 @@ def page():
 
     count = st.session_state["count"]
     table = pd.DataFrame({"token": ["é", "␣", '","'][:count], "weight": [0.1, 0.25, 1e-9][:count]})
-    offer_data(table, "Numbers", "n.csv")
+    def make():
+        st.session_state["made"] = True
+        return table
+
+    offer_data(make, "Numbers", "n.csv")
 
 
-def visit(count: int) -> AppTest:
+def visit(count: int, opened: bool = True) -> AppTest:
     at = AppTest.from_function(page, default_timeout=60)
     at.session_state["count"] = count
-    return checked(at.run())
+    checked(at.run())
+    return open_drawers(at) if opened else at
+
+
+def test_a_table_is_made_once_its_drawer_is_open():
+    at = visit(3, opened=False)
+    assert "made" not in at.session_state and not at.dataframe
+    assert len(open_drawers(at).dataframe) == 1
 
 
 def test_the_file_is_the_table(monkeypatch):

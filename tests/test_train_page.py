@@ -12,7 +12,7 @@ from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.views import train_progress
 from pages.ui.views.train_choice import in_words
-from tests.app_driver import PAGES, checked, go, link_of, named, press, said, start
+from tests.app_driver import PAGES, checked, go, link_of, named, open_drawers, press, said, start
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES
@@ -76,7 +76,7 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
 
 def test_its_losses_and_its_attention_are_there_as_tables():
     at = train_to_the_end(start("Train", **SMALL))
-    losses, weights = (table.value for table in at.dataframe)
+    losses, weights = (table.value for table in open_drawers(at).dataframe)
     assert losses["step"].iloc[-1] == SMALL["steps"]
     training_losses = losses["training loss (nats)"].dropna()
     assert training_losses.iloc[-1] < training_losses.iloc[0]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 
-def offer_data(table: pd.DataFrame, title: str, file_name: str, empty: str = "There are no numbers yet.") -> None:
-    """A closed drawer with a table and a button that saves it as CSV."""
-    with st.expander(title, icon=":material/table:"):
+def offer_data(
+    make: Callable[[], pd.DataFrame], title: str, file_name: str, empty: str = "There are no numbers yet."
+) -> None:
+    """A closed drawer with a table and a button that saves it as CSV.
+
+    make: makes the table, once the drawer is open: a table that nobody sees takes the browser as long as a chart.
+    file_name: no other drawer of the page has it.
+    """
+    drawer = st.expander(title, icon=":material/table:", key=f"drawer_{file_name}", on_change="rerun")
+    if not drawer.open:
+        return
+    with drawer:
+        table = make()
         if table.empty:
             st.caption(empty)
             return

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
-from ..model.models import DecoderOnly, EncoderDecoder, build_model, make_model
+from ..model.models import DecoderOnly, EncoderDecoder, build_model, shapes_alone
 from .card import Card
 from .replacing import NoFolderError, current, folder_names, replacing, steadily
 
@@ -267,8 +267,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
         config, n_layers=min(config.n_layers, 1), n_encoder_layers=min(config.n_encoder_layers, 1)
     )
     try:
-        with torch.device("meta"):  # shapes alone, no memory
-            weights = make_model(shallow).state_dict()
+        weights = shapes_alone(shallow).state_dict()
     except (RuntimeError, TypeError):  # PyTorch can't count that far
         raise CheckpointError(f"{CONFIG} claims sizes that no model can have.") from None
     if config.tie_embeddings:

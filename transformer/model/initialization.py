@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from ..config import ModelConfig
 
@@ -38,3 +41,14 @@ def writers(config: ModelConfig, name: str) -> int:
     in_encoder, in_decoder = name.startswith("encoder."), name.startswith("decoder.")
     sublayers = 1 + in_decoder + (config.d_ff > 0)  # attention, cross-attention, feed-forward
     return sublayers * (config.n_encoder_layers if in_encoder else config.n_layers)
+
+
+class Undrawn(TorchFunctionMode):
+    """Within it, modules don't draw the weights they begin with.
+
+    For weights that are shapes without numbers: PyTorch would import its compiler to draw them, 80 MB and a second.
+    """
+
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        return kwargs["tensor"] if function is nn.init.normal_ else function(*args, **kwargs)

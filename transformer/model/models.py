@@ -14,7 +14,7 @@ from ..config import ModelConfig
 from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
-from .initialization import initialise
+from .initialization import Undrawn, initialise
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
 
@@ -124,6 +124,15 @@ def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Line
 def make_model(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
     """A model of the configuration's architecture, its weights as PyTorch leaves them."""
     return DecoderOnly(config) if config.architecture == "decoder-only" else EncoderDecoder(config)
+
+
+def shapes_alone(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
+    """A model whose weights have shapes but no numbers, and take no memory.
+
+    Raises: RuntimeError or TypeError for sizes that PyTorch can't count.
+    """
+    with torch.device("meta"), Undrawn():
+        return make_model(config)
 
 
 def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly | EncoderDecoder:

@@ -15,7 +15,7 @@ import torch
 
 from ..config import ModelConfig
 from ..data.batches import Batch
-from ..model.models import DecoderOnly, EncoderDecoder, build_model, make_model
+from ..model.models import DecoderOnly, EncoderDecoder, build_model, shapes_alone
 from .loop import TrainingConfig, TrainingRun
 
 COPIES = 5
@@ -120,8 +120,7 @@ def _measured() -> list[float]:
 
 @lru_cache(maxsize=32)
 def _shapes(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
-    with torch.device("meta"):
-        return make_model(config)
+    return shapes_alone(config)
 
 
 def _tensors(config: ModelConfig) -> int:

@@ -78,9 +78,10 @@ def three_masks(session: Session) -> None:
         _open_panel(session, text, shown),
     ]
     show_panels(session, panels, "prompt")
-    tables = [matrix_table({"visible": panel.mask}, panel.labels, panel.labels, panel.offset).assign(mask=panel.title)
-              for panel in panels]  # fmt: skip
-    offer_data(pd.concat(tables), "These masks as a table", f"{session.name}-masks.csv")
+    offer_data(lambda: pd.concat(
+        matrix_table({"visible": panel.mask}, panel.labels, panel.labels, panel.offset).assign(mask=panel.title)
+        for panel in panels
+    ), "These masks as a table", f"{session.name}-masks.csv")  # fmt: skip
 
 
 def show_panels(session: Session, panels: Sequence[Panel], name: str) -> None:
@@ -286,12 +287,16 @@ def _by_position(session: Session, reading: Reading, masked: Predicted, free: Pr
         st.caption("How unsure the model was, whatever came next: 0 is certain, "
                    f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
                    f"was equally likely. {labelling_note(figure)}")  # fmt: skip
-    table = pd.DataFrame({"position": range(reading.offset, reading.offset + count), "token": labels,
-                          "next token": following})  # fmt: skip
-    for name, found in ((WITH, masked), (WITHOUT, free)):
-        table[f"probability {name}"] = pd.Series(found.probability)
-        table[f"loss {name} (nats)"] = pd.Series(found.loss)
-        table[f"entropy {name} (nats)"] = found.entropy
+
+    def table() -> pd.DataFrame:
+        made = pd.DataFrame({"position": range(reading.offset, reading.offset + count), "token": labels,
+                             "next token": following})  # fmt: skip
+        for name, found in ((WITH, masked), (WITHOUT, free)):
+            made[f"probability {name}"] = pd.Series(found.probability)
+            made[f"loss {name} (nats)"] = pd.Series(found.loss)
+            made[f"entropy {name} (nats)"] = found.entropy
+        return made
+
     offer_data(table, "These predictions as a table", f"{session.name}-without-mask.csv")
 
 
@@ -309,10 +314,10 @@ def _last_token(session: Session, reading: Reading, masked: Predicted, free: Pre
             show(mask_figures.candidate_bars(labels, odds, limit=limit, color=color, theme=session.theme),
                  f"candidates_{len(tables)}")  # fmt: skip
             st.caption(f"The {len(order)} likeliest tokens {name}.")
-        tables.append(pd.DataFrame({"mask": name, "rank": range(1, len(order) + 1), "token": labels,
-                                    "probability": odds}))  # fmt: skip
+        tables.append({"mask": name, "rank": range(1, len(order) + 1), "token": labels, "probability": odds})
     st.markdown(_last_token_in_words(session.config.n_layers, len(reading.tokens), masked, free))
-    offer_data(pd.concat(tables), "These candidates as a table", f"{session.name}-candidates-without-mask.csv")
+    offer_data(lambda: pd.concat(map(pd.DataFrame, tables)), "These candidates as a table",
+               f"{session.name}-candidates-without-mask.csv")  # fmt: skip
 
 
 def _last_token_in_words(layers: int, tokens: int, masked: Predicted, free: Predicted) -> str:

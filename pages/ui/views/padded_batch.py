@@ -94,7 +94,7 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     place = np.indices(tokens.shape)
     cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
              "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
-    offer_data(pd.DataFrame(cells), "This batch as a table", f"{session.name}-batch.csv")
+    offer_data(lambda: pd.DataFrame(cells), "This batch as a table", f"{session.name}-batch.csv")
 
 
 def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
@@ -137,7 +137,7 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
     show_panels(session, panels, "batch")
     st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
     masks = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
-    offer_data(matrix_table(masks, labels, labels), "These masks as a table",
+    offer_data(lambda: matrix_table(masks, labels, labels), "These masks as a table",
                f"{session.name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def sinusoidal(session: Session) -> np.ndarray:
     _chart(figures.encoding_heatmap(table, theme=session.theme, selected=cell), "table")
     st.caption("Rows are positions, columns are dimensions. On the left the waves are fast and tell neighbours apart; "
                "on the right they are so slow that they hardly move: they tell near from far.")  # fmt: skip
-    offer_data(_wide(table), "The table's numbers", "sinusoidal-encoding.csv")
+    offer_data(lambda: _wide(table), "The table's numbers", "sinusoidal-encoding.csv")
     return table
 
 
@@ -85,7 +85,7 @@ def waves(session: Session, table: np.ndarray) -> None:
         st.caption("How many positions each wave takes to come round, on a logarithmic axis: "
                    "from 2π to nearly 2π · base.")  # fmt: skip
     columns = {f"dimension {d}": table[:, d] for d in chosen}
-    offer_data(pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
+    offer_data(lambda: pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
 
 
 def similarity(session: Session, table: np.ndarray) -> None:
@@ -104,7 +104,7 @@ def similarity(session: Session, table: np.ndarray) -> None:
                    "For the sinusoidal table the band has no width: each distance has one value.")  # fmt: skip
     distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
     summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
-    offer_data(pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
+    offer_data(lambda: pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
 
 
 def rotation(session: Session) -> None:
@@ -143,7 +143,7 @@ def of_the_model(session: Session) -> None:
     if table is not None:
         _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
         st.caption(f"The model's own table: {table.shape[0]} positions × {table.shape[1]} dimensions.")
-        offer_data(_wide(table), "The model's table, as numbers", f"{session.name}-positions.csv")
+        offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.name}-positions.csv")
     elif config.positions == "rotary":
         _rotary(session)
 
@@ -166,7 +166,7 @@ def _rotary(session: Session) -> None:
     _chart(figures.encoding_heatmap(table, theme=session.theme), "model_rotary")
     st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
                "The same in every layer and head.")  # fmt: skip
-    offer_data(_wide(table), "These sines and cosines, as numbers", f"{session.name}-rotary.csv")
+    offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.name}-rotary.csv")
 
 
 def _keep_cell_inside() -> None:

@@ -182,12 +182,17 @@ def _sample(chosen: Snapshot | None, begun: str) -> None:
 
 
 def _tables(job: Job, chosen: Snapshot | None) -> None:
+    offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
+    if chosen and chosen.patterns:
+        offer_data(lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
+                   f"Attention after {chosen.step:,} steps, as a table",
+                   f"attention-step-{chosen.step}.csv")  # fmt: skip
+
+
+def _losses(job: Job) -> pd.DataFrame:
     train = pd.DataFrame(job.train_losses, columns=["step", "training loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
-    offer_data(train.merge(validation, how="outer", on="step"), "The losses as a table", "training.csv")
-    if chosen and chosen.patterns:
-        weights = pd.concat([_weights(kind, patterns) for kind, patterns in chosen.patterns.items()])
-        offer_data(weights, f"Attention after {chosen.step:,} steps, as a table", f"attention-step-{chosen.step}.csv")
+    return train.merge(validation, how="outer", on="step")
 
 
 def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:

@@ -1,0 +1,95 @@
+"""What a server does before its first visitor needs it: it imports what pages are made of, and opens the first model.
+
+Streamlit does none of that until somebody opens a page, who then waits. So it is done as the server starts, while the
+visitor's browser fetches the frontend. Only the connection that runs pages is kept waiting until the first page's needs
+are met, so that no page is imported by two threads at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+REST = 3.0
+"""Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
+SWITCH_EVERY = 0.0005
+"""Seconds after which Python turns to another thread during the former. The frontend is a hundred files, each of which
+would wait several times for the usual 5 ms."""
+_LOGGER = logging.getLogger(__name__)
+_NO_VISITOR = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
+"""Warns of what is called without a visitor, as all is here."""
+_prepared = threading.Event()
+
+
+@contextlib.asynccontextmanager
+async def preparing(app: Any) -> AsyncIterator[None]:
+    """The life of a served app: as it begins, what visitors need is prepared on a thread of its own."""
+    threading.Thread(target=_prepare, name="preparing", daemon=True).start()
+    yield
+
+
+class WaitUntilPrepared:
+    """ASGI middleware: who wants pages run waits until the first page is prepared, everybody else is let in at once."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket" and not _prepared.is_set():
+            await asyncio.to_thread(_prepared.wait)
+        await self._app(scope, receive, send)
+
+
+WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
+"""A class and its arguments, which is all that Starlette's own `Middleware` is."""
+
+
+def prepare_first_page() -> None:
+    """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    from pages.ui.models import activations, library
+    from pages.ui.shell.choices import DEFAULT_MODEL
+    from pages.ui.shell.sidebar import open_page  # noqa: F401
+    from pages.ui.views import generate  # noqa: F401
+
+    if DEFAULT_MODEL in library.usable():
+        checkpoint = library.model(DEFAULT_MODEL)
+        activations.next_token(DEFAULT_MODEL, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
+
+
+def prepare_other_pages() -> None:
+    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
+    from plotly.graph_objects import Figure
+
+    from pages.ui.views import attention, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
+    from transformer.training.cost import machine
+
+    Figure()
+    machine()
+
+
+def _prepare() -> None:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_EVERY)
+    _NO_VISITOR.disabled = True
+    try:
+        _attempt(prepare_first_page)
+    finally:
+        _NO_VISITOR.disabled = False
+        sys.setswitchinterval(usual)
+        _prepared.set()
+    time.sleep(REST)
+    _attempt(prepare_other_pages)
+
+
+def _attempt(prepare: Any) -> None:
+    """What can't be prepared isn't; the page that needs it will say what is wrong."""
+    try:
+        prepare()
+    except Exception:
+        _LOGGER.exception("Not everything could be prepared for the first visitor.")

@@ -1,0 +1,184 @@
+"""How a room of thirty shares one small machine: three minutes of lesson, then all press Generate at once.
+
+Thirty visitors speak Streamlit's protocol over websockets, two more sit at a real Chromium; server, visitors and
+browser share two cores. What is timed is what the server has to answer, from the request to the end of the run that
+answers it: opening and changing a page, another prompt, the chunks of a text, a head's numbers. Then all press Generate
+within two seconds, first by themselves, then while one of them trains what the page Train offers first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT, Server
+
+from .measuring import machine, print_table
+from .protocol import FailedError
+from .visitors import Log, Visitor, WatchingVisitor
+
+VISITORS, WATCHING = 30, 2
+CORES = 2
+LESSON, ARRIVAL = 180.0, 20.0
+"""Seconds of the lesson, and of its beginning, during which visitors come."""
+WITHIN, TOKENS = 2.0, 200
+"""Seconds within which all press Generate, and the tokens that each then writes."""
+COUNTED = ("page", "prompt", "text", "head")
+"""The kinds of answers that somebody waits for; others are fetched ahead, or told by the way."""
+
+
+def run(quick: bool = False) -> dict:
+    """Measure, print the tables, and return every figure."""
+    if hasattr(os, "sched_setaffinity"):  # what is started from here inherits it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env={}, options=())
+        with server:
+            server.wait_until_healthy()
+            return asyncio.run(_measure(server, 8 if quick else VISITORS, 30.0 if quick else LESSON))
+
+
+async def _measure(server: Server, count: int, seconds: float) -> dict:
+    async with Visitor(server.url, count, Log()).tab as tab:
+        await tab.open()  # the room comes to a server that has started
+    log = Log()
+    began, used = time.perf_counter(), _server_seconds(server.process.pid)
+    driver = time.process_time()
+    memory: list[float] = []
+    noting = asyncio.create_task(_note_memory(server.process.pid, memory))
+    async with _room(server.url, count, log) as (visitors, watching):
+        until = began + seconds
+        await asyncio.gather(*(_attend(visitor, number, count, seconds, until)
+                               for number, visitor in enumerate([*visitors, *watching])))  # fmt: skip
+        took = time.perf_counter() - began
+        shares = {
+            "server_share_of_a_core": (_server_seconds(server.process.pid) - used) / took,
+            "driver_share_of_a_core": (time.process_time() - driver) / took,
+        }
+        figures = _lesson(log) | shares
+        for name, trains in (("together", False), ("together_while_one_trains", True)):
+            if trains:
+                await visitors[0].train()
+            figures |= await _press_together(visitors[1:] if trains else visitors, name)
+        memory.append(_megabytes(server.process.pid))
+        figures |= {
+            "memory_MB_at_the_end": memory[-1],
+            "memory_MB_by_minute": [*memory[:-1:6], memory[-1]],
+            "memory_MB_most": max(memory),
+        }
+    noting.cancel()
+    problems = sorted(set(log.failures))
+    print_table(("figure", "value"), [(name.replace("_", " "), str(_short(value))) for name, value in figures.items()])
+    for problem in problems[:20]:
+        print(f"failed: {problem}")
+    if server.has_traceback():
+        print(server.log_tail())
+    return {name: _short(value) for name, value in figures.items()} | {
+        "visitors": count, "failures": problems[:20], "traceback": server.has_traceback(), **machine(),
+    }  # fmt: skip
+
+
+@asynccontextmanager
+async def _room(url: str, count: int, log: Log) -> AsyncIterator[tuple[list[Visitor], list[WatchingVisitor]]]:
+    """All visitors of a lesson, connected; those in a browser only where there is one."""
+    visitors = [Visitor(url, number, log) for number in range(count)]
+    async with AsyncExitStack() as stack:
+        for visitor in visitors:
+            await stack.enter_async_context(visitor.tab)
+        watching = []
+        if executable := find_chromium():
+            from playwright.async_api import async_playwright
+
+            playwright = await stack.enter_async_context(async_playwright())
+            browser = await playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
+            stack.push_async_callback(browser.close)
+            watching = [WatchingVisitor(browser, url, count + number, log) for number in range(WATCHING)]
+        yield visitors, watching
+
+
+async def _attend(visitor: Visitor | WatchingVisitor, number: int, count: int, seconds: float, until: float) -> None:
+    await asyncio.sleep(number / count * min(ARRIVAL, seconds / 3))
+    try:
+        await visitor.open()
+    except FailedError:
+        return
+    await visitor.learn(until)
+
+
+async def _press_together(visitors: Sequence[Visitor], name: str) -> dict[str, float]:
+    """All press Generate within two seconds: the time to the first token, and the tokens that each sees a second."""
+    for visitor in visitors:
+        await visitor.change_page("Generate")
+
+    async def press(visitor: Visitor, number: int) -> tuple[float, float] | None:
+        await asyncio.sleep(number / len(visitors) * WITHIN)
+        try:
+            return await visitor.write(TOKENS)
+        except FailedError:
+            return None
+
+    found = await asyncio.gather(*(press(visitor, number) for number, visitor in enumerate(visitors)))
+    firsts, rates = zip(*filter(None, found), strict=True)
+    return {
+        f"{name}_first_token_median": statistics.median(firsts),
+        f"{name}_first_token_95": percentile(firsts, 95),
+        f"{name}_first_token_worst": max(firsts),
+        f"{name}_tokens_per_second_median": statistics.median(rates),
+        f"{name}_tokens_per_second_least": min(rates),
+        f"{name}_failed": found.count(None),
+    }
+
+
+def _lesson(log: Log) -> dict[str, float]:
+    """Median, 95 %, worst and failed of each kind, and of all that somebody waits for together."""
+    kinds = {kind: [seconds for _, seconds in answers] for kind, answers in log.answers.items()}
+    together = [seconds for kind in COUNTED for seconds in kinds.get(kind, [])]
+    figures: dict[str, float] = {}
+    rows = []
+    for kind, times in [("all", together), *sorted(kinds.items())]:
+        failed = len(log.failures) if kind == "all" else sum(f.startswith(f"{kind}:") for f in log.failures)
+        median, high, worst = statistics.median(times), percentile(times, 95), max(times)
+        rows.append((kind, str(len(times)), f"{median:.3f}", f"{high:.3f}", f"{worst:.3f}", str(failed)))
+        of_kind = {"count": len(times), "median": median, "95": high, "worst": worst, "failed": failed}
+        figures |= {f"{kind}_{name}".replace(" ", "_"): value for name, value in of_kind.items()}
+    print_table(("answers", "times", "median s", "95 % s", "worst s", "failed"), rows)
+    stalls = log.stalls or [0.0]
+    return figures | {"texts": len(log.stalls), "text_stood_still_95": percentile(stalls, 95)}
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The least of the values that is at least as large as so many per cent of them."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
+
+
+async def _note_memory(process: int, memory: list[float]) -> None:
+    while True:
+        memory.append(_megabytes(process))
+        await asyncio.sleep(10)
+
+
+def _megabytes(process: int) -> float:
+    """Resident memory of a process."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return int(fields["VmRSS"].split()[0]) / 1000
+
+
+def _server_seconds(process: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _short(value: object) -> object:
+    if isinstance(value, list):
+        return [_short(part) for part in value]
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,245 @@
+"""A tab without a browser: Streamlit's own protocol over a websocket, as its frontend speaks it.
+
+What the server sends is kept as the frontend keeps it: elements by their place on the page, messages that may come
+again as a mere reference, timers of fragments. Nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.BidiComponent_pb2 import BidiComponent
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import NewSession
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE = 60.0
+"""Seconds after which a request counts as failed."""
+ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
+
+
+class FailedError(Exception):
+    """A request that wasn't answered as it should be; the message says how."""
+
+
+@dataclass
+class _Placed:
+    """An element, the fragment it belongs to, and the run that drew it last."""
+
+    element: Element
+    fragment: str
+    run: int
+
+
+@dataclass
+class _Request:
+    """A run that was asked for. fragment: its fragment, empty for the page's; begun: the server has begun it."""
+
+    fragment: str
+    page: str
+    done: asyncio.Future = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    begun: bool = False
+
+
+class Tab:
+    """One visitor's connection; use it as an asynchronous context manager."""
+
+    def __init__(self, url: str, query: str = "") -> None:
+        self.url, self.query = url, query
+        self.page = ""
+        self.bytes = 0
+        """That came."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each message."""
+        self._placed: dict[tuple[int, ...], _Placed] = {}
+        self._values: dict[str, WidgetState] = {}
+        self._cached: dict[str, tuple[ForwardMsg, int]] = {}
+        self._runs = self._run = 0
+        self._running: tuple[str, ...] = ()
+        self._oldest = 2
+        self._timers: dict[str, asyncio.Task] = {}
+        self._requests: list[_Request] = []
+
+    async def __aenter__(self) -> Tab:
+        address = self.url.replace("http", "ws", 1) + "/_stcore/stream"
+        self._socket: ClientConnection = await connect(
+            address, origin=self.url, subprotocols=["streamlit"], max_size=None, compression=None, open_timeout=PATIENCE
+        )
+        self._reader = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._reader.cancel()
+        self._stop_timers(*self._timers)
+        with contextlib.suppress(Exception):
+            await self._socket.close()
+
+    async def open(self) -> float:
+        """Open the page that the address names; returns the seconds until it was all there."""
+        return await self._ask(_Request("", ""))
+
+    async def turn(self, name: str) -> float:
+        """Go to another page; returns the seconds until it was all there."""
+        self.query = ""
+        self._values.clear()
+        return await self._ask(_Request("", self.labelled("page_link", name).page_script_hash))
+
+    async def set(self, widget: Any, **value: Any) -> float:
+        """What a widget reports, such as `string_value="…"`, and the run of the page that this causes."""
+        state = WidgetState(id=widget.id, **value)
+        if "trigger_value" not in value:
+            self._values[widget.id] = state
+        return await self._ask(_Request("", self.page), state)
+
+    async def tell(self, component: str, event: str, value: Any) -> float:
+        """What a component tells, and the run of its fragment that this causes."""
+        placed = self._component(component)
+        told = json.dumps([{"event": event, "value": value}])
+        state = WidgetState(id=_make_trigger_id(placed.element.bidi_component.id, "events"), json_trigger_value=told)
+        return await self._ask(_Request(placed.fragment, self.page), state)
+
+    def component(self, name: str) -> BidiComponent:
+        """A component as the server sent it last."""
+        return self._component(name).element.bidi_component
+
+    def has(self, component: str) -> bool:
+        """Whether the page has such a component."""
+        return any(element.bidi_component.component_name == component for element in self.elements("bidi_component"))
+
+    def elements(self, kind: str) -> Iterator[Element]:
+        """All elements of a kind, such as "button", from top to bottom."""
+        for _, placed in sorted(self._placed.items()):
+            if placed.element.WhichOneof("type") == kind:
+                yield placed.element
+
+    def labelled(self, kind: str, *labels: str) -> Any:
+        """The widget of a kind that has one of these labels, or None."""
+        widgets = (getattr(element, kind) for element in self.elements(kind))
+        return next((widget for widget in widgets if widget.label in labels), None)
+
+    def _component(self, name: str) -> _Placed:
+        for placed in self._placed.values():
+            if placed.element.bidi_component.component_name == name:
+                return placed
+        raise FailedError(f"the page has no component {name}")
+
+    async def _ask(self, request: _Request, *triggers: WidgetState, by_itself: bool = False) -> float:
+        began = time.perf_counter()
+        self._requests.append(request)
+        message = BackMsg()
+        state = message.rerun_script
+        state.query_string, state.page_script_hash = self.query, request.page
+        state.fragment_id, state.is_auto_rerun = request.fragment, by_itself
+        state.cached_message_hashes.extend(self._cached)
+        state.widget_states.widgets.extend([*self._values.values(), *triggers])
+        state.context_info.url, state.context_info.timezone, state.context_info.locale = self.url, "UTC", "en"
+        try:
+            await self._socket.send(message.SerializeToString())
+            async with asyncio.timeout(PATIENCE):
+                await request.done
+        except TimeoutError:
+            raise FailedError(f"no answer in {PATIENCE:.0f} s") from None
+        finally:
+            if request in self._requests:
+                self._requests.remove(request)
+        return time.perf_counter() - began
+
+    async def _read(self) -> None:
+        why = "the connection was closed"
+        try:
+            async for payload in self._socket:
+                self.bytes += len(payload)
+                self._take(ForwardMsg.FromString(payload))
+                self.on_change()
+        except Exception as error:
+            why = f"a message can't be read: {error!r}"
+        finally:
+            self._fail(why)
+
+    def _take(self, message: ForwardMsg) -> None:
+        kind = message.WhichOneof("type")
+        if kind == "ref_hash":
+            kept, _ = self._cached[message.ref_hash]
+            self._cached[message.ref_hash] = kept, self._runs
+            meant = copy.copy(kept)
+            meant.metadata.CopyFrom(message.metadata)
+            message, kind = meant, meant.WhichOneof("type")
+        elif message.hash and message.metadata.cacheable:
+            self._cached[message.hash] = message, self._runs
+        if kind == "new_session":
+            self._begin(message.new_session, tuple(message.metadata.run.fragment_ids))
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            placed = _Placed(message.delta.new_element, message.delta.fragment_id, self._run)
+            self._placed[tuple(message.metadata.delta_path)] = placed
+            self._note(placed.element)
+        elif kind == "auto_rerun":
+            fragment = message.auto_rerun.fragment_id
+            if fragment not in self._timers:
+                self._timers[fragment] = asyncio.create_task(self._repeat(fragment, message.auto_rerun.interval))
+        elif kind == "stop_auto_rerun":
+            self._stop_timers(*message.stop_auto_rerun.fragment_ids)
+        elif kind == "script_finished":
+            self._end(message.script_finished)
+
+    def _note(self, element: Element) -> None:
+        if element.WhichOneof("type") == "exception":
+            self._fail(f"the page shows {element.exception.type}: {element.exception.message[:200]}")
+        component = element.bidi_component
+        if component.component_name == "headsup_address":
+            self.query = json.loads(component.json)["query"]
+
+    def _begin(self, session: NewSession, fragments: tuple[str, ...]) -> None:
+        self._run += 1
+        self._running = fragments
+        self._oldest = session.config.max_cached_message_age or self._oldest
+        if not self._running:
+            self._stop_timers(*self._timers)
+            if session.page_script_hash != self.page:
+                self._placed.clear()
+            self.page = session.page_script_hash
+        for request in self._requests:
+            request.begun |= request.fragment in self._running if request.fragment else not self._running
+
+    def _end(self, status: int) -> None:
+        if status not in ENDS:
+            return  # cut short by another run, which answers what this one didn't
+        if self._running:
+            gone = [place for place, placed in self._placed.items()
+                    if placed.fragment in self._running and placed.run != self._run]  # fmt: skip
+        else:
+            self._runs += 1
+            gone = [place for place, placed in self._placed.items() if placed.run != self._run]
+            self._cached = {name: (message, run) for name, (message, run) in self._cached.items()
+                            if self._runs - run <= self._oldest}  # fmt: skip
+        for place in gone:
+            del self._placed[place]
+        for request in self._requests:
+            if request.begun and not request.done.done():
+                request.done.set_result(None)
+
+    def _fail(self, why: str) -> None:
+        for request in self._requests:
+            if not request.done.done():
+                request.done.set_exception(FailedError(why))
+
+    async def _repeat(self, fragment: str, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            with contextlib.suppress(FailedError):
+                await self._ask(_Request(fragment, self.page), by_itself=True)
+
+    def _stop_timers(self, *fragments: str) -> None:
+        for fragment in fragments:
+            if timer := self._timers.pop(fragment, None):
+                timer.cancel()
