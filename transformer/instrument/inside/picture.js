@@ -18,7 +18,7 @@ const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
 const SELECTED = "#d55e00";
-const MOST_TIPS = 6.5; // pixels of an arc's width
+const THICKEST = 6.5; // pixels of an arc's width
 
 /** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
 function spanOf(name) {
@@ -129,6 +129,7 @@ export class Picture {
     const { lane } = part;
     const start = part.crosses ? from.top : lane.bottom;
     const end = lane.top;
+    const limit = Math.min(THICKEST, 0.5 * stack.pitch, 0.22 * (lane.bottom - lane.top));
     const x = (which, place, places, share) => {
       const [first, last] = [firstIn(place, which.count, places), firstIn(place + 1, which.count, places)];
       return which.left + (first + (last - first - 1) / 2 + share) * which.pitch;
@@ -136,7 +137,7 @@ export class Picture {
     for (const { query, key, weight, head, share } of drawnArcs(found, scene.reach.arcs[part.id])) {
       const lit = Math.min(1, share / (BRIGHT / 2));
       context.globalAlpha = lit > 0.04 ? 0.3 + 0.7 * lit : DIM * Math.min(0.9, 0.12 + weight);
-      context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(MOST_TIPS, 0.5 * stack.pitch, 15 * Math.sqrt(share) * Math.sqrt(weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
+      context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(limit, 15 * Math.sqrt(share * weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
       context.strokeStyle = headColour(head);
       const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, 0.36)];
       context.beginPath();

@@ -3,6 +3,8 @@
 import { attribute, node, put } from "../dom.js";
 import { headColour } from "./roles.js";
 
+const MOST_NAMED = 8; // blocks in one sentence
+
 const WORDS = {
   embed: (target, whose) => [`${whose} becomes a vector, its `, ["embedding", target], "; a stream for each begins here."],
   ln_final: (target) => ["The ", ["final norm", target], " brings the stream to one scale."],
@@ -78,8 +80,7 @@ function ofModel({ stacks, residual }) {
     for (const group of stack.groups) {
       if (group.kind === "embed") sentences.push(WORDS.embed(group, stack.title ? `Each token of the ${stack.title}` : "Each token"));
       if (group === blocks[0]) {
-        const names = blocks.flatMap((block, at) => [at ? (at === blocks.length - 1 ? " and " : ", ") : "", [block.title, block]]);
-        sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...names, doing(blocks.length, residual)]);
+        sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...listed(blocks), doing(blocks.length, residual)]);
         for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the arcs"));
       }
       if (group.kind === "ln_final") sentences.push(WORDS.ln_final(group));
@@ -87,6 +88,13 @@ function ofModel({ stacks, residual }) {
     }
   }
   return sentences;
+}
+
+/** The names of blocks; of many the first and the last. */
+function listed(blocks) {
+  const word = (block) => [block.title, block];
+  if (blocks.length > MOST_NAMED) return [word(blocks[0]), ", ", word(blocks[1]), " and so on to ", word(blocks.at(-1))];
+  return blocks.flatMap((block, at) => [...(at ? [at === blocks.length - 1 ? " and " : ", "] : []), word(block)]);
 }
 
 function doing(count, residual) {

@@ -61,10 +61,10 @@ export function chapterInWords(pass, scene, { places }, { id, part, name, zone, 
 
 /** What lies under the pointer, a text each. */
 export function tipOf(pass, scene, { stack, group, part, row, token }) {
-  const lines = [row?.name ?? part?.id ?? group.id];
+  const place = `${stack.title} ${group.title}`.trim() + (part && group.kind === "block" ? `, ${part.title}` : "");
+  const lines = [row?.name ?? place];
   const entry = row && pass.describe(row.name);
   if (entry) lines.push(entry.meaning);
-  else if (group.kind === "block") lines.push(`${stack.title} ${group.title}`.trim() + (part ? `, ${part.title}` : ""));
   if (token !== null) lines.push(`Token ${token} “${pass.labels[stack.tokens][token]}”`);
   if (part?.module && token !== null && !row) lines.push(attentionInWords(pass, scene, part, token));
   if (entry?.formula) lines.push(`${shortName(row.name)} = ${entry.formula}`);
