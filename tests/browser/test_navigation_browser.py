@@ -251,15 +251,3 @@ def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_rea
     until(page, lambda: focused(page) == "Generate")
     wait_ready(page)
     assert focused(page) == "Generate"
-
-
-def test_what_draws_charts_is_there_before_the_first_page_that_has_one(visit, wait_ready):
-    page = visit()
-    page.wait_for_function(
-        "performance.getEntriesByType('resource').some((entry) => /PlotlyChart.*js$/.test(entry.name))",
-        timeout=20_000,
-    )
-    fetched = "performance.getEntriesByType('resource').filter((entry) => /PlotlyChart/.test(entry.name)).length"
-    turn_to(page, "Masks", wait_ready)
-    page.locator(".js-plotly-plot").first.wait_for()
-    assert page.evaluate(fetched) == 1

@@ -9,7 +9,6 @@ from typing import NoReturn
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui.components.charts_ahead import fetch_charts_ahead
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
@@ -105,7 +104,6 @@ def finish() -> None:
         state.write_address()
         belongings().own_text = visitor().own_text
         keep_across_reloads()
-        fetch_charts_ahead()
     state.end_run()
 
 
