@@ -283,7 +283,7 @@ def test_a_text_and_its_numbers_are_saved(visit, wait_ready, tmp_path):
     page, _ = visit("tokens=8&pace=unbounded")
     write(page, wait_ready, 8)
     page.get_by_text("What was written, as a table").click()
-    assert part(page, "table").get_by_role("row").count() == 9
+    expect(part(page, "table").get_by_role("row")).to_have_count(9)
     files = {}
     for kind in ("CSV", "PNG"):
         with page.expect_download() as download:

@@ -194,7 +194,7 @@ def test_with_all_open_nothing_is_wider_than_a_phone_and_a_finger_will_do(chromi
 
 
 def test_the_box_follows_the_end_unless_somebody_scrolled_up(visit, wait_ready):
-    page = visit("tokens=500")
+    page = visit(f"tokens=500&pace=fast&text={'ROME' * 150}")
     strip = page.get_by_test_id("live-text-strip")
     left = "(strip) => [strip.scrollHeight - strip.clientHeight, strip.scrollTop]"
     main_button(page, "Generate").click()
