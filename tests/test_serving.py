@@ -21,6 +21,36 @@ parameter_count(library.config("shakespeare"))
 print([name for name in ("torch._dynamo", "sympy", "streamlit.emojis") if name in sys.modules])
 """
 
+# Threads that all hold memory at once, and how many pools it came from.
+POOLS = """
+import ctypes, tempfile, threading
+from pages.ui import serving
+libc = ctypes.CDLL(None)
+if not hasattr(libc, "malloc_info"):
+    print("another C library")
+    raise SystemExit
+serving.share_memory()
+libc.fopen.restype = libc.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(8)
+def hold():
+    libc.malloc(50_000)
+    together.wait()
+threads = [threading.Thread(target=hold) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with tempfile.NamedTemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+    libc.malloc_info(0, stream)
+    libc.fclose(stream)
+    print(file.read().count(b"<heap nr"))
+"""
+
+
+def test_many_threads_share_a_few_pools_of_memory():
+    found = subprocess.run([sys.executable, "-c", POOLS], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    few = [str(number) for number in range(1, serving.ARENAS + 1)]
+    assert found.stdout.strip() in (*few, "another C library"), found.stdout + found.stderr
+
 
 def test_the_first_page_needs_no_compiler_and_no_table_of_emojis():
     """PyTorch's compiler takes a second and 80 MB to import; the emojis a quarter of a second."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import sys
 import threading
@@ -27,9 +28,15 @@ _NO_VISITOR = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run
 _prepared = threading.Event()
 
 
+ARENAS = 2
+"""Pools that memory is taken from. Each run of a page is a thread, and glibc would give up to 16 of them a pool of their
+own, each of which keeps what its busiest moment took: with eight visitors 160 MB of 730."""
+
+
 @contextlib.asynccontextmanager
 async def preparing(app: Any) -> AsyncIterator[None]:
     """The life of a served app: as it begins, what visitors need is prepared on a thread of its own."""
+    share_memory()
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
     yield
 
@@ -48,6 +55,13 @@ class WaitUntilPrepared:
 
 WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 """A class and its arguments, which is all that Starlette's own `Middleware` is."""
+
+
+def share_memory() -> None:
+    """Let all threads that are yet to come take their memory from a few pools, where the C library is glibc."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        arena_max = -8  # M_ARENA_MAX in glibc's malloc.h
+        ctypes.CDLL(None).mallopt(arena_max, ARENAS)
 
 
 def prepare_first_page() -> None:
