@@ -29,8 +29,8 @@ _prepared = threading.Event()
 
 
 ARENAS = 2
-"""Pools that memory is taken from. Each run of a page is a thread, and glibc would give up to 16 of them a pool of their
-own, each of which keeps what its busiest moment took: with eight visitors 160 MB of 730."""
+"""Pools that memory is taken from. Each run of a page is a thread, and glibc would give up to 16 of them a pool of
+their own, each of which keeps what its busiest moment took: with eight visitors 160 MB of 730."""
 
 
 @contextlib.asynccontextmanager
