@@ -12,9 +12,9 @@ from pages.ui.models.writer import Looked, Writer
 from pages.ui.shell.choices import PACES, Visitor
 from transformer import Recording
 
-FIRST_TURN, TURN, SLIDING_TURN = 0.1, 0.4, 0.8
-"""Seconds of computing, at most, before what there is goes to the browser: when writing begins, later, and past the
-context, where each token takes a pass over the whole window."""
+FIRST_TURN, TURN = 0.1, 0.75
+"""Seconds of computing, at most, before what there is goes to the browser: when writing begins, and later. The browser
+asks once a second: where tokens take long, in a full room or past the context, most of that second is computed in."""
 AHEAD = 2.4
 """Seconds of text that are computed ahead."""
 LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
@@ -107,8 +107,7 @@ class Desk:
         writer, owed, asked = self.writer, self._owed, event.asked
         match event.act:
             case "write":
-                slides = writer.length > writer.opened.checkpoint.model.config.context_length
-                owed.seconds = SLIDING_TURN if slides else FIRST_TURN if writer.goal is None else TURN
+                owed.seconds = FIRST_TURN if writer.goal is None else TURN
                 writer.aim(min(asked["goal"], writer.length + int(LIMITS["tokens"][1])))
             case "stop":
                 writer.stop()
