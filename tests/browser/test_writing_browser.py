@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.browser.attention_page import Traffic, parameters, turn_to, type_prompt, until
+from tests.browser.attention_page import BENIGN, Traffic, parameters, turn_to, type_prompt, until
 from tests.browser.writing_page import (
     candidates,
     expect,
@@ -21,8 +21,6 @@ from tests.browser.writing_page import (
 )
 
 PROMPT = "ROMEO:"
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
 # What a view shows at the moment something is done to it, before the server can have answered.
 AT_ONCE = """(root, [selector, value]) => {
   const input = root.querySelector(selector);

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -55,7 +56,7 @@ class Intervention(Hashable, Protocol):
 
 
 @dataclass(frozen=True)
-class _Change:
+class _Change(ABC):
     """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
 
     point: str
@@ -95,12 +96,12 @@ class _Change:
 
         return [(self.point, change)]
 
+    @abstractmethod
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         """What takes the place of the positions from first to last. tensor: (batch, pos, …), from position `begin` on.
 
         other: what the point has on another text, (1, pos, …), or (1, pos, head, …).
         """
-        raise NotImplementedError
 
     def _of_head(self, tensor: Tensor) -> Tensor:
         return tensor if self.head is None else tensor[:, :, self.head]

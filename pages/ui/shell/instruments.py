@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 
 from pages.ui.shell.choices import Visitor, fields
-from pages.ui.shell.state import completed_runs
+from pages.ui.shell.state import completed_runs, write_address
 
 
 def told(key: str, current: Visitor, tied: Iterable[str]) -> None:
@@ -26,9 +26,24 @@ def serial(key: str, current: Visitor, tied: Iterable[str]) -> int:
     return number
 
 
-def elsewhere(current: Visitor, tied: Iterable[str]) -> tuple[object, ...]:
-    """All that the visitor has chosen outside of the instrument."""
-    return _held(current, (name for name in fields() if name not in set(tied)))
+def follower(
+    current: Visitor, tied: Iterable[str], address: str, at_most_every: Callable[[], float] = lambda: 0.0
+) -> Callable[[], None]:
+    """What ends each run of the instrument's fragment: the address bar follows, and, if it has to, the page.
+
+    address: the key of the component that writes the address. at_most_every: as in `write_address`.
+    """
+    others = [name for name in fields() if name not in set(tied)]
+    before = _held(current, others)
+
+    def follow() -> None:
+        # What another widget tells in the same moment comes in one message with an event of the instrument, and
+        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
+        if _held(current, others) != before:
+            st.rerun()
+        write_address(address, at_most_every=at_most_every())
+
+    return follow
 
 
 def _held(current: Visitor, names: Iterable[str]) -> tuple[object, ...]:

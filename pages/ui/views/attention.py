@@ -19,7 +19,7 @@ from pages.ui.models.library import OpenModel
 from pages.ui.shell import instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor, write_address
+from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
 from transformer import Recording
 
@@ -119,15 +119,6 @@ def show(session: Session, looked: Looked) -> None:
         _take(looked, found, current)
         instruments.told(KEY, current, TIED)
 
-    elsewhere = instruments.elsewhere(current, TIED)
-
-    def follow() -> None:
-        # What another widget tells in the same moment comes in one message with an event of the instrument, and
-        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
-        if instruments.elsewhere(current, TIED) != elsewhere:
-            st.rerun()
-        write_address("address_attention")
-
     instrument.attention(
         key=KEY,
         name=recordings.identity(looked.model, looked.tokens, looked.source, looked.kind),
@@ -137,7 +128,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
-        after=follow,
+        after=instruments.follower(current, TIED, "address_attention"),
         patient=st.session_state["begins"],
     )
 

@@ -9,7 +9,7 @@ from pages.ui.models import passages, places
 from pages.ui.shell import instruments
 from pages.ui.shell.choices import PACES
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import REWRITE_EVERY, write_address
+from pages.ui.shell.state import REWRITE_EVERY
 from pages.ui.views.desk import CONTROLS, LOOKS_AT, Desk
 
 KEY = "writing"
@@ -25,18 +25,12 @@ def show(session: Session) -> None:
     choosable = tuple(LOOKS_AT) if session.source and desk.kind else ()
     heads = config.n_heads if desk.kind else 0
     extent = Extent(choosable, places.depth(config, desk.kind or ""), heads, tuple(PACES))
-    elsewhere = instruments.elsewhere(current, (*TIED, "text"))
-
     def take(event: Event) -> None:
         desk.take(event)
         instruments.told(KEY, current, TIED)
 
-    def follow() -> None:
-        # What another widget tells in the same moment comes in one message with an event of the instrument, and
-        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
-        if instruments.elsewhere(current, (*TIED, "text")) != elsewhere:
-            st.rerun()
-        write_address("address_writing", at_most_every=0.0 if writer.goal is None else REWRITE_EVERY)
+    def rewrite_every() -> float:
+        return 0.0 if writer.goal is None else REWRITE_EVERY
 
     writing(
         key=KEY,
@@ -52,7 +46,7 @@ def show(session: Session) -> None:
         serial=instruments.serial(KEY, current, TIED),
         take=take,
         answer=desk.answer,
-        after=follow,
+        after=instruments.follower(current, (*TIED, "text"), "address_writing", rewrite_every),
         patient=st.session_state["begins"],
     )
 

@@ -15,7 +15,6 @@ from pages.ui.models.library import OpenModel
 from pages.ui.shell import instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import write_address
 from pages.ui.views.attention import whole_text
 from transformer import Recording, attention_modules
 
@@ -74,15 +73,6 @@ def show(session: Session, looked: Looked) -> None:
         _take(looked, found, current)
         instruments.told(KEY, current, TIED)
 
-    elsewhere = instruments.elsewhere(current, TIED)
-
-    def follow() -> None:
-        # What another widget tells in the same moment comes in one message with an event of the instrument, and
-        # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
-        if instruments.elsewhere(current, TIED) != elsewhere:
-            st.rerun()
-        write_address("address_inside")
-
     instrument.inside(
         key=KEY,
         name=recordings.identity(looked.model, looked.tokens, looked.source),
@@ -92,7 +82,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
-        after=follow,
+        after=instruments.follower(current, TIED, "address_inside"),
         patient=st.session_state["begins"],
     )
 
