@@ -224,6 +224,13 @@ class Without:
         }
         return [(point, lambda tensor, hook: changes[self.rule](tensor)) for point in points]
 
+    def sets(self, config: ModelConfig) -> list[str]:
+        """The points whose numbers it sets in a model of this configuration."""
+        found = self._points(config)
+        if self.rule == "positions" and config.positions == "rotary":
+            return [point for query in found for point in (query, f"{query[:-1]}k")]
+        return found
+
     def _points(self, config: ModelConfig) -> list[str]:
         ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
         found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]

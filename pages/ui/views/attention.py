@@ -21,8 +21,7 @@ from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
-from transformer import Intervention, Recording
-from transformer.inference.windows import in_window
+from transformer import Intervention, Recording, in_window
 
 KEY = "attention"
 TIED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share")

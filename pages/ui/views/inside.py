@@ -16,8 +16,7 @@ from pages.ui.shell import instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
-from transformer import Intervention, Recording, attention_modules
-from transformer.inference.windows import in_window
+from transformer import Intervention, Recording, attention_modules, in_window
 
 KEY = "inside"
 TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
