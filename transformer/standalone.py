@@ -41,7 +41,7 @@ showAttention();</script>
 </body>
 </html>
 """
-STYLES = ("standalone.css", "tip.css", "save.css", "overview.css", "attention/attention.css")
+STYLES = ("standalone.css", "tip.css", "save.css", "changing.css", "overview.css", "attention/attention.css")
 
 
 @dataclass(frozen=True)

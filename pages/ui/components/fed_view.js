@@ -10,7 +10,7 @@ const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to h
 export class FedView {
   /**
    * make(root, host): the instrument, which has begin(outline, chosen), add(parts), turnTo(chosen) and draw(), and whose
-   * host is { select(chosen), want(parts) }.
+   * host is { select(chosen), want(parts), change({ add, remove }) }.
    */
   constructor(parts, make) {
     this.parts = parts;
@@ -24,6 +24,7 @@ export class FedView {
     this.instrument = this.make(this.parts.root, {
       select: (chosen) => this.reporter.report(() => chosen),
       want: (parts) => this.want(parts),
+      change: (change) => this.reporter.act("change", () => ({ ...this.instrument.chosen, change: { ...change, id: this.id } })),
     });
     this.box.deliver = () => this.deliver();
   }

@@ -16,7 +16,7 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments, widgets
+from pages.ui.shell import changes, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -122,6 +122,7 @@ def show(session: Session, looked: Looked) -> None:
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
         "title": session.name.replace("/", "-"),
+        "interventions": changes.listed(session.interventions),
     }
 
     def take(found: Chosen) -> None:
@@ -137,6 +138,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.config),
         after=instruments.follower(current, TIED, "address_attention"),
         patient=st.session_state["begins"],
     )

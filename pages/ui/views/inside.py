@@ -12,7 +12,7 @@ from pages.ui.components.inside import Chosen, Extent, Part
 from pages.ui.markdown import code
 from pages.ui.models import insides, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments
+from pages.ui.shell import changes, instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
@@ -70,7 +70,10 @@ def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
     outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
-    details = {"offset": looked.offset, "title": session.name.replace("/", "-")}
+    details = {
+        "offset": looked.offset, "title": session.name.replace("/", "-"),
+        "interventions": changes.listed(session.interventions),
+    }  # fmt: skip
     extent = _extent(looked)
 
     def take(found: Chosen) -> None:
@@ -86,6 +89,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.config),
         after=instruments.follower(current, TIED, "address_inside"),
         patient=st.session_state["begins"],
     )

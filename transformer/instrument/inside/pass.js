@@ -16,6 +16,8 @@ export class InsidePass {
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
     this.changed = new Changed(metadata.changed);
+    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
+    this.offset = metadata.offset ?? 0; // the place of the first token in the text
     this.metadata = metadata;
     this.outline = tensors;
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
