@@ -64,9 +64,10 @@ def show(
     the view is sent.
     chosen: what is looked at first, and again whenever `serial` grows. first: the parts that are sent unasked.
     check_choice, check_parts: what can be used of what a browser sends, which can be anything.
-    answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at,
-    on_change: with what a browser says that it wants changed in the model, which can be anything. after: at the end of each run that this causes, which is a run of a fragment. patient: ask for nothing in the first
-    moments, when the page itself may have something to ask.
+    answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at;
+    on_change: with what a browser wants changed in the model, which can be anything; after: at the end of each run that
+    this causes, which is a run of a fragment. patient: ask for nothing in the first moments, when the page itself may
+    have something to ask.
     """
     st.session_state[f"{key}-parts"] = first
     about = {"id": name, "name": key, "chosen": chosen, "serial": serial, "run": next(_RUNS), "patient": patient}

@@ -142,9 +142,16 @@ def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     return found
 
 
+def sentence(intervention: Intervention) -> str:
+    """One change as a sentence of its own."""
+    words = str(intervention)
+    return f"{words[0].upper()}{words[1:]}."
+
+
 def _chip(index: int, change: Change) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)))
+        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
+                         width="stretch")  # fmt: skip
         st.button("Remove this change", key=f"remove_change_{index}_{hash(change)}", type="tertiary",
                   icon=":material/close:", on_click=remove, args=(index,))  # fmt: skip
 

@@ -89,8 +89,8 @@ def attention(
     """Show a pass.
 
     outline: what `recordings.overview` gives, and in its metadata `offsets`, the places of the first query and key in
-    the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called, and `interventions`, what is changed
-    in the model, as `shell.changes.listed` has them. The rest is as in `fed.show`.
+    the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called, and
+    `interventions`, what is changed in the model, [{"code", "words"}]. The rest is as in `fed.show`.
     """
     fed.show(
         _view, _feed, key=key, name=name, whole=Recording(packed(outline), outline.metadata),
