@@ -87,7 +87,7 @@ def _answer(feed: Callable[..., Any], about: dict[str, Any], hearing: _Hearing) 
         if found is not None:
             hearing.on_choose(found)
         change = report.get("change") if isinstance(report, Mapping) else None
-        if isinstance(change, Mapping) and change.get("id") == about["id"]:
+        if isinstance(change, Mapping):
             hearing.on_change(change)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
         count = report.get("count") if isinstance(report, Mapping) else None

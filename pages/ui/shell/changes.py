@@ -7,7 +7,7 @@ model they are put away, and they come back with their own. A link's changes bel
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,13 +63,23 @@ def add(*interventions: Intervention) -> None:
     _become(found)
 
 
-def take(wish: Any, config: ModelConfig) -> None:
-    """Do what an instrument in the browser asks for: `add` and `remove`, codes of interventions. It can be anything."""
+def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
+    """Do what an instrument in the browser asks for: `add` and `remove`, codes of interventions. They can be anything.
+
+    name: of the model on screen; what was meant for another one isn't done.
+    """
+    if wish.get("model") != title_of(name):
+        return
     wanted, unwanted = (_read(wish.get(name), config) for name in ("add", "remove"))
     if wanted:
         add(*wanted)
     if unwanted:
         without(unwanted)
+
+
+def title_of(name: str) -> str:
+    """What an instrument calls a model, and files that are saved from it."""
+    return name.replace("/", "-")
 
 
 def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:

@@ -121,7 +121,7 @@ def show(session: Session, looked: Looked) -> None:
     details = {
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
-        "title": session.name.replace("/", "-"),
+        "title": changes.title_of(session.name),
         "interventions": changes.listed(session.interventions),
     }
 
@@ -138,7 +138,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
-        on_change=lambda wish: changes.take(wish, session.config),
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_attention"),
         patient=st.session_state["begins"],
     )

@@ -72,7 +72,7 @@ def show(session: Session, looked: Looked) -> None:
     current = session.visitor
     outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
     details = {
-        "offset": looked.offset, "title": session.name.replace("/", "-"),
+        "offset": looked.offset, "title": changes.title_of(session.name),
         "interventions": changes.listed(session.interventions),
     }  # fmt: skip
     extent = _extent(looked)
@@ -90,7 +90,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
-        on_change=lambda wish: changes.take(wish, session.config),
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_inside"),
         patient=st.session_state["begins"],
     )

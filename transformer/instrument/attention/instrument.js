@@ -37,7 +37,11 @@ export class AttentionInstrument {
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
-    this.changing = new Changing(this.parts.change, this.parts.changing, host.change);
+    this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
+      // A weight that is set stays the one that is looked at, whichever is the heaviest then.
+      if (change.add.some((code) => code.startsWith("weigh"))) this.chosen = { ...this.chosen, query: this.cell.row, key: this.cell.column };
+      host.change(change);
+    }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());
     this.panels = new Panels(this.parts.panels, {
       point: (cell) => this.point(this.isPooled ? null : cell),
