@@ -148,10 +148,10 @@ class TestWhatIsSet:
         assert {place.words for place in places_set(changed, config)} == {str(each) for each in changed}
 
     def test_only_the_head_and_position_are_set(self):
-        model, (tokens,) = tiny_model(), one_text(tiny_config())
-        (place,) = places_set(in_window([Scaled(POINT, 1, 4)], 1), model.config)
+        config = tiny_config()
+        (place,) = places_set(in_window([Scaled(POINT, 1, 4)], 1), config)
         assert (place.point, place.head, place.position) == (POINT, 1, 3)
-        (weight,) = places_set(in_window([Weighed(PATTERN, 1, 4, 2, 0.5)], 1), model.config)
+        (weight,) = places_set(in_window([Weighed(PATTERN, 1, 4, 2, 0.5)], 1), config)
         assert (weight.position, weight.weighed) == (3, (1, 0.5, True))
 
     def test_a_recording_says_what_was_changed(self):

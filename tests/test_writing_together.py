@@ -25,7 +25,7 @@ from tests.writers import (
     statistics,
     written,
 )
-from transformer import Averaged, Replaced, Sampling, Scaled, Weighed, Without
+from transformer import Averaged, Replaced, Scaled, Weighed, Without
 
 
 @pytest.fixture(scope="module")
