@@ -96,6 +96,17 @@ class TestTheList:
         press(at, "Undo")
         assert chips(at) == {CHIP: True}
 
+    @every_page
+    def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
+        points = [f"blocks.{layer}.hook_{name}" for layer in (0, 1) for name in ("attn_out", "mlp_out", "resid_mid")]
+        points += [f"blocks.{layer}.attn.hook_{name}" for layer in (0, 1) for name in ("q", "k", "v", "z")]
+        huge = [Without("norm"), *(Scaled(point, factor=20.0) for point in points)]
+        at = start(page, prompt=PROMPT, changes=code_of(*huge))
+        sentence = "numbers grow too large to be computed with" in said(at)
+        assert sentence != bool(changed_words(at))
+        if page == "Generate":
+            assert np.isfinite(writing(at).tensors["logits"]).all()
+
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [
