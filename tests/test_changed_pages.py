@@ -96,6 +96,14 @@ class TestTheList:
         press(at, "Undo")
         assert chips(at) == {CHIP: True}
 
+    def test_a_position_that_the_text_doesn_t_have_is_said(self):
+        change = Scaled("blocks.0.hook_mlp_out", None, len(PROMPT))
+        at = start(prompt=PROMPT, changes=code_of(HEAD, change))
+        (sentence,) = [each.value.replace("\\", "") for each in at.caption if "Without effect" in each.value]
+        assert sentence == f"Without effect as yet: {change}. The text isn't that long."
+        at = step(at)
+        assert not [each for each in at.caption if "Without effect" in each.value]
+
     @every_page
     def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
         model = library.model("shakespeare").model

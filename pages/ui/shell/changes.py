@@ -135,6 +135,18 @@ def show() -> None:
                 st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
 
 
+def beyond(interventions: Iterable[Intervention], text: int, source: int) -> list[Intervention]:
+    """Those of a position that a text of so many tokens, after a source of so many, doesn't have."""
+    found = []
+    for each in interventions:
+        of_source = getattr(each, "point", "").startswith("encoder.")
+        place = getattr(each, "query", getattr(each, "position", None))
+        # What a translator would write isn't written yet, and its pages show it all the same.
+        if place is not None and (of_source or not source) and place >= (source if of_source else text):
+            found.append(each)
+    return found
+
+
 def in_words(interventions: Iterable[Intervention]) -> str:
     """What is changed, in one sentence."""
     return f"Changed: {'; '.join(map(str, interventions))}."

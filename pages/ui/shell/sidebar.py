@@ -98,6 +98,8 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         writer.stop()
     _fit(current, library.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found
+        if tokens and (beyond := changes.beyond(interventions, len(writer.tokens), len(source))):
+            st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
     return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source, current.changes,
                    interventions)  # fmt: skip
