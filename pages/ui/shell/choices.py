@@ -15,6 +15,8 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
 HEADS = ("mean", "one")
+QUESTIONS = ("before", "needed", "traced", "beside", "ladder")
+"""What the page What if can be asked."""
 
 
 @dataclass
@@ -69,6 +71,8 @@ class Visitor:
     """Whether a layer's heads are drawn as their mean, or one of them."""
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
+    question: str = "before"
+    """What is asked on the page What if."""
     length: int = 64
     """Rows of the sinusoidal table."""
     width: int = 64
