@@ -15,6 +15,7 @@ from torch import Tensor
 from pages.ui.models.cache import remembered
 from transformer import Checkpoint, Sampling, generate, silencing
 from transformer.inference.interventions import Intervention, Scaled, hooks_of
+from transformer.inference.windows import in_window
 
 Interventions = tuple[Intervention, ...]
 
@@ -63,14 +64,16 @@ def needed(
     tokens: tuple[int, ...],
     source: tuple[int, ...] = (),
     place: int = -1,
+    begin: int = 0,
     interventions: Interventions = (),
 ) -> Needed:
     """What each part is needed for: with all other changes in force, the text without it, compared to with it.
 
-    tokens: no more than the context holds. place: the position after which logits are compared.
+    tokens: no more than the context holds. place: the one after which logits are compared. begin: the first token's
+    place in the whole text, from whose start the interventions count.
     """
     model = checkpoint.model
-    found = silencing(model, tokens, source, interventions)
+    found = silencing(model, tokens, source, in_window(interventions, begin))
     logits = found.logits[:, place].clone()
     kept = found.plain[place].repeat(len(found.parts), 1)
     after, before = (_losses(each, tokens) for each in (found.logits, found.plain[None]))
@@ -78,7 +81,7 @@ def needed(
     for row, part in enumerate(found.parts):
         if part in interventions:  # it is silenced already: what it is compared to is the model that has it back
             others = tuple(each for each in interventions if each != part)
-            restored = _logits(checkpoint, tokens, source, others)
+            restored = _logits(checkpoint, tokens, source, in_window(others, begin))
             kept[row], before[row] = restored[place], _losses(restored[None], tokens)[0]
     loss = None if len(tokens) < 2 else (after - before).numpy()
     return Needed(found.parts, loss, logits.numpy(), kept.numpy())

@@ -22,7 +22,6 @@ from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, log_softmax, read
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
-from transformer.inference.windows import in_window
 
 EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
 CHOOSABLE = 300
@@ -48,8 +47,8 @@ def show(session: Session) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         reading = read(session)
         on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get)
-        force = in_window(session.interventions, reading.begin)
-        found = changed.needed(session.name, reading.tokens, reading.source, reading.place, force)
+        found = changed.needed(session.name, reading.tokens, reading.source, reading.place, reading.begin,
+                               session.interventions)  # fmt: skip
         token = _token(session, found) if on == "logit" else None
     if on == "loss" and found.loss is None:
         st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
