@@ -12,11 +12,12 @@ class View {
     this.root.replaceChildren(...versions.map((version) => this.article(version)));
   }
 
-  article({ title, same, differs, rest, ends }) {
+  article({ title, before, same, differs, rest, ends }) {
     const made = node("article", "");
     put(node("h3", "", made), title);
     const text = node("p", "", made);
-    put(node("span", "same", text), same);
+    put(node("span", "before", text), before);
+    put(node("span", "", text), same);
     if (differs) put(node("mark", "", text), SIGNS[differs] ?? differs);
     put(node("span", "", text), rest);
     if (ends) put(node("span", "ends", text), "the end");
