@@ -4,12 +4,12 @@ import { node, put, withView } from "../../../../transformer/instrument/dom.js";
 const SIGNS = { " ": "␣", "\n": "↵\n", "\t": "⇥" };
 
 class View {
-  constructor({ root }) {
-    this.root = root;
+  constructor(parts) {
+    this.parts = parts;
   }
 
   update({ versions }) {
-    this.root.replaceChildren(...versions.map((version) => this.article(version)));
+    this.parts.root.replaceChildren(...versions.map((version) => this.article(version)));
   }
 
   article({ title, before, same, differs, rest, ends }) {
