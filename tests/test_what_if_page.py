@@ -157,6 +157,30 @@ def test_of_an_encoder_decoder_the_translations_are_compared():
     assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
 
 
+def test_any_token_of_an_answer_can_be_looked_at():
+    link = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0"}
+    at = start("What if", **link)
+    checkpoint, source = library.model("translator"), tuple(ids("forty-two", "translator"))
+    begin = (checkpoint.card.start_token_id,)
+    answer = tuple(step.token_id for step in generate(checkpoint.model, begin, source=source, max_new_tokens=11,
+                                                      sampling=Sampling(temperature=0),
+                                                      stop_tokens=(checkpoint.card.end_token_id,)))  # fmt: skip
+    text = (begin + answer)[:4]
+    checked(named(at.select_slider, "What comes after").set_value(3).run())
+    assert link_of(at)["place"] == "3"
+    likeliest = int(run("translator", text, source=source)[-1].argmax())
+    shown_first = named(at.metric, "Likeliest, unchanged").value.replace("\\", "")
+    assert shown_first.startswith(checkpoint.tokenizer.label(likeliest))
+    assert texts(at)[0]["before"] == checkpoint.tokenizer.decode(text)
+    at = start("What if", **link_of(at) | {"question": "needed", "effect": "logit"})
+    part = Scaled("decoder.blocks.0.cross_attn.hook_z", 1)
+    changed_already = Scaled("decoder.blocks.0.hook_mlp_out")
+    with_it = run("translator", text, changed_already, source=source)[-1]
+    without = run("translator", text, changed_already, part, source=source)[-1]
+    token = int(with_it.argmax())
+    assert shown(at)["matrices"][2]["values"][0][1] == pytest.approx(float((without - with_it)[token]), abs=2e-5)
+
+
 # What is needed here
 
 

@@ -44,7 +44,7 @@ def show(session: Session) -> None:
     if not session.interventions:
         _suggest(session, reading)
         return
-    logits = [activations.next_token(session.name, *_asked(session, reading), interventions=each)[0]
+    logits = [activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
               for each in ((), session.interventions)]  # fmt: skip
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
@@ -52,13 +52,6 @@ def show(session: Session) -> None:
     before, after = map(log_softmax, logits)
     _next_token(session, reading, before, after)
     _writing(session, reading)
-
-
-def _asked(session: Session, reading: Read) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The whole text up to the token that is looked at, and the source: positions of changes count from its start."""
-    writer = session.writer
-    whole = writer.tokens if session.visitor.scope == "all" or session.source else writer.prompt
-    return whole[: reading.begin + reading.place + 1], reading.source
 
 
 def _suggest(session: Session, reading: Read) -> None:
@@ -134,12 +127,11 @@ def _writing(session: Session, reading: Read) -> None:
     """The text that both models write, with the first difference marked."""
     st.header("What it writes", anchor=False)
     sampling = session.visitor.sampling
-    text, source = _asked(session, reading)
-    both = [changed.written(session.name, text, source, sampling, LENGTH, each)
+    both = [changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
             for each in ((), session.interventions)]  # fmt: skip
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
     versions(key="what_if_versions", versions=[
-        _version(session, title, text, tokens, same)
+        _version(session, title, reading.before, tokens, same)
         for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
     ])  # fmt: skip
     dials = "always the likeliest token" if sampling.temperature == 0 else (
