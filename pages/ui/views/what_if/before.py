@@ -17,6 +17,7 @@ from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
+from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
 from transformer.inference.interventions import part_in_words
 
@@ -52,6 +53,7 @@ def show(session: Session) -> None:
     before, after = map(log_softmax, logits)
     _next_token(session, reading, before, after)
     _writing(session, reading)
+    lines.before(session, reading, LENGTH)
 
 
 def _suggest(session: Session, reading: Read) -> None:
@@ -114,13 +116,13 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
     if float(np.abs(change).max()) < UNMOVED:
         return f"These changes move no probability {after_what(session, reading)}."
     labels = library.tokenizer(session.name).labels
-    lines = []
+    told = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
         order = [token for token in np.argsort(-sign * change, kind="stable")[:MOVED] if sign * change[token] > UNMOVED]
         named = [f"{code(label)} {percent(old[token])} → {percent(new[token])}"
                  for token, label in zip(order, labels(order), strict=True)]  # fmt: skip
-        lines.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
-    return "\n".join(["What changed most:", *lines])
+        told.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
+    return "\n".join(told)
 
 
 def _writing(session: Session, reading: Read) -> None:
