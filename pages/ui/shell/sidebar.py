@@ -30,6 +30,7 @@ PAGES = (
     ("pages/Masks.py", "Masks", ":material/grid_off:"),
     ("pages/Positions.py", "Positions", ":material/airwave:"),
     ("pages/Inside.py", "Inside", ":material/account_tree:"),
+    ("pages/What_if.py", "What if", ":material/science:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
 ICON = (
