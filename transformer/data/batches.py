@@ -74,7 +74,8 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
     """Examples as a model takes them, with the token to predict at each position of what it should write.
 
     For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
-    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on.
+    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; where the task tells as well,
+    for `a = a c [end]` from the start.
     """
     encode, special = task.tokenizer.encode, task.tokenizer.special_id
     end = [special(END)] if task.ends else []
@@ -85,7 +86,8 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
         targets = written
     else:
         inputs = ([source + ids[:-1] for source, ids in zip(read, written, strict=True)],)
-        targets = [[IGNORED] * (len(source) - 1) + ids for source, ids in zip(read, written, strict=True)]
+        told = [source[1:] if task.tells else [IGNORED] * (len(source) - 1) for source in read]
+        targets = [begun + ids for begun, ids in zip(told, written, strict=True)]
     pad = special(PAD)
     return Batch(tuple(padded(rows, pad) for rows in inputs), padded(targets, IGNORED))
 

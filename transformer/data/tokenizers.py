@@ -71,6 +71,23 @@ class Tokenizer:
         return cls(backend)
 
     @classmethod
+    def of_sentences(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
+        """One token a word or sign, however they are typed: spaces before a sign and capital letters don't matter.
+
+        Words are given as they should be written, each in one way only: `Mary`, but `went`. Ids follow the code points,
+        and those of `special` come after. `decode` writes no space before a full stop or a question mark.
+        """
+        backend = _word_level(sorted(words), special)
+        capitals = [word for word in sorted(words) if word != word.lower()]
+        as_written = [normalizers.Replace(Regex(rf"\b{word.lower()}\b"), word) for word in capitals]
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *as_written])
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+        )
+        backend.decoder = decoders.WordPiece(prefix="[none]", cleanup=True)  # spaces as in a sentence
+        return cls(backend)
+
+    @classmethod
     def from_file(cls, path: str | Path) -> Tokenizer:
         """Read a `tokenizer.json`. Raises ValueError for any other file."""
         try:
@@ -106,7 +123,10 @@ class Tokenizer:
     def piece(self, token_id: int, *, first: bool) -> str:
         """What a token adds to a text: a word comes with the space before it, unless it is the first."""
         text = self.decode([token_id])
-        return text if first or self._backend.decoder is not None or not text else f" {text}"
+        decoder = self._backend.decoder
+        if isinstance(decoder, decoders.WordPiece):  # whether there is a space depends on the token
+            return text if first else self.decode([token_id, token_id])[len(text) :]
+        return text if first or decoder is not None or not text else f" {text}"
 
     def label(self, token_id: int) -> str:
         """A token as it can be read in a chart: spaces, tabs and line ends shown by signs."""
