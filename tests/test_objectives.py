@@ -86,6 +86,16 @@ class TestTaskBatches:
         assert labels(STORIES, read) == [["Who", "has", "the", "ball", "?", "Mary"]]
         assert labels(STORIES, asked) == [["has", "the", "ball", "?", "Mary", "[end]"]]
 
+    def test_what_comes_further_follows_in_the_same_row_without_an_end_to_read(self):
+        example = Example("Who is Mary?", "Tom", (Example("Mary went.", "Max"), Example("Who?", "Tom")))
+        (read,), asked = task_batch(STORIES, [example])
+        (first,), (second,) = labels(STORIES, read), labels(STORIES, asked)
+        assert " ".join(first) == "Who is Mary ? Tom Mary went . Max Who ? Tom"
+        assert " ".join(second) == "is Mary ? Tom [end] went . Max [end] ? Tom [end]"
+        (read,), asked = task_batch(SORT, [Example("ba=", "ab", (Example("c=", "c"),))])
+        assert labels(SORT, read) == [["b", "a", "=", "a", "b", "c", "=", "c"]]
+        assert labels(SORT, asked) == [["–", "–", "a", "b", "[end]", "–", "c", "[end]"]]
+
     def test_unequal_lengths_are_filled_up_and_nothing_is_asked_for_there(self):
         (read,), asked = task_batch(SORT, [Example("ba=", "ab"), Example("c=", "c")])
         assert labels(SORT, read) == [["b", "a", "=", "a", "b"], ["c", "=", "c", "[pad]", "[pad]"]]

@@ -163,8 +163,8 @@ def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
     words = f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
     if isinstance(task, Stories):
         looked = measure_reading(checkpoint.model, task)
-        words += (f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word that "
-                  f"answers {looked.weight:.3f} of its attention")  # fmt: skip
+        words += (f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
+                  f"that answers {looked.weight:.3f} of its attention")  # fmt: skip
     return words
 
 

@@ -24,10 +24,16 @@ WORDS = frozenset(
     (*NAMES, "She", "He", *PLACES, *THINGS, *WENT, *TOOK, *GAVE, *ASKING, "to", "the", ".", "?")
 )
 MOST_FACTS = 6
-LONGEST = 7 * MOST_FACTS + 8
-"""Tokens of the longest story and question: *Mary gave the ball to John.* has 7, *Who did Mary give the ball to?* 8."""
-ROLLS = 16 * MOST_FACTS
-"""Random numbers that one story takes, at most."""
+"""Sentences of a story, its question aside."""
+MOST_QUESTIONS = 6
+"""About one story."""
+LONGEST_FACT, LONGEST_QUESTION = 7, 8
+"""Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
+ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
+EASY = 0.1
+"""Of all questions, how many may have an answer that is the only word of its kind."""
+ROLLS = 160
+"""Random numbers for one story: more than the longest takes."""
 
 Choice = TypeVar("Choice")
 
@@ -38,6 +44,11 @@ class Question(NamedTuple):
     words: tuple[str, ...]
     answer: str
     place: int
+
+    @property
+    def text(self) -> str:
+        """The question as it is written."""
+        return written([*self.words, "?"])
 
 
 @dataclass
@@ -88,18 +99,32 @@ class Story:
         alike = {each for each in self.mentioned if PRONOUNS[each] == PRONOUNS[person]}
         return alike == {person}
 
-    def questions(self) -> list[list[Question]]:
-        """All that can be asked, kind by kind; only kinds of which there are any."""
+    def questions(self, *, with_choice: bool = False) -> list[list[Question]]:
+        """All that can be asked, kind by kind; only kinds of which there are any.
+
+        with_choice: only questions to which another word of the story could be the answer.
+        """
         held: dict[str, list[str]] = {}
         for thing, person in self.holders.items():
             held.setdefault(person, []).append(thing)
         by_receiver, by_thing, by_pair = {}, {}, {}
-        for (giver, thing, receiver), (subject, object, last) in self.gifts.items():  # a later one takes its place
-            by_receiver[thing, receiver] = Question(("Who", "gave", "the", thing, "to", receiver), giver, subject)
-            by_thing[giver, thing] = Question(("Who", "did", giver, "give", "the", thing, "to"), receiver, last)
+        for (giver, thing, receiver), (
+            subject,
+            object,
+            last,
+        ) in self.gifts.items():  # a later one takes its place
+            by_receiver[thing, receiver] = Question(
+                ("Who", "gave", "the", thing, "to", receiver), giver, subject
+            )
+            by_thing[giver, thing] = Question(
+                ("Who", "did", giver, "give", "the", thing, "to"), receiver, last
+            )
             by_pair[giver, receiver] = Question(("What", "did", giver, "give", "to", receiver), thing, object)
         kinds = [
-            [Question(("Where", "is", person), self.words[at], at) for person, at in self.whereabouts.items()],
+            [
+                Question(("Where", "is", person), self.words[at], at)
+                for person, at in self.whereabouts.items()
+            ],
             [
                 Question(("Where", "is", "the", thing), self.place_of(person), self.whereabouts[person])
                 for thing, person in self.holders.items()
@@ -118,7 +143,13 @@ class Story:
             [*by_thing.values()],
             [*by_pair.values()],
         ]
+        if with_choice:
+            kinds = [[each for each in kind if self._has_choice(each)] for kind in kinds]
         return [kind for kind in kinds if kind]
+
+    def _has_choice(self, question: Question) -> bool:
+        group = ALIKE[question.answer]
+        return any(ALIKE.get(word) is group for word in self.words if word != question.answer)
 
     def _tell(self, person: str, pronoun: bool, *rest: str) -> int:
         """Add a sentence; returns where it begins."""
@@ -152,24 +183,52 @@ class Dice:
         return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
 
 
-def tell(random: np.random.Generator, facts: int) -> tuple[Story, Question]:
-    """A story of so many sentences, and a question that it answers; each kind of question is as likely.
+class Asked(NamedTuple):
+    """A question in the course of a story."""
 
-    facts: 1 to `MOST_FACTS`.
+    told: int
+    """How many words and signs of the story stand before it, all in all."""
+    question: Question
+
+
+def tell(
+    random: np.random.Generator, facts: int, asking_from: int | None = None
+) -> tuple[Story, list[Asked]]:
+    """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
+
+    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`, fewer if there
+    are fewer to ask: one after each sentence from `asking_from` on, and the rest at the end. Most answers are one word
+    of several that could be it, or a reader would learn to take whatever stands there.
     """
-    dice = Dice(random, ROLLS)
-    story = Story()
-    people = dice.some(NAMES, dice.number(2, 4))
-    things = dice.some(THINGS, dice.number(1, 3))
-    places = dice.some(PLACES, dice.number(2, 4))
-    for _ in range(facts):
-        _go_on(story, dice, people, things, places)
-    return story, dice.one(dice.one(story.questions()))
+    while True:
+        dice = Dice(random, ROLLS)
+        story, asked = Story(), []
+        people = dice.some(NAMES, dice.number(2, 4))
+        things = dice.some(THINGS, dice.number(1, 3))
+        places = dice.some(PLACES, dice.number(2, 4))
+        for number in range(1, facts + 1):
+            _go_on(story, dice, people, things, places)
+            if asking_from and asking_from <= number < facts:
+                asked.append(Asked(len(story.words), _question(story, dice)))
+        kinds = story.questions(with_choice=True)
+        if kinds or facts == 1:
+            break
+    asked.append(Asked(len(story.words), _question(story, dice)))
+    if asking_from:
+        more = [each for kind in kinds for each in kind if each != asked[-1].question]
+        room = min(MOST_QUESTIONS - len(asked), len(more))
+        asked += [Asked(len(story.words), each) for each in dice.some(more, room)]
+    return story, asked
 
 
 def written(words: Sequence[str]) -> str:
     """Words and signs as a text: no space before a full stop or a question mark."""
     return " ".join(words).replace(" .", ".").replace(" ?", "?")
+
+
+def _question(story: Story, dice: Dice) -> Question:
+    kinds = None if dice.below(EASY) else story.questions(with_choice=True)
+    return dice.one(dice.one(kinds or story.questions()))
 
 
 def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], places: list[str]) -> None:

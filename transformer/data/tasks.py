@@ -18,7 +18,7 @@ import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import LONGEST, MOST_FACTS, WORDS, tell, written
+from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, tell, written
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
@@ -30,9 +30,11 @@ class Example:
 
     source: str
     target: str
+    further: tuple[Example, ...] = ()
+    """What is read and written after that, where a model learns several answers from one example."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question(Example):
     """An example whose answer is a word of the source; `place` is that word's, counted from 0 in tokens."""
 
@@ -94,7 +96,9 @@ class NextVowel(Task):
 
     name = "next-vowel"
     title = "Next vowel"
-    summary = "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
+    summary = (
+        "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
+    )
     architecture = "encoder-decoder"
     longest = 3
     alphabet = f"-{string.ascii_lowercase}#"
@@ -106,7 +110,10 @@ class NextVowel(Task):
     @cached_property
     def parts(self) -> tuple[list[Example], list[Example]]:
         """The cases to train on, and those held out."""
-        cases = [Example("".join(three), self.answer(three[2])) for three in itertools.combinations(self.alphabet, 3)]
+        cases = [
+            Example("".join(three), self.answer(three[2]))
+            for three in itertools.combinations(self.alphabet, 3)
+        ]
         order = np.random.default_rng(0).permutation(len(cases))
         at = len(cases) * 7 // 10
         return [cases[i] for i in order[:at]], [cases[i] for i in order[at:]]
@@ -152,7 +159,9 @@ class NumberWords(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # short numbers are too rare otherwise
+            digits = (
+                random.integers(3, 7) if random.random() < 0.5 else 6
+            )  # short numbers are too rare otherwise
             number = int(random.integers(10**digits))
             if self.is_held_out(number) == held_out:
                 return Example(english(number), spanish(number))
@@ -198,7 +207,9 @@ class SortLetters(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            letters = [string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))]
+            letters = [
+                string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))
+            ]
             answer = "".join(sorted(letters))
             if _in_tenth(f"letters {answer}") == held_out:
                 return Example("".join(letters) + "=", answer)
@@ -258,27 +269,38 @@ class Stories(Task):
     language = "English"
     architecture = "decoder-only"
     tells = True
-    longest = LONGEST + 2
+    longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.of_sentences(WORDS, (PAD, START, END))
 
-    def draw(
-        self, random: np.random.Generator, *, held_out: bool = False, facts: int | None = None
-    ) -> Question:
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Question:
         while True:
-            story, question = tell(random, facts or int(random.integers(1, MOST_FACTS + 1)))
+            story, ((_, asked),) = tell(random, int(random.integers(1, MOST_FACTS + 1)))
             if self.is_held_out(story.words) == held_out:
-                return Question(written([*story.words, *question.words, "?"]), question.answer, question.place)
+                return Question(f"{story.text} {asked.text}", asked.answer, place=asked.place)
 
     def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
-        """Stories of equally many sentences, so that little of the batch is padding."""
+        """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
         facts = int(random.integers(1, MOST_FACTS + 1))
-        return [self.draw(random, facts=facts) for _ in range(count)]
+        return [self._with_questions(random, facts) for _ in range(count)]
+
+    def _with_questions(self, random: np.random.Generator, facts: int) -> Example:
+        """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""
+        while True:
+            story, asked = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
+            if not any(self.is_held_out(story.words[:told]) for told in {each.told for each in asked}):
+                break
+        parts, begin = [], 0
+        for told, question in asked:
+            parts.append((f"{written(story.words[begin:told])} {question.text}".strip(), question.answer))
+            begin = told
+        first, *more = parts
+        return Example(*first, tuple(Example(*part) for part in more))
 
     def is_held_out(self, story: Sequence[str]) -> bool:
-        """True for the stories that training never meets, whatever is asked about them."""
+        """True for the stories that training never asks anything about."""
         return _in_tenth(f"story {' '.join(story)}")
 
     def problem(self, text: str) -> str | None:

@@ -144,7 +144,9 @@ class Tokenizer:
         by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
         unknown = []
         for piece, start in self._pieces(text):
-            parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
+            parts = (
+                [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
+            )
             unknown += [UnknownPiece(part, place) for part, place in parts if not self._knows(part)]
         return unknown
 
