@@ -25,6 +25,7 @@ WORDS = frozenset(
 )
 MOST_FACTS = 6
 """Sentences of a story, its question aside."""
+MOST_PEOPLE = 3
 MOST_QUESTIONS = 6
 """About one story."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
@@ -203,7 +204,7 @@ def tell(
     while True:
         dice = Dice(random, ROLLS)
         story, asked = Story(), []
-        people = dice.some(NAMES, dice.number(2, 4))
+        people = dice.some(NAMES, dice.number(1, MOST_PEOPLE))
         things = dice.some(THINGS, dice.number(1, 3))
         places = dice.some(PLACES, dice.number(2, 4))
         for number in range(1, facts + 1):
@@ -233,7 +234,7 @@ def _question(story: Story, dice: Dice) -> Question:
 
 def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], places: list[str]) -> None:
     """One more sentence: somebody gives something, takes something, or goes somewhere."""
-    if story.holders and dice.below(0.35):
+    if story.holders and len(people) > 1 and dice.below(0.35):
         thing = dice.one([*story.holders])
         person = story.holders[thing]
         receiver = dice.one([each for each in people if each != person])
