@@ -265,7 +265,7 @@ class Stories(Task):
 
     name = "stories"
     title = "Stories"
-    summary = "Reads a short story and a question: who has what, who is where, who gave what to whom. Writes the answer."
+    summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
     language = "English"
     architecture = "decoder-only"
     tells = True

@@ -179,7 +179,7 @@ _PRESETS = (
     Preset(
         name="stories",
         title="Stories",
-        summary="Reads a short story and a question: who has what, who is where, who gave what to whom. Writes the answer.",
+        summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
         shape={"n_layers": 3, "n_heads": 2, "d_model": 64, "positions": "rotary"},
