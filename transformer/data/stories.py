@@ -7,6 +7,7 @@ school. Where is Mary?* gives *school*. A pronoun means the only woman, or the o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -25,7 +26,8 @@ WORDS = frozenset(
 )
 MOST_FACTS = 6
 """Sentences of a story, its question aside."""
-MOST_PEOPLE = 3
+HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 4, 4)
+"""People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
 MOST_QUESTIONS = 6
 """About one story."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
@@ -145,12 +147,9 @@ class Story:
             [*by_pair.values()],
         ]
         if with_choice:
-            kinds = [[each for each in kind if self._has_choice(each)] for kind in kinds]
+            named = Counter(ALIKE[word] for word in {*self.words} & ALIKE.keys())
+            kinds = [[each for each in kind if named[ALIKE[each.answer]] > 1] for kind in kinds]
         return [kind for kind in kinds if kind]
-
-    def _has_choice(self, question: Question) -> bool:
-        group = ALIKE[question.answer]
-        return any(ALIKE.get(word) is group for word in self.words if word != question.answer)
 
     def _tell(self, person: str, pronoun: bool, *rest: str) -> int:
         """Add a sentence; returns where it begins."""
@@ -204,7 +203,7 @@ def tell(
     while True:
         dice = Dice(random, ROLLS)
         story, asked = Story(), []
-        people = dice.some(NAMES, dice.number(1, MOST_PEOPLE))
+        people = dice.some(NAMES, dice.one(HOW_MANY))
         things = dice.some(THINGS, dice.number(1, 3))
         places = dice.some(PLACES, dice.number(2, 4))
         for number in range(1, facts + 1):

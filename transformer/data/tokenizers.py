@@ -18,6 +18,8 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 PASSES = 20
 """How often a text is looked through for what should be taken out of it."""
+REMEMBERED = 4096
+"""Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
@@ -50,6 +52,7 @@ class Tokenizer:
         added = backend.get_added_tokens_decoder()
         self._special = {token.content: id for id, token in added.items() if token.special}
         self._vocabulary = {piece for piece in backend.get_vocab() if piece not in self._special}
+        self._known: set[str] = set()
 
     @classmethod
     def of_characters(cls, alphabet: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
@@ -151,8 +154,14 @@ class Tokenizer:
         return unknown
 
     def _knows(self, piece: str) -> bool:
+        """Whether a piece is in the vocabulary, as it will be written; those found are remembered, up to `REMEMBERED`."""
+        if piece in self._known:
+            return True
         normalizer = self._backend.normalizer
-        return (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        knows = (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        if knows and len(self._known) < REMEMBERED:
+            self._known.add(piece)
+        return knows
 
     def without_unknown(self, text: str) -> str:
         """The text with every piece that the vocabulary lacks taken out.

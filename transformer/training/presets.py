@@ -182,9 +182,9 @@ _PRESETS = (
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={"n_layers": 3, "n_heads": 2, "d_model": 64, "positions": "rotary"},
+        shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"},
         training=TrainingConfig(
-            steps=8000, learning_rate=8e-3, optimizer="muon", weight_decay=0.01, average_decay=0.995, seed=1337
+            steps=5000, learning_rate=8e-3, optimizer="muon", weight_decay=0.01, average_decay=0.995, seed=1337
         ),
         batch=32,
         evaluate_every=500,
