@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
-from .interventions import Scaled
+from .interventions import Intervention, Scaled, hooks_of
 
 AT_ONCE = 4_000_000
 """Numbers of the widest tensor that one batch may have."""
@@ -28,7 +28,7 @@ class Effects:
     parts: tuple[Scaled, ...]
     """Every head of every attention, and every feed-forward layer, in the order of the pass."""
     plain: Tensor
-    """(pos, vocab): the logits of the unchanged model."""
+    """(pos, vocab): the logits with every part in its place."""
     logits: Tensor
     """(part, pos, vocab): those without that part."""
 
@@ -52,8 +52,16 @@ class Effects:
 
 
 @torch.no_grad()
-def silencing(model: DecoderOnly | EncoderDecoder, tokens: Sequence[int], source: Sequence[int] = ()) -> Effects:
-    """Silence each head and each feed-forward layer, one at a time. Put the model into evaluation mode first."""
+def silencing(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+) -> Effects:
+    """Silence each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
+
+    interventions: what is changed in every pass, the one that the others are compared with included.
+    """
     config = model.config
     points = hook_points(config)
     parts = [Scaled(name, head) for name in points if name.endswith("hook_z") for head in range(config.n_heads)]
@@ -61,14 +69,15 @@ def silencing(model: DecoderOnly | EncoderDecoder, tokens: Sequence[int], source
     order = list(points)
     parts.sort(key=lambda part: order.index(part.point))
     inputs = _inputs(tokens, source)
-    plain = model(*inputs)[0]
+    changed = hooks_of(interventions, model)
+    plain = model.run_with_hooks(*inputs, fwd_hooks=changed)[0]
     length = max(len(tokens), len(source))
     widest = length * max(config.d_ff, config.d_model, config.n_heads * length, config.vocab_size)
     found = [plain[None][:0]]
     for batch in _batches(parts, AT_ONCE // widest):
         hooks = [(part.point, _silence(row, part.head)) for row, part in enumerate(batch)]
         repeated = [each.expand(len(batch), -1) for each in inputs]
-        found.append(model.run_with_hooks(*repeated, fwd_hooks=hooks))
+        found.append(model.run_with_hooks(*repeated, fwd_hooks=[*changed, *hooks]))
     return Effects(tuple(parts), plain, torch.cat(found))
 
 

@@ -18,6 +18,7 @@ from ..model.caches import KeyValues
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules, hook_points
 from .interventions import Intervention, hooks_of
+from .windows import looks_ahead
 
 SITES = {
     "stream": "hook_resid_pre",
@@ -91,7 +92,7 @@ def patching(
     top, bottom = float(difference(logits)[0]), float(difference(base)[0])
     if abs(top - bottom) < 1e-6:
         raise ValueError("Both texts say the same of these two tokens, so there is no difference to trace.")
-    reads_back = kind == "self" and not any(getattr(each, "looks_ahead", True) for each in interventions)
+    reads_back = kind == "self" and not any(map(looks_ahead, interventions))
     length = len(source) if kind == "encoder" else len(clean)
     first = _first_difference(clean, corrupted) if reads_back else 0
     run = _Corrupted(model, kind, inputs[1], hooks)

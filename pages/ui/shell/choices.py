@@ -18,6 +18,7 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 HEADS = ("mean", "one")
 QUESTIONS = ("before", "needed", "traced", "beside", "ladder")
 """What the page What if can be asked."""
+EFFECTS = ("loss", "logit")
 
 
 @dataclass
@@ -76,6 +77,10 @@ class Visitor:
     """Where Play stands; None: it isn't being played."""
     question: str = "before"
     """What is asked on the page What if."""
+    effect: str = "loss"
+    """What a part is needed for: the text's "loss", or the "logit" of a token."""
+    token: int | None = None
+    """That token; None: the likeliest next one."""
     length: int = 64
     """Rows of the sinusoidal table."""
     width: int = 64

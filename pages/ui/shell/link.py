@@ -11,7 +11,7 @@ from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
-from pages.ui.shell.choices import HEADS, LONGEST, PACES, QUESTIONS, Visitor
+from pages.ui.shell.choices import EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -135,6 +135,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "heads": _one_of(*HEADS),
     "moment": Number(float, 0, LATEST, "the moment"),
     "question": _one_of(*QUESTIONS),
+    "effect": _one_of(*EFFECTS),
+    "token": Number(int, 0, 10**6, "the token"),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),
