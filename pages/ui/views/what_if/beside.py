@@ -98,7 +98,8 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
 def _likeliest(side: Side, labels: list[str], log: np.ndarray) -> str:
     best = int(log.argmax())
     after = library.tokenizer(side.name).label(side.tokens[side.place])
-    return (f"**{plain(side.title)}:** after {code(after)} comes {code(labels[best])}, {percent(float(np.exp(log[best])))}.")
+    odds = percent(float(np.exp(log[best])))
+    return f"**{plain(side.title)}:** after {code(after)} comes {code(labels[best])}, {odds}."
 
 
 def _difference(both: tuple[Side, Side], labels: list[str], one: np.ndarray, other: np.ndarray) -> str:
