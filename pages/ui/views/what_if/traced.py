@@ -34,6 +34,8 @@ STACKS = {"encoder": "In the encoder, over the source", "decoder": "In the decod
 DIALS = {"own_token": "Its own answer", "other_token": "The other's answer"}
 CHOOSABLE = 300
 """Tokens that can be chosen from, the likeliest of a large vocabulary."""
+BEFORE = 8
+"""Positions that are drawn before the first that changes anything."""
 SLIGHT = 0.1
 """A share this small isn't worth a sentence."""
 
@@ -148,23 +150,25 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
     names = [f"position {place}, {one}" if one == other else f"position {place}, {one} (the other prompt has {other})"
              for place, (one, other) in enumerate(zip(labels, others, strict=True))]  # fmt: skip
     drawn = [one if one == other else f"{one}|{other}" for one, other in zip(labels, others, strict=True)]
+    changing = np.flatnonzero(found.shares.any((0, 1)))
+    first = max(int(changing[0]) - BEFORE, 0) if len(changing) else 0
     changed = {(site, layer, place): tracing.replacement(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
-             for site, layer, place in np.ndindex(found.shares.shape)}  # fmt: skip
+               for site, layer, place in np.ndindex(found.shares.shape)}  # fmt: skip
     in_force = [cell for cell, change in changed.items() if change in session.interventions]
     matrices = [
         Matrix(
-            SITES[site], shares,
+            SITES[kind], shares[:, first:],
             rows=[place_in_words(point) for point in points],
-            columns=names,
+            columns=names[first:],
             row_labels=[f"layer {layer}" for layer in range(len(points))],
-            column_labels=drawn,
-            marked=[cell[1:] for cell in in_force if cell[0] == number],
+            column_labels=drawn[first:],
+            marked=[(layer, place - first) for site, layer, place in in_force if site == number and place >= first],
         )
-        for number, (site, points, shares) in enumerate(zip(found.sites, found.points, found.shares, strict=True))
+        for number, (kind, points, shares) in enumerate(zip(found.sites, found.points, found.shares, strict=True))
     ]  # fmt: skip
 
     def choose(cell: Cell) -> None:
-        change = changed[cell.matrix, cell.row, cell.column]
+        change = changed[cell.matrix, cell.row, cell.column + first]
         if change in session.interventions:
             changes.without([change])
         else:
@@ -182,6 +186,8 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
         limit=1.0,
         on_choose=choose,
     )  # fmt: skip
+    if first:
+        st.caption(f"The {first} positions before these change nothing: both prompts are the same up to there.")
     st.markdown(_in_words(labels, found))
 
 
