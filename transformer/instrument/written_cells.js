@@ -3,6 +3,7 @@ import { colourAt, DIVERGING } from "./colours.js";
 import { LABEL_FONT } from "./labels.js";
 
 const LEAST_HIGH = 16; // pixels of a cell that its number needs
+const HALO = 5; // pixels around a number
 const ROOM = 6; // pixels left and right of a number together
 const [LIGHT, DARK] = ["#ffffff", "#000000"];
 
@@ -20,20 +21,29 @@ export function inkOn(place) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? DARK : LIGHT;
 }
 
-/** Write each cell's number into it, with three digits of the largest or with two, if all of them fit. */
-export function writeNumbers(context, { data, box }) {
+/**
+ * Write each cell's number into it, as finely as all of them fit, if they do. heatmap: one of kind "scores" that has been laid
+ * out, whose own values end where its colours do. numbers: flat, −∞ where there is none.
+ */
+export function writeNumbers(context, { data, box }, numbers) {
   const { values, columns, limit } = data;
   if (box.cellHigh < LEAST_HIGH) return;
   context.font = LABEL_FONT;
   const digits = Math.floor((box.cellWide - ROOM) / context.measureText("0").width);
-  const written = [3, 2].map((size) => texts(values, decimalsFor(limit, size)));
+  const written = [3, 2, 1].map((size) => texts(numbers, decimalsFor(limit, size)));
   const fitting = written.find((found) => Math.max(...found.map((text) => text.length)) <= digits);
   if (!fitting) return;
   context.textAlign = "center";
   context.textBaseline = "middle";
   fitting.forEach((text, at) => {
-    context.fillStyle = inkOn((values[at] / limit + 1) / 2);
-    context.fillText(text, ...middle(box, Math.floor(at / columns), at % columns));
+    const place = (values[at] / limit + 1) / 2;
+    const [x, y] = middle(box, Math.floor(at / columns), at % columns);
+    context.strokeStyle = `rgb(${colourAt(DIVERGING, Math.max(place, 0)).join(" ")})`;
+    context.lineWidth = HALO;
+    context.lineJoin = "round";
+    context.strokeText(text, x, y); // in the cell's own colour: what is drawn below leaves room for it
+    context.fillStyle = inkOn(Math.max(place, 0));
+    context.fillText(text, x, y);
   });
 }
 

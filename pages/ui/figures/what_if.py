@@ -13,6 +13,15 @@ PAIR = 40
 VERSIONS = ("unchanged", "changed")
 
 
+def percent(probability: float) -> str:
+    """A probability as people read it, finer at both ends."""
+    if probability < 5e-5:
+        return "< 0.01%"
+    if probability > 1 - 5e-5:
+        return "> 99.99%"
+    return f"{probability:.1%}" if 0.1 <= probability <= 0.99 else f"{probability:.2%}"
+
+
 def paired_bars(
     labels: Sequence[str],
     before: np.ndarray,
@@ -37,7 +46,7 @@ def paired_bars(
             name=name,
             x=odds,
             y=places,
-            text=["" if np.isnan(value) else f"{value:.1%}" if value >= 5e-4 else "< 0.1%" for value in odds],
+            text=["" if np.isnan(value) else percent(value) for value in odds],
             textposition="outside",
             cliponaxis=False,
             customdata=texts,

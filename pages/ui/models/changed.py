@@ -89,7 +89,7 @@ def needed(
 
 def _losses(logits: Tensor, tokens: tuple[int, ...]) -> Tensor:
     """The mean cross-entropy of a text, in nats, of each row: (row,). logits: (row, pos, vocab)."""
-    right = torch.tensor(tokens[1:]).repeat(len(logits), 1)
+    right = torch.tensor(tokens[1:], dtype=torch.long).repeat(len(logits), 1)
     return F.cross_entropy(logits[:, :-1].transpose(1, 2), right, reduction="none").mean(1)
 
 

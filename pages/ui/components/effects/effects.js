@@ -17,6 +17,7 @@ class View {
     this.parts = parts;
     this.figures = [];
     this.cursor = null; // { matrix, row, column }
+    this.pointed = null;
     this.tip = new Tip(tipIn(parts.root));
     this.tip.closesWithin(parts.root);
     pngButton(parts.tools, () => this.data.name.toLowerCase().replace(/[^a-z0-9]+/g, "-"), () => composed(parts.root, this.data.name, this.pictures, 1));
@@ -31,9 +32,10 @@ class View {
     while (this.figures.length < matrices.length) this.figures.push(this.makeFigure(this.figures.length));
     property(this.parts.matrices, "--least", `${Math.max(...matrices.map(({ columns }) => LEAST * columns.length)) + 60}px`);
     attribute(this.parts.root, "aria-label", data.name);
-    if (this.cursor && !this.has(this.cursor)) this.cursor = null;
+    if (this.cursor && !this.has(this.cursor)) this.cursor = null; // other texts and models have other cells
     this.draw();
     this.say();
+    if (this.pointed) this.point(this.pointed.matrix, this.has(this.pointed) ? this.pointed : null);
   }
 
   makeFigure(matrix) {
@@ -61,7 +63,8 @@ class View {
     matrices.forEach((matrix, at) => {
       const { title, heatmap } = this.figures[at];
       const rows = matrix.rows.length, columns = matrix.columns.length;
-      const values = Float32Array.from(matrix.values.flat(), (value) => value ?? -Infinity);
+      const numbers = Float64Array.from(matrix.values.flat(), (value) => value ?? -Infinity);
+      const values = Float32Array.from(numbers, (value) => (value === -Infinity ? value : Math.min(Math.max(value, -limit), limit)));
       put(title, matrix.title);
       attribute(heatmap.marks, "aria-label", `${[name, matrix.title].filter(Boolean).join(": ")}. ${KEYS}`);
       heatmap.refresh();
@@ -69,23 +72,25 @@ class View {
         values, rows, columns, rowLabels: matrix.rowLabels, columnLabels: matrix.columnLabels, kind: "scores", limit,
         pitch: PITCH, tallest: PITCH * rows, widest: WIDEST,
         above: (context) => {
-          writeNumbers(context, heatmap);
           for (const [row, column] of matrix.marked) crossOut(context, heatmap, row, column);
+          writeNumbers(context, heatmap, numbers);
         },
       }, null);
     });
     this.mark();
   }
 
-  mark(pointed = null) {
+  mark() {
+    const within = (cell, matrix) => (cell?.matrix === matrix ? cell : null);
     this.figures.forEach(({ heatmap }, at) => {
-      heatmap.mark(this.cursor?.matrix === at ? this.cursor : null, pointed?.matrix === at ? pointed : null);
+      heatmap.mark(within(this.cursor, at), within(this.pointed, at));
     });
   }
 
   point(matrix, cell) {
-    const pointed = cell && { matrix, ...cell };
-    this.mark(pointed);
+    const pointed = cell && { ...cell, matrix };
+    this.pointed = pointed;
+    this.mark();
     if (!pointed) return this.tip.hide();
     const { heatmap } = this.figures[matrix];
     const { left, top } = heatmap.marks.getBoundingClientRect();

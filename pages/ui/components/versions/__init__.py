@@ -20,9 +20,11 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Version:
-    """One text, in three parts that follow each other."""
+    """One text, in parts that follow each other."""
 
     title: str
+    before: str
+    """What was there before it was written."""
     same: str
     """What it has in common with the others."""
     differs: str

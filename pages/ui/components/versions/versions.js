@@ -4,19 +4,20 @@ import { node, put, withView } from "../../../../transformer/instrument/dom.js";
 const SIGNS = { " ": "␣", "\n": "↵\n", "\t": "⇥" };
 
 class View {
-  constructor({ root }) {
-    this.root = root;
+  constructor(parts) {
+    this.parts = parts;
   }
 
   update({ versions }) {
-    this.root.replaceChildren(...versions.map((version) => this.article(version)));
+    this.parts.root.replaceChildren(...versions.map((version) => this.article(version)));
   }
 
-  article({ title, same, differs, rest, ends }) {
+  article({ title, before, same, differs, rest, ends }) {
     const made = node("article", "");
     put(node("h3", "", made), title);
     const text = node("p", "", made);
-    put(node("span", "same", text), same);
+    put(node("span", "before", text), before);
+    put(node("span", "", text), same);
     if (differs) put(node("mark", "", text), SIGNS[differs] ?? differs);
     put(node("span", "", text), rest);
     if (ends) put(node("span", "ends", text), "the end");

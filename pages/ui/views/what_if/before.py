@@ -10,31 +10,27 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.versions import Version, versions
-from pages.ui.figures.what_if import paired_bars
+from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, changed, library
 from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if.reading import (
-    TOO_LARGE,
-    Read,
-    after_what,
-    divergence,
-    lead_on,
-    log_softmax,
-    percent,
-    read,
-)
+from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
 from transformer.inference.interventions import part_in_words
 
-CANDIDATES = 6
+CANDIDATES = 5
 """Tokens of each distribution that have bars."""
 MOVED = 5
 """Tokens named among those that gained most, and that lost most."""
 SUGGESTED = 3
 LENGTH = 60
 """Tokens that each of the two models writes."""
+LONGEST = 120
+"""Characters shown of what stands before them."""
+FAR = 0.01
+"""A divergence, in nats, of less isn't far."""
 UNMOVED = 1e-5
 """A change of probability, or a divergence, this small is rounding."""
 
@@ -83,7 +79,13 @@ def _suggest(session: Session, reading: Read) -> None:
             st.button(f"Silence {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,),
                       type="primary" if rank == 0 else "secondary")  # fmt: skip
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}")
-    st.caption("The sidebar, Attention and Inside have more to change.")
+    st.button("See what every part is needed for", type="tertiary", icon=":material/arrow_forward:", on_click=_see_all)
+    if moved.max() < FAR:
+        st.caption("No part alone moves it far: what one does, the others can do without it. Try several together.")
+
+
+def _see_all() -> None:
+    visitor().question = "needed"
 
 
 def _next_token(session: Session, reading: Read, before: np.ndarray, after: np.ndarray) -> None:
@@ -137,7 +139,8 @@ def _writing(session: Session, reading: Read) -> None:
             for each in ((), session.interventions)]  # fmt: skip
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
     versions(key="what_if_versions", versions=[
-        _version(session, title, tokens, same) for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
+        _version(session, title, text, tokens, same)
+        for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
     ])  # fmt: skip
     dials = "always the likeliest token" if sampling.temperature == 0 else (
         f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
@@ -147,13 +150,15 @@ def _writing(session: Session, reading: Read) -> None:
     st.caption(f"{told} Up to {LENGTH} tokens{end}, with {dials}.")
 
 
-def _version(session: Session, title: str, tokens: tuple[int, ...], same: int) -> Version:
+def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[int, ...], same: int) -> Version:
+    """What one of the models writes after a text. same: how many tokens the other writes, too."""
     tokenizer = library.tokenizer(session.name)
-    starts = bool(session.source)
-    pieces = [tokenizer.piece(token, first=starts and at == 0) for at, token in enumerate(tokens)]
+    before = tokenizer.decode(text)
+    before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
+    pieces = [tokenizer.piece(token, first=not before and at == 0) for at, token in enumerate(tokens)]
     end = library.model(session.name).card.end_token_id
-    ends = bool(tokens) and tokens[-1] == end
-    return Version(title, "".join(pieces[:same]), "".join(pieces[same : same + 1]), "".join(pieces[same + 1 :]), ends)
+    parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
+    return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] == end)
 
 
 def _tokens(count: int) -> str:

@@ -13,7 +13,7 @@ import streamlit as st
 
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.beside import Line, attention_panel, lens_lines
-from pages.ui.figures.what_if import paired_bars
+from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, beside, library, places
 from pages.ui.models.beside import Heights
@@ -23,7 +23,7 @@ from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if import sides
-from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax, percent
+from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
 from pages.ui.views.what_if.sides import Side
 from transformer import causal_mask
 from transformer.inference.windows import in_window

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.figures.ladder import loss_bars
+from pages.ui.figures.what_if import percent
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library
 from pages.ui.models.ladder import LENGTH, Stand
@@ -15,7 +16,6 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.other_prompt import read_text
-from pages.ui.views.what_if.reading import percent
 from transformer import CheckpointEntry
 
 LIKELIEST = 3

@@ -26,6 +26,8 @@ from transformer.inference.interventions import Scaled, part_in_words, place_in_
 EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
 CHOOSABLE = 300
 """Tokens that can be chosen from, the likeliest of a large vocabulary."""
+MOST_OF_THEM = 0.95
+"""The share of the effects whose colours differ."""
 UNMOVED = 5e-5
 """An effect this small isn't worth a word."""
 ACTS = ("silence it", "bring it back")
@@ -58,7 +60,8 @@ def show(session: Session) -> None:
     if not np.isfinite(values).all():
         st.warning(TOO_LARGE)
         return
-    st.markdown(_how(session, reading, token))
+    limit = colour_limit(values)
+    st.markdown(_how(session, reading, token, bool(np.abs(values).max() > limit)))
     placed = place(found.parts, values, session.interventions)
     what = "the loss is {value} nats" if token is None else f"the logit of {_quoted(session, token)} is {{value}}"
 
@@ -75,10 +78,17 @@ def show(session: Session) -> None:
         name="What each part is needed for",
         says=(f"Without {{cell}}, {what} higher.", f"Without {{cell}}, {what} lower."),
         acts=ACTS,
+        limit=limit,
         on_choose=choose,
     )
     st.markdown(_verdict(found, values, "nats" if token is None else ""))
     offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.name}-needed.csv")
+
+
+def colour_limit(values: np.ndarray) -> float:
+    """Where the colours end: beyond most effects, so that a single large one doesn't make all others pale."""
+    sizes = np.abs(values)
+    return float(max(np.quantile(sizes, MOST_OF_THEM), sizes.max() / 50)) or 1.0
 
 
 def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
@@ -122,9 +132,10 @@ def _quoted(session: Session, token: int) -> str:
     return f"‘{library.tokenizer(session.name).label(token)}’"
 
 
-def _how(session: Session, reading: Read, token: int | None) -> str:
-    """What the numbers are."""
+def _how(session: Session, reading: Read, token: int | None, beyond: bool) -> str:
+    """What the numbers are. beyond: whether some are beyond the colours."""
     others = " All that is changed already stays changed." if session.interventions else ""
+    strongest = " The strongest share the last colour." if beyond else ""
     colours = "Red: it rises" if token is None else "Blue: it falls"
     if token is None:
         whose = ""
@@ -138,7 +149,7 @@ def _how(session: Session, reading: Read, token: int | None) -> str:
         what = f"how much the logit of {label} rises {after_what(session, reading)}."
     return (
         f"Each cell is one part of the model, silenced by itself: {what} {colours} without the part, so the part is "
-        f"needed.{others} Click a cell to silence its part, and again to bring it back."
+        f"needed.{strongest}{others} Click a cell to silence its part, and again to bring it back."
     )
 
 
@@ -151,7 +162,7 @@ def _verdict(found: Needed, values: np.ndarray, unit: str) -> str:
             told.append(f"it {word} without {part_in_words(found.parts[index])}, by {abs(value):.3g} {unit}".rstrip())
     if not told:
         return "No single part makes a difference here."
-    return f"{' and '.join(told)}.".replace("it", "It", 1)
+    return f"{', and '.join(told)}.".replace("it", "It", 1)
 
 
 def _table(session: Session, found: Needed, token: int | None) -> pd.DataFrame:

@@ -35,12 +35,13 @@ class Read:
 
 
 def read(session: Session) -> Read:
-    """The text that is asked about, and the dial that chooses it.
+    """The text that is asked about, and, once something is written, the dial that chooses it.
 
     For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write.
     """
     writer = session.writer
-    widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not writer.written)
+    if writer.written:
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get)
     before = writer.prompt if session.visitor.scope == "prompt" else writer.tokens
     text = before
     if session.source:
@@ -67,13 +68,6 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 def divergence(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """KL(one ‖ other) in nats, along the last axis, of log-probabilities. Source: Kullback and Leibler 1951."""
     return (np.exp(one) * (one - other)).sum(-1)
-
-
-def percent(probability: float) -> str:
-    """A probability as people read it, finer at both ends."""
-    if probability < 5e-5:
-        return "< 0.01%"
-    return f"{probability:.2%}" if probability < 0.1 or 0.99 < probability < 0.99995 else f"{probability:.1%}"
 
 
 def lead_on(session: Session) -> None:

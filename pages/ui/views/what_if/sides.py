@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from pages.ui.markdown import plain
 from pages.ui.models import beside, library
 from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
@@ -75,7 +76,7 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     entries, wish = library.usable(), session.visitor.other_model
     default = beside.first_readable(names, session.prompt)
     if wish is not None and wish not in names:
-        session.visitor.notices.append(f"There is no model “{wish[:40]}” to compare with; another is shown.")
+        st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
     name = widgets.selectbox("Other model", names, Tie("other_model", default=default),
                              lambda other: entries[other].card.title, width=320)  # fmt: skip

@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.figures.what_if import percent
 from pages.ui.markdown import code
 from pages.ui.models import library, tracing
 from pages.ui.models.tracing import Pair, Traced
@@ -20,7 +21,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import other_prompt
-from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax, percent
+from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax
 from transformer import Replaced
 from transformer.inference.interventions import place_in_words
 
@@ -114,7 +115,7 @@ def _answers(session: Session, pair: Pair) -> tuple[int, int]:
         for number, (field, label) in enumerate(DIALS.items()):
             default, wish = pair.answers[number], getattr(current, field)
             if wish is not None and wish >= session.config.vocab_size:
-                current.notices.append(f"This model has no token {wish}; the likeliest is taken.")
+                st.warning(f"This model has no token {wish}; the likeliest is taken.")
                 setattr(current, field, None)
                 wish = None
             options = list(dict.fromkeys([default, *likeliest, *([] if wish is None else [wish])]))
