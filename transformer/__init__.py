@@ -26,6 +26,7 @@ from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .inference.whole_recording import record_pass
 from .model.attention import attention
 from .model.caches import KeyValueCache
 from .model.equations import Equation, equations
@@ -106,6 +107,7 @@ __all__ = [
     "patching",
     "qk_circuit",
     "record",
+    "record_pass",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",

@@ -262,6 +262,7 @@ export class InsideInstrument {
   // The parts that what is open shows and that aren't there yet, the most important first.
   needs() {
     const { pass, layout, focus, chosen } = this;
+    if (pass.isComplete) return [];
     const wanted = [];
     if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
     if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
