@@ -23,7 +23,7 @@ from .config import ModelConfig
 from .inference.attention_outline import outline, outline_of_layer
 from .inference.outline import tensors_of
 from .inference.recording import Recording
-from .inference.whole_recording import is_whole, pass_of, too_large, whole_view
+from .inference.whole_recording import Fit, fitted, is_whole, pass_of, whole_view
 from .model.registry import attention_modules
 
 MOST_BYTES = 36_000_000
@@ -49,7 +49,7 @@ style-src 'unsafe-inline'; img-src blob: data:">
 """
 STYLES = {
     "attention": ("overview.css", "attention/attention.css"),
-    "inside": ("inside/inside.css", "inside/tensors.css"),
+    "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
 STARTS = {"attention": "showAttention", "inside": "showInside"}
 """What an instrument's script, `standalone.js` in its folder, exports."""
@@ -120,8 +120,9 @@ def inside_page(
     offset: the place of the first token in the text. open: a tensor, a sublayer or a block, empty for all of the model;
     token, source, head: those that are looked at, None for the newest, none, and all; cell: a place in the tensor that
     is open; moment: where Play stands.
-    Raises: ValueError for a recording of less than the whole pass, a module or tensor that the model doesn't have, or a
-        cell that the tensor doesn't have.
+    Of a large pass a part is left out, as `page_fit` says.
+    Raises: ValueError for a recording of less than the whole pass, a module or tensor that the model doesn't have, a
+        cell that the tensor doesn't have, or a pass that is too large.
     """
     found = pass_of(recording)
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
@@ -131,9 +132,18 @@ def inside_page(
     if cell is not None and not _is_place(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")
     chosen = {"open": open, "token": token, "source": source, "head": head, "cell": cell, "moment": moment}
-    beginning, whole = whole_view(found, recording.metadata["vocabulary"], too_large(infos, MOST_BYTES)[0])
+    fit = page_fit(found.config, len(found.tokens), len(found.source))
+    if fit is None:
+        raise ValueError("This pass is too large for a page of its own; take a shorter text.")
+    beginning, whole = whole_view(found, recording.metadata["vocabulary"], fit.names)
     about = {"id": title, "title": title, "offset": offset, "complete": True, "chosen": chosen}
     return _page("inside", title, Recording(beginning.tensors, {**beginning.metadata, **about}), whole)
+
+
+def page_fit(config: ModelConfig, tokens: int, source: int = 0) -> Fit | None:
+    """What `inside_page` leaves out of a pass over so many tokens; None where even the rest is too large for a page."""
+    fit = fitted(tensors_of(config, tokens, source), MOST_BYTES)
+    return fit if fit.size <= MOST_BYTES else None
 
 
 def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,16 +28,36 @@ Weights = DecoderOnly | EncoderDecoder | Pass
 
 @dataclass(frozen=True)
 class Circuit:
-    """A matrix over pairs of tokens, as the product of two narrow ones: its rank is at most d_head."""
+    """A matrix over pairs of tokens: first · enters · leaves · lastᵀ. As the product of two narrow matrices, `left` and
+    `right`, it takes little memory, and shows that its rank is at most d_head. All of them are float64."""
 
-    left: Tensor
-    """(vocab, d_head), float64."""
-    right: Tensor
-    """(vocab, d_head), float64."""
+    first: Tensor
+    """(vocab, d_model): what stands for each token in the stream, where the head reads it."""
+    enters: Tensor
+    """(d_model, d_head): W_Q, divided by √d_head, or W_V."""
+    leaves: Tensor
+    """(d_head, d_model): the transpose of W_K, or W_O."""
+    last: Tensor
+    """(vocab, d_model): what stands for each token where it is looked for, or where its logit is read."""
 
-    def full(self) -> Tensor:
-        """(vocab, vocab); of a large vocabulary it takes much memory: use `row`."""
-        return self.left @ self.right.T
+    @cached_property
+    def left(self) -> Tensor:
+        """(vocab, d_head)."""
+        return self.first @ self.enters
+
+    @cached_property
+    def right(self) -> Tensor:
+        """(vocab, d_head)."""
+        return self.last @ self.leaves.T
+
+    def full(self, rows: Tensor | None = None, columns: Tensor | None = None) -> Tensor:
+        """(vocab, vocab), or of some tokens, by the d_model × d_model matrix between them instead of narrow ones.
+
+        Of a large vocabulary all of it takes much memory: use `row`.
+        """
+        first = self.first if rows is None else self.first[rows]
+        last = self.last if columns is None else self.last[columns]
+        return first @ (self.enters @ self.leaves) @ last.T
 
     def row(self, token: int) -> Tensor:
         """What one token does with each other, (vocab,)."""
@@ -73,11 +94,10 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
     """
     table = equations(model.config)
     q, k = (_equation(model.config, table, f"{attention}.hook_{name}", head) for name in "qk")
-    left, right = (_read(model, table, equation, head) for equation in (q, k))
-    if f"{attention}.hook_rot_q" in table:
-        left = rotate(left[:, None, None], start=distance)[:, 0, 0]
-        right = rotate(right[:, None, None])[:, 0, 0]
-    return Circuit(left / model.config.d_head**0.5, right)
+    (first, query), (last, key) = (_read(model, table, equation, head) for equation in (q, k))
+    if f"{attention}.hook_rot_q" in table:  # a rotation of each column is one of what it makes of any vector
+        query = rotate(query.T[:, None, None], start=distance)[:, 0, 0].T
+    return Circuit(first, query.T / model.config.d_head**0.5, key, last)
 
 
 @torch.no_grad()
@@ -90,14 +110,14 @@ def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     if attention.startswith("encoder."):
         raise ValueError("An encoder's heads write to the memory, not to the logits; take a decoder's.")
     table = equations(model.config)
-    values = _read(model, table, _equation(model.config, table, f"{attention}.hook_v", head), head)
+    first, value = _read(model, table, _equation(model.config, table, f"{attention}.hook_v", head), head)
     parameters = _parameters(model)
     out = parameters[f"{attention}.out.weight"].double().unflatten(-1, (model.config.n_heads, -1))[:, head]
     unembedding = parameters["unembed.weight"].double()
     if model.config.norm == "pre":
         prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
         unembedding = _centred(unembedding * parameters[f"{prefix}ln_final.weight"].double())
-    return Circuit(values, unembedding @ out)
+    return Circuit(first, value.T, out.T, unembedding)
 
 
 def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: int) -> Equation:
@@ -112,8 +132,8 @@ def _parameters(model: Weights) -> Mapping[str, Tensor]:
     return model.tensors if isinstance(model, Pass) else model.state_dict()
 
 
-def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> Tensor:
-    """What each token's embedding becomes as a query, key or value of one head, (vocab, d_head)."""
+def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:
+    """What a head reads where a token stands, (vocab, d_model), and the matrix that it reads with, (d_head, …)."""
     parameters, config = _parameters(model), model.config
     reads = equation.operands["x"][0].name
     prefix = next((side for side in ("encoder.", "decoder.") if reads.startswith(side)), "")
@@ -126,8 +146,7 @@ def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: 
     operand = equation.operands["weight"][0]
     weight = parameters[operand.name].double()
     part = operand.cells[0] if operand.dims[0] == "part" else 0
-    of_head = weight.reshape(-1, config.n_heads, config.d_head, config.d_model)[part, head]
-    return embeddings @ of_head.T
+    return embeddings, weight.reshape(-1, config.n_heads, config.d_head, config.d_model)[part, head]
 
 
 def _centred(vectors: Tensor) -> Tensor:

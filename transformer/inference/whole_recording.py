@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,21 @@ MOST_TOKENS = 256
 CIRCUIT_BYTES = 4_000_000
 """Of all circuits together: more are left out of a page of its own."""
 LARGE = ("weights", "hook_result", "hook_raw_scores", "hook_scaled_scores", "hook_attn_scores")
-"""What is left out first where everything is too much: matrices of weights, then points by the end of their name."""
+"""What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
 
 Labels = Callable[[Sequence[int]], Sequence[str]]
 """Names tokens so that they can be printed, as `Tokenizer.labels` does."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is left out of a pass, and what the rest takes."""
+
+    kinds: tuple[str, ...]
+    """Of `LARGE`."""
+    names: frozenset[str]
+    size: int
+    """Bytes of the tensors that stay."""
 
 
 def record_pass(
@@ -100,38 +112,38 @@ def whole_view(found: Pass, vocabulary: Sequence[str], without: Collection[str] 
     return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
 
 
-def too_large(infos: Mapping[str, TensorInfo], most: int) -> tuple[frozenset[str], int]:
-    """What has to be left out of a pass so that it takes at most `most` bytes, and the bytes of the rest.
-
-    Left out is what can best be done without, kind after kind, as `LARGE` lists it.
-    """
+def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
+    """What has to be left out of a pass so that its tensors take at most `most` bytes: kind after kind of `LARGE`."""
     sizes = {name: math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4) for name, info in infos.items()}
-    left_out: set[str] = set()
+    kinds: list[str] = []
     for kind in LARGE:
         if sum(sizes.values()) <= most:
             break
-        chosen = {name for name in sizes if _is_of(kind, infos[name])}
-        left_out |= chosen
-        sizes = {name: size for name, size in sizes.items() if name not in chosen}
-    return frozenset(left_out), sum(sizes.values())
+        kinds.append(kind)
+        sizes = {name: size for name, size in sizes.items() if not _is_of(kind, infos[name])}
+    return Fit(tuple(kinds), frozenset(infos.keys() - sizes.keys()), sum(sizes.values()))
 
 
 def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:
     """A head's circuit as it is drawn: its two factors, of all tokens, or the text's and the strongest of very many.
 
     kind: as in `circuits_of`. tokens: the text's.
-    Returns: `circuit[kind, attention, head].left` and `.right` (token, d_head), float32, and the tokens that they
-        belong to, `.rows` and `.columns`, int32. Queries and keys aren't rotated: both stand at position 0.
+    Returns: `circuit[kind, attention, head].left` and `.right` (token, d_head), float32; the tokens that they are of,
+        `.rows` and `.columns`, int32; `.check` (2,), by how much their product differs from the full one, and the full
+        one's largest absolute value. Queries and keys aren't rotated: both stand at position 0.
     Raises: ValueError for a circuit that there isn't.
     """
     circuit = (qk_circuit if kind == "qk" else ov_circuit)(model, attention, head)
     rows, columns = circuit.strongest(MOST_TOKENS, tokens)
+    full = circuit.full(rows, columns)
+    deviation = (circuit.left[rows] @ circuit.right[columns].T - full).abs().max()
     name = f"circuit[{kind}, {attention}, {head}]"
     return {
         f"{name}.left": circuit.left[rows].float().numpy(),
         f"{name}.right": circuit.right[columns].float().numpy(),
         f"{name}.rows": rows.int().numpy(),
         f"{name}.columns": columns.int().numpy(),
+        f"{name}.check": torch.stack([deviation, full.abs().max()]).float().numpy(),
     }
 
 

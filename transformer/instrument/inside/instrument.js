@@ -22,6 +22,7 @@ import { Asking } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { savePicture } from "./saving_inside.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
@@ -79,6 +80,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
+    this.parts.circuits.hidden = !this.below.circuits.begin(this.pass);
     this.search.offer(this.pass.names);
     this.show();
   }
@@ -181,6 +183,7 @@ export class InsideInstrument {
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.below.follow(this.focus?.part?.module ?? null, this.head);
     this.showBelow();
   }
 
@@ -245,6 +248,7 @@ export class InsideInstrument {
     const page = pageOf(parts.stage);
     if (!page.width) return;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.below.draw();
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
@@ -288,6 +292,8 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.circuits.addEventListener("click", () => this.below.circuits.open());
+    parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);
   }
 
