@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from .config import ModelConfig
 from .inference.attention_outline import outline, outline_of_layer
 from .inference.outline import tensors_of
 from .inference.recording import Recording
-from .inference.whole_recording import Fit, fitted, is_whole, pass_of, whole_view
+from .inference.whole_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, whole_view
 from .model.registry import attention_modules
 
 MOST_BYTES = 36_000_000
@@ -142,8 +142,9 @@ def inside_page(
 
 def page_fit(config: ModelConfig, tokens: int, source: int = 0) -> Fit | None:
     """What `inside_page` leaves out of a pass over so many tokens; None where even the rest is too large for a page."""
-    fit = fitted(tensors_of(config, tokens, source), MOST_BYTES)
-    return fit if fit.size <= MOST_BYTES else None
+    circuits = circuit_bytes(config)
+    fit = fitted(tensors_of(config, tokens, source), MOST_BYTES - circuits)
+    return replace(fit, size=fit.size + circuits) if fit.size + circuits <= MOST_BYTES else None
 
 
 def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:

@@ -104,9 +104,8 @@ def whole_view(found: Pass, vocabulary: Sequence[str], without: Collection[str] 
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
     tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
     names, shares = _all_shares(found, sketched.tensors["next"])
-    heads = _heads(found.config)
     about = {"who": {"names": names}, "checks": _as_checks(deviations(found))}
-    whole = Recording({**tensors, **shares, **_circuits(found, heads)}, about)
+    whole = Recording({**tensors, **shares, **_circuits(found)}, about)
     labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
     details = {"labels": labels, "vocabulary": list(vocabulary)}
     return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
@@ -122,6 +121,12 @@ def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
         kinds.append(kind)
         sizes = {name: size for name, size in sizes.items() if not _is_of(kind, infos[name])}
     return Fit(tuple(kinds), frozenset(infos.keys() - sizes.keys()), sum(sizes.values()))
+
+
+def circuit_bytes(config: ModelConfig) -> int:
+    """What the circuits of all heads take in a `whole_view`; 0 where that is too much, and they are left out."""
+    size = len(_heads(config)) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head
+    return size if size <= CIRCUIT_BYTES else 0
 
 
 def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:
@@ -165,10 +170,8 @@ def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
             for head in range(config.n_heads)]  # fmt: skip
 
 
-def _circuits(found: Pass, heads: Sequence[tuple[str, str, int]]) -> dict[str, np.ndarray]:
-    config = found.config
-    if len(heads) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head > CIRCUIT_BYTES:
-        return {}
+def _circuits(found: Pass) -> dict[str, np.ndarray]:
+    heads = _heads(found.config) if circuit_bytes(found.config) else []
     read = [*found.tokens.tolist(), *found.source.tolist()]
     parts = [circuit_parts(found, kind, module, head, read) for kind, module, head in heads]
     return {name: array for part in parts for name, array in part.items()}

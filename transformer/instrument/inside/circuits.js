@@ -49,6 +49,7 @@ export class Circuits {
     this.distance = node("label", "distance", tools);
     this.slider = node("input", "", this.distance);
     Object.assign(this.slider, { type: "range", min: "0", step: "1" });
+    attribute(this.slider, "aria-label", "How many tokens the key stands before the query");
     this.told = node("output", "", this.distance);
     this.slider.addEventListener("input", () => this.choose({ distance: Number(this.slider.value) }));
     this.buttons = ["PNG", "CSV"].map((title) => {
@@ -81,6 +82,7 @@ export class Circuits {
     const label = node("label", "", parent);
     label.append(`${title} `);
     const made = node("select", "", label);
+    attribute(made, "aria-label", title);
     made.addEventListener("change", () => choose(made.value));
     return made;
   }
