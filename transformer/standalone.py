@@ -135,7 +135,8 @@ def inside_page(
     fit = page_fit(found.config, len(found.tokens), len(found.source))
     if fit is None:
         raise ValueError("This pass is too large for a page of its own; take a shorter text.")
-    beginning, whole = whole_view(found, recording.metadata["vocabulary"], fit.names)
+    labels, changed = recording.metadata["vocabulary"], recording.metadata.get("changed", [])
+    beginning, whole = whole_view(found, labels, fit.names, changed)
     about = {"id": title, "title": title, "offset": offset, "complete": True, "chosen": chosen}
     return _page("inside", title, Recording(beginning.tensors, {**beginning.metadata, **about}), whole)
 
@@ -154,7 +155,7 @@ def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:
 def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Shown:
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`."""
     script = instrument.bundle(instrument.FOLDER / kind / "standalone.js")
-    styles = ("standalone.css", "tip.css", "save.css", *STYLES[kind])
+    styles = ("standalone.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
     return Shown(
         PAGE.format(
             title=html.escape(title),
@@ -179,6 +180,7 @@ def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:
         layers.append(outline_of_layer(pattern, mask, ids))
     cells, measures = zip(*layers, strict=True)
     beginning = outline(config, kind, labels, cells, measures)
+    beginning = Recording(beginning.tensors, {**beginning.metadata, "changed": recording.metadata.get("changed", [])})
     for names in beginning.metadata["names"]:
         for name in (names["q"], names["k"], names["v"]):
             if name:

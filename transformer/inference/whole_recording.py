@@ -21,6 +21,7 @@ from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
 from .interventions import Intervention
 from .outline import TensorInfo, array_of, outline, tensors_of
+from .places_set import places_set
 from .recompute import Deviation, Pass, deviations, whole_pass
 from .recording import Recording
 from .residual import direct_logit_attribution
@@ -59,8 +60,8 @@ def record_pass(
 
     tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
     tokens are called by their number. interventions: what is changed in this pass.
-    Returns: tensors as in `Pass`, metadata `config`, `ids` and `labels` of text and source, and `vocabulary`, the
-        labels of all tokens.
+    Returns: tensors as in `Pass`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels of
+        all tokens, and `changed`, the records of what `places_set` finds.
     Raises: ValueError for a text that the model can't read.
     """
     found = whole_pass(model, tokens, source, interventions=interventions)
@@ -73,6 +74,7 @@ def record_pass(
             "ids": ids,
             "labels": {text: list(name(each)) for text, each in ids.items()},
             "vocabulary": list(name(range(found.config.vocab_size))),
+            "changed": [dataclasses.asdict(place) for place in places_set(interventions, found.config)],
         },
     )
 
@@ -93,10 +95,16 @@ def pass_of(recording: Recording) -> Pass:
     return Pass(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
 
 
-def whole_view(found: Pass, vocabulary: Sequence[str], without: Collection[str] = ()) -> tuple[Recording, Recording]:
+def whole_view(
+    found: Pass,
+    vocabulary: Sequence[str],
+    without: Collection[str] = (),
+    changed: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Recording, Recording]:
     """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
 
-    vocabulary: the labels of all tokens. without: names of tensors that are left out.
+    vocabulary: the labels of all tokens. without: names of tensors that are left out. changed: what was changed in the
+    pass, as `record_pass` has it.
     Returns: what `outline` gives, labelled; and a recording of all tensors, in the dimensions of `tensors_of`, of the
         shares in each logit that is among the likeliest, of the circuits, and in its metadata of the `checks`.
     """
@@ -104,10 +112,10 @@ def whole_view(found: Pass, vocabulary: Sequence[str], without: Collection[str] 
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
     tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
     names, shares = _all_shares(found, sketched.tensors["next"])
-    about = {"who": {"names": names}, "checks": _as_checks(deviations(found))}
+    about = {"who": {"names": names}, "checks": _as_checks(deviations(found), changed)}
     whole = Recording({**tensors, **shares, **_circuits(found)}, about)
     labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
-    details = {"labels": labels, "vocabulary": list(vocabulary)}
+    details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
     return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
 
 
@@ -183,7 +191,13 @@ def _is_of(kind: str, info: TensorInfo) -> bool:
     return info.name.endswith(kind)
 
 
-def _as_checks(found: Iterable[Deviation]) -> list[dict[str, Any]]:
-    """Deviations as JSON can hold them: one that is infinite is None."""
-    return [{**dataclasses.asdict(each), "largest": each.largest if math.isfinite(each.largest) else None}
-            for each in found]  # fmt: skip
+def _as_checks(found: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Deviations as JSON can hold them, one that is infinite as None, and what was changed in a tensor, in words."""
+    return [
+        {
+            **dataclasses.asdict(each),
+            "largest": each.largest if math.isfinite(each.largest) else None,
+            "set_by": [place["words"] for place in changed if place["point"] == each.name],
+        }
+        for each in found
+    ]

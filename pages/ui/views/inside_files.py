@@ -8,19 +8,17 @@ import streamlit as st
 
 from pages.ui.components.inside import Chosen
 from pages.ui.models import insides
+from pages.ui.models.changes import as_python
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
-from transformer import to_code
 from transformer.standalone import page_fit
 
 LINES = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
-recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{changed})
+recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{changes})
 print({numbers})
 show(recording{chosen})  # in a notebook, the picture above"""
-CHANGED = """,
-                        interventions=[from_code(code) for code in {codes}]"""
 LEFT_OUT = {
     "weights": "the matrices of weights",
     "hook_result": "what each head adds to the stream (`hook_result`)",
@@ -60,13 +58,12 @@ def lines(session: Session, looked: Looked) -> str:
     chosen = looked_at(session, looked)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     kept = {name: value for name, value in fields.items() if value not in (None, "")}
-    codes = [to_code(each) for each in looked.interventions]
-    names = ["from_code"] * bool(codes) + ["load_checkpoint", "record_pass", "show"]
+    names, changed = as_python(looked.interventions)
     return LINES.format(
-        imports=", ".join(names),
+        imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
         path="the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}",
         texts=", ".join(as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens),
-        changed=CHANGED.format(codes=codes) if codes else "", numbers=_numbers(looked, chosen),
+        changes=f", interventions={changed}" if names else "", numbers=_numbers(looked, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
     )  # fmt: skip
 

@@ -26,8 +26,7 @@ from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
-from transformer import ModelConfig
-from transformer.inference.windows import in_window
+from transformer import ModelConfig, in_window
 
 SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""

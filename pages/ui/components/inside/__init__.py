@@ -36,7 +36,7 @@ STYLES = ("inside", "tensors", "circuits")
 _view = st.components.v2.component(
     "headsup_inside",
     html=reader(__file__)("inside.html"),
-    css=style(__file__, instruments=["tip.css", "save.css", *(f"inside/{name}.css" for name in STYLES)]),
+    css=style(__file__, instruments=["tip.css", "save.css", "changing.css", *(f"inside/{name}.css" for name in STYLES)]),
     js=script(__file__, "inside.js"),
 )
 _feed = st.components.v2.component("headsup_inside_feed", js=script(fed.__file__, "fed_feed.js"))
@@ -92,6 +92,7 @@ def inside(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
     patient: bool = False,
@@ -107,7 +108,7 @@ def inside(
         first=checked_parts(first, extent),
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 
