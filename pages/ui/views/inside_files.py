@@ -9,6 +9,7 @@ import streamlit as st
 from pages.ui.components.inside import Chosen
 from pages.ui.models import insides
 from pages.ui.models.changes import as_python
+from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
 from transformer.standalone import page_fit
@@ -43,7 +44,7 @@ def offer_page(session: Session, looked: Looked) -> None:
                 "One page with everything above that opens without a network and can be explored in the same way, "
                 f"for a slide or a handout.{_said_of(fit.kinds)}"
             )
-            title = f"{session.name.replace('/', '-')}-inside"
+            title = f"{changes.title_of(session.name)}-inside"
             st.download_button(
                 f"Save as a page ({_size(OF_HTML * fit.size)})", lambda: _page(session, looked, title), f"{title}.html",
                 key="save_inside_page", on_click="ignore", icon=":material/html:",

@@ -31,12 +31,12 @@ LATEST = 1e6
 Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int] | tuple[str, str, str, int]
 """("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
 
-STYLES = ("inside", "tensors", "circuits")
+STYLES = ("tip.css", "save.css", "changing.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css")
 
 _view = st.components.v2.component(
     "headsup_inside",
     html=reader(__file__)("inside.html"),
-    css=style(__file__, instruments=["tip.css", "save.css", "changing.css", *(f"inside/{name}.css" for name in STYLES)]),
+    css=style(__file__, instruments=STYLES),
     js=script(__file__, "inside.js"),
 )
 _feed = st.components.v2.component("headsup_inside_feed", js=script(fed.__file__, "fed_feed.js"))
