@@ -38,14 +38,17 @@ const ALONE = {
 export class Circuits {
   /** details: what is unfolded, with its `body`. events: changed(): other parts may be missing. */
   constructor(details, { changed }) {
-    Object.assign(this, { details, changed });
+    Object.assign(this, { details, changed, wish: "ov" });
     this.chosen = { attention: null, head: 0, kind: "ov", distance: 0, cell: null };
     const root = (this.root = node("section", "numbers circuits", details.body));
     attribute(root, "aria-label", "Circuits");
     const tools = node("div", "tools", root);
     this.attention = this.select(tools, "Attention", (attention) => this.choose({ attention }));
     this.head = this.select(tools, "Head", (head) => this.choose({ head: Number(head) }));
-    this.kind = this.select(tools, "Circuit", (kind) => this.choose({ kind, cell: null }));
+    this.kind = this.select(tools, "Circuit", (kind) => {
+      this.wish = kind; // also of attentions to come
+      this.choose({});
+    });
     this.distance = node("label", "distance", tools);
     this.slider = node("input", "", this.distance);
     Object.assign(this.slider, { type: "range", min: "0", step: "1" });
@@ -128,7 +131,8 @@ export class Circuits {
     if (!pass || !chosen.attention) return;
     chosen.head = Math.min(chosen.head, pass.config.n_heads - 1);
     const kinds = Object.keys(KINDS).filter((kind) => (kind === "qk" ? pass.describe(`${chosen.attention}.hook_q`) : !chosen.attention.startsWith("encoder.")));
-    if (!kinds.includes(chosen.kind)) Object.assign(chosen, { kind: kinds[0] ?? null, cell: null });
+    const kind = kinds.includes(this.wish) ? this.wish : kinds[0] ?? null;
+    if (kind !== chosen.kind) Object.assign(chosen, { kind, cell: null });
     options(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
     Object.assign(this.attention, { value: chosen.attention });
     this.head.value = String(chosen.head);
