@@ -157,6 +157,30 @@ def test_of_an_encoder_decoder_the_translations_are_compared():
     assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
 
 
+def test_any_token_of_an_answer_can_be_looked_at():
+    link = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0"}
+    at = start("What if", **link)
+    checkpoint, source = library.model("translator"), tuple(ids("forty-two", "translator"))
+    begin = (checkpoint.card.start_token_id,)
+    answer = tuple(step.token_id for step in generate(checkpoint.model, begin, source=source, max_new_tokens=11,
+                                                      sampling=Sampling(temperature=0),
+                                                      stop_tokens=(checkpoint.card.end_token_id,)))  # fmt: skip
+    text = (begin + answer)[:4]
+    checked(named(at.select_slider, "What comes after").set_value(3).run())
+    assert link_of(at)["place"] == "3"
+    likeliest = int(run("translator", text, source=source)[-1].argmax())
+    shown_first = named(at.metric, "Likeliest, unchanged").value.replace("\\", "")
+    assert shown_first.startswith(checkpoint.tokenizer.label(likeliest))
+    assert texts(at)[0]["before"] == checkpoint.tokenizer.decode(text)
+    at = start("What if", **link_of(at) | {"question": "needed", "effect": "logit"})
+    part = Scaled("decoder.blocks.0.cross_attn.hook_z", 1)
+    changed_already = Scaled("decoder.blocks.0.hook_mlp_out")
+    with_it = run("translator", text, changed_already, source=source)[-1]
+    without = run("translator", text, changed_already, part, source=source)[-1]
+    token = int(with_it.argmax())
+    assert shown(at)["matrices"][2]["values"][0][1] == pytest.approx(float((without - with_it)[token]), abs=2e-5)
+
+
 # What is needed here
 
 
@@ -244,6 +268,41 @@ def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_fro
     rise = loss(run("shakespeare", read, silenced_there, SILENCED), read)
     rise -= loss(run("shakespeare", read, silenced_there), read)
     assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-5)
+
+
+# The lines of Python
+
+
+@pytest.mark.parametrize("link", [
+    {"prompt": PROMPT, "changes": f"{CODE}!without~scale~", "top_k": 9},
+    {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0", "place": 1},
+], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
+def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys):
+    at = start("What if", **link)
+    run_lines(at, folder)
+    printed = capsys.readouterr().out
+    for each in texts(at):
+        assert (each["same"] + each["differs"] + each["rest"]).strip() in printed
+    for trace in figure(at, "what_if_next")["data"]:
+        assert str(max(values(trace["x"])))[:6] in printed
+
+
+@pytest.mark.parametrize("effect", ["loss", "logit"])
+@pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
+def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder, capsys):
+    at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
+    run_lines(at, folder)
+    printed = {line.partition(" silenced ")[0]: float(line.rpartition(" ")[2])
+               for line in capsys.readouterr().out.splitlines()}  # fmt: skip
+    (matrix,) = shown(at)["matrices"]
+    for row, layer in enumerate(matrix["values"]):
+        assert printed[f"layer {row}, head 1"] == pytest.approx(layer[1], rel=1e-4, abs=1e-5)
+    assert printed["feed-forward of layer 1"] == pytest.approx(0 if changes else matrix["values"][1][2], rel=1e-4)
+
+
+def run_lines(at, folder):
+    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    exec(code.replace("checkpoints/", f"{folder}/"), {})
 
 
 # Whatever the model, the link, the change

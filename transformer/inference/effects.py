@@ -6,7 +6,7 @@ Shapes: part, pos, vocab.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,23 +62,40 @@ def silencing(
 
     interventions: what is changed in every pass, the one that the others are compared with included.
     """
+    plain = model.run_with_hooks(*_inputs(tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
+    parts: list[Scaled] = []
+    found = [plain[None][:0]]
+    for batch, logits in silenced_in_batches(model, tokens, source, interventions):
+        parts += batch
+        found.append(logits)
+    return Effects(tuple(parts), plain, torch.cat(found))
+
+
+def silenced_in_batches(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+) -> Iterator[tuple[list[Scaled], Tensor]]:
+    """What `silencing` puts together: some parts at a time, with the logits without each of them: (part, pos, vocab).
+
+    For those who don't keep all the logits, which for a large vocabulary don't fit into memory.
+    """
     config = model.config
     points = hook_points(config)
     parts = [Scaled(name, head) for name in points if name.endswith("hook_z") for head in range(config.n_heads)]
     parts += [Scaled(name) for name in points if name.endswith("hook_mlp_out")]
     order = list(points)
     parts.sort(key=lambda part: order.index(part.point))
-    inputs = _inputs(tokens, source)
-    changed = hooks_of(interventions, model)
-    plain = model.run_with_hooks(*inputs, fwd_hooks=changed)[0]
     length = max(len(tokens), len(source))
     widest = length * max(config.d_ff, config.d_model, config.n_heads * length, config.vocab_size)
-    found = [plain[None][:0]]
+    changed, inputs = hooks_of(interventions, model), _inputs(tokens, source)
     for batch in _batches(parts, AT_ONCE // widest):
         hooks = [(part.point, _silence(row, part.head)) for row, part in enumerate(batch)]
         repeated = [each.expand(len(batch), -1) for each in inputs]
-        found.append(model.run_with_hooks(*repeated, fwd_hooks=[*changed, *hooks]))
-    return Effects(tuple(parts), plain, torch.cat(found))
+        with torch.no_grad():
+            logits = model.run_with_hooks(*repeated, fwd_hooks=[*changed, *hooks])
+        yield batch, logits
 
 
 def _inputs(tokens: Sequence[int], source: Sequence[int]) -> list[Tensor]:

@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pages.ui.models.cache import remembered
-from transformer import Checkpoint, Sampling, generate, silencing
+from transformer import Checkpoint, Sampling, generate
+from transformer.inference.effects import silenced_in_batches
 from transformer.inference.interventions import Intervention, Scaled, hooks_of
 from transformer.inference.windows import in_window
 
@@ -72,19 +73,22 @@ def needed(
     tokens: no more than the context holds. place: the one after which logits are compared. begin: the first token's
     place in the whole text, from whose start the interventions count.
     """
-    model = checkpoint.model
-    found = silencing(model, tokens, source, in_window(interventions, begin))
-    logits = found.logits[:, place].clone()
-    kept = found.plain[place].repeat(len(found.parts), 1)
-    after, before = (_losses(each, tokens) for each in (found.logits, found.plain[None]))
-    before = before.repeat(len(found.parts))
-    for row, part in enumerate(found.parts):
+    force = in_window(interventions, begin)
+    plain = _logits(checkpoint, tokens, source, force)
+    parts: list[Scaled] = []
+    logits, after = [plain[:0]], [torch.empty(0)]
+    for batch, found in silenced_in_batches(checkpoint.model, tokens, source, force):
+        parts += batch
+        logits.append(found[:, place].clone())
+        after.append(_losses(found, tokens))
+    kept, before = plain[place].repeat(len(parts), 1), _losses(plain[None], tokens).repeat(len(parts))
+    for row, part in enumerate(parts):
         if part in interventions:  # it is silenced already: what it is compared to is the model that has it back
             others = tuple(each for each in interventions if each != part)
             restored = _logits(checkpoint, tokens, source, in_window(others, begin))
             kept[row], before[row] = restored[place], _losses(restored[None], tokens)[0]
-    loss = None if len(tokens) < 2 else (after - before).numpy()
-    return Needed(found.parts, loss, logits.numpy(), kept.numpy())
+    loss = None if len(tokens) < 2 else (torch.cat(after) - before).numpy()
+    return Needed(tuple(parts), loss, torch.cat(logits).numpy(), kept.numpy())
 
 
 def _losses(logits: Tensor, tokens: tuple[int, ...]) -> Tensor:

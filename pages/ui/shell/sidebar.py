@@ -16,7 +16,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import changes, state, widgets
+from pages.ui.shell import change_form, changes, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -86,12 +86,14 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         changes.settle(name, library.config(name))
         prompt = _pick_prompt(current, name)
         changes.show()
+        change_form.show(name, prompt)
     interventions = in_force(current.changes)
     st.title(title, anchor=False)
     st.caption(what)
-    if interventions and reads_prompt:
-        st.markdown(f":material/science: {plain(changes.in_words(interventions))}")
     notices = st.container()
+    if interventions and reads_prompt:
+        with notices:  # which is always there: an instrument stays where it is when the first change is made
+            st.markdown(f":material/science: {plain(changes.in_words(interventions))}")
     tokens, source = _read_prompt(name, prompt) if reads_prompt else (None, ())
     writer = _writer(current, name, tokens, source, interventions)
     if not writes:

@@ -11,23 +11,23 @@ from pages.ui.components import inside as instrument
 from pages.ui.components.inside import Chosen, Extent, Part
 from pages.ui.markdown import code
 from pages.ui.models import insides, library, places, recordings
+from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments
+from pages.ui.shell import changes, instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
-from transformer import Intervention, Recording, attention_modules
-from transformer.inference.windows import in_window
+from transformer import Intervention, Recording, attention_modules, in_window
 
 KEY = "inside"
 TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
 """What the instrument and the link agree on: fields of the visitor."""
 REPRODUCE = """from pathlib import Path
 import numpy as np
-from transformer import Recording, load_checkpoint, whole_pass
+from transformer import {names}
 
 checkpoint = load_checkpoint("checkpoints/{model}")
-found = whole_pass(checkpoint.model, {texts})
+found = whole_pass(checkpoint.model, {texts}{changes})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
     print(name, array.shape, np.allclose(found.tensors[name], array, atol=1e-5))"""
@@ -71,7 +71,10 @@ def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
     outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
-    details = {"offset": looked.offset, "title": session.name.replace("/", "-")}
+    details = {
+        "offset": looked.offset, "title": changes.title_of(session.name),
+        "interventions": changes.listed(session.interventions),
+    }  # fmt: skip
     extent = _extent(looked)
 
     def take(found: Chosen) -> None:
@@ -87,6 +90,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_inside"),
         patient=st.session_state["begins"],
     )
@@ -115,7 +119,10 @@ def offer_numbers(session: Session, looked: Looked) -> None:
 
 def _lines(session: Session, looked: Looked, file: str) -> str:
     texts = [_as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
-    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file)
+    names, changed = as_python(looked.interventions)
+    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
+    changes = f", interventions={changed}" if names else ""
+    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file, names=imported, changes=changes)
 
 
 def _as_code(session: Session, tokens: tuple[int, ...]) -> str:

@@ -3,9 +3,11 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../heatmap.js";
+import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut } from "./layout.js";
+import { changesAt } from "./changes.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
@@ -33,7 +35,7 @@ const ROOM = {
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
 
 export class InsideInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass; as in AttentionInstrument. */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
     this.parts = partsOf(parent);
@@ -42,6 +44,7 @@ export class InsideInstrument {
     this.asking = new Asking((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tip(parts.tip);
+    this.changing = new Changing(parts.change, parts.changing, host.change);
     this.picture = new Picture(parts.stage);
     this.names = new Names(parts.stage, {
       open: (open) => this.open(open),
@@ -182,6 +185,7 @@ export class InsideInstrument {
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
     this.showBelow();
+    this.changing.show(changesAt(pass, this));
   }
 
   // The cell that is looked at, and those that it is made of.

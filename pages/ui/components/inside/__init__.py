@@ -34,7 +34,7 @@ Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int
 _view = st.components.v2.component(
     "headsup_inside",
     html=reader(__file__)("inside.html"),
-    css=style(__file__, instruments=["tip.css", "save.css", "inside/inside.css", "inside/tensors.css"]),
+    css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "inside/inside.css", "inside/tensors.css"]),
     js=script(__file__, "inside.js"),
 )
 _feed = st.components.v2.component("headsup_inside_feed", js=script(fed.__file__, "fed_feed.js"))
@@ -88,6 +88,7 @@ def inside(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
     patient: bool = False,
@@ -103,7 +104,7 @@ def inside(
         first=checked_parts(first, extent),
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
+from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
 from transformer.inference.interventions import part_in_words
 
@@ -44,7 +45,7 @@ def show(session: Session) -> None:
     if not session.interventions:
         _suggest(session, reading)
         return
-    logits = [activations.next_token(session.name, *_asked(session, reading), interventions=each)[0]
+    logits = [activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
               for each in ((), session.interventions)]  # fmt: skip
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
@@ -52,13 +53,7 @@ def show(session: Session) -> None:
     before, after = map(log_softmax, logits)
     _next_token(session, reading, before, after)
     _writing(session, reading)
-
-
-def _asked(session: Session, reading: Read) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The whole text up to the token that is looked at, and the source: positions of changes count from its start."""
-    writer = session.writer
-    whole = writer.tokens if session.visitor.scope == "all" or session.source else writer.prompt
-    return whole[: reading.begin + reading.place + 1], reading.source
+    lines.before(session, reading, LENGTH)
 
 
 def _suggest(session: Session, reading: Read) -> None:
@@ -121,25 +116,24 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
     if float(np.abs(change).max()) < UNMOVED:
         return f"These changes move no probability {after_what(session, reading)}."
     labels = library.tokenizer(session.name).labels
-    lines = []
+    told = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
         order = [token for token in np.argsort(-sign * change, kind="stable")[:MOVED] if sign * change[token] > UNMOVED]
         named = [f"{code(label)} {percent(old[token])} → {percent(new[token])}"
                  for token, label in zip(order, labels(order), strict=True)]  # fmt: skip
-        lines.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
-    return "\n".join(["What changed most:", *lines])
+        told.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
+    return "\n".join(told)
 
 
 def _writing(session: Session, reading: Read) -> None:
     """The text that both models write, with the first difference marked."""
     st.header("What it writes", anchor=False)
     sampling = session.visitor.sampling
-    text, source = _asked(session, reading)
-    both = [changed.written(session.name, text, source, sampling, LENGTH, each)
+    both = [changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
             for each in ((), session.interventions)]  # fmt: skip
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
     versions(key="what_if_versions", versions=[
-        _version(session, title, text, tokens, same)
+        _version(session, title, reading.before, tokens, same)
         for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
     ])  # fmt: skip
     dials = "always the likeliest token" if sampling.temperature == 0 else (

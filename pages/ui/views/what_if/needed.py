@@ -20,6 +20,7 @@ from pages.ui.shell import changes, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
+from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, log_softmax, read
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
@@ -83,6 +84,7 @@ def show(session: Session) -> None:
     )
     st.markdown(_verdict(found, values, "nats" if token is None else ""))
     offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.name}-needed.csv")
+    lines.needed(session, reading, token)
 
 
 def colour_limit(values: np.ndarray) -> float:

@@ -12,6 +12,7 @@ from pages.ui.models import activations, library
 from pages.ui.shell import widgets
 from pages.ui.shell.model_picker import choose_model
 from pages.ui.shell.sidebar import Session
+from pages.ui.shell.widgets import Tie
 from pages.ui.views.attention import SCOPES
 
 TOO_LARGE = "With these changes the model computes numbers too large to say anything. Turn one of them off."
@@ -27,30 +28,40 @@ class Read:
     """The first token's place in the whole text."""
     place: int
     """Of the token, among `tokens`, after which the next one is looked at."""
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """What comes before the token that is looked at."""
-        return self.tokens[: self.place + 1]
+    before: tuple[int, ...]
+    """The whole text up to that token."""
 
 
 def read(session: Session) -> Read:
-    """The text that is asked about, and, once something is written, the dial that chooses it.
+    """The text that is asked about, and the dial that chooses it where there is a choice.
 
-    For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write.
+    For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write, and
+    any of its tokens can be looked at; for others it is the prompt, or all there is, and the last one.
     """
     writer = session.writer
+    if session.source:
+        return _read_answer(session)
     if writer.written:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get)
-    before = writer.prompt if session.visitor.scope == "prompt" else writer.tokens
-    text = before
-    if session.source:
-        text = writer.tokens if writer.written else before + activations.answer(session.name, before, session.source)
-        end = library.model(session.name).card.end_token_id
-        before = before[:-1] if len(before) > 1 and before[-1] == end else before
+    text = writer.prompt if session.visitor.scope == "prompt" else writer.tokens
     tokens = library.window(session.name, text)
-    begin = len(text) - len(tokens)
-    return Read(tokens, session.source, begin, max(len(before) - begin, 1) - 1)
+    return Read(tokens, (), len(text) - len(tokens), len(tokens) - 1, text)
+
+
+def _read_answer(session: Session) -> Read:
+    writer = session.writer
+    text = writer.tokens
+    if not writer.written:
+        text += activations.answer(session.name, text, session.source)
+    tokens = text[: session.config.context_length]
+    end = library.model(session.name).card.end_token_id
+    places = range(len(tokens) - (len(tokens) > 1 and tokens[-1] == end))
+    labels = library.tokenizer(session.name).labels(tokens)
+    place = 0
+    if len(places) > 1:
+        place = widgets.select_slider("What comes after", places, Tie("place", default=0),
+                                      lambda at: f"{at} · {labels[at]}")  # fmt: skip
+    return Read(tokens, session.source, 0, place, tokens[: place + 1])
 
 
 def after_what(session: Session, reading: Read) -> str:
