@@ -96,6 +96,16 @@ class TestTheList:
         press(at, "Undo")
         assert chips(at) == {CHIP: True}
 
+    @every_page
+    def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
+        model = library.model("shakespeare").model
+        with torch.no_grad():  # as large as can be, while nothing is changed
+            model.unembed.weight.mul_(3e37 / float(engine().tensors["logits"].abs().max()))
+        at = start(page, prompt=PROMPT, changes=code_of(Scaled("ln_final.hook_normalized", factor=20.0)))
+        assert "numbers grow too large to be computed with" in said(at) and not changed_words(at)
+        if page == "Generate":
+            assert np.isfinite(writing(at).tensors["logits"]).all()
+
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [

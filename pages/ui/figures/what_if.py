@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures.axes import plotly_label
+from pages.ui.figures.axes import plotly_label, plotly_text
 from pages.ui.figures.palette import CATEGORICAL, LEGEND_ABOVE, LIGHT, MONOSPACE, Theme, style
 
 PAIR = 40
@@ -23,11 +23,17 @@ def percent(probability: float) -> str:
 
 
 def paired_bars(
-    labels: Sequence[str], before: np.ndarray, after: np.ndarray, *, theme: Theme = LIGHT
+    labels: Sequence[str],
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    names: tuple[str, str] = VERSIONS,
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """Probabilities of the same tokens in two distributions, a pair of bars each, the first token on top.
 
-    before, after: (token,). ValueError for labels that don't fit.
+    before, after: (token,); NaN for a token that isn't in one. names: what the two are called. ValueError for labels
+    that don't fit.
     """
     if not len(labels) == len(before) == len(after):
         raise ValueError(f"{len(labels)} labels were given for {len(before)} and {len(after)} probabilities")
@@ -40,16 +46,16 @@ def paired_bars(
             name=name,
             x=odds,
             y=places,
-            text=list(map(percent, odds)),
+            text=["" if np.isnan(value) else percent(value) for value in odds],
             textposition="outside",
             cliponaxis=False,
             customdata=texts,
             marker=dict(color=color),
             hovertemplate=f"%{{customdata}}, {name}<br><b>probability %{{x:.6~g}}</b><extra></extra>",
         )
-        for name, odds, color in zip(VERSIONS, (before, after), CATEGORICAL, strict=False)
+        for name, odds, color in zip(map(plotly_text, names), (before, after), CATEGORICAL, strict=False)
     ]
-    limit = float(max(before.max(initial=0), after.max(initial=0))) or 1.0
+    limit = float(np.nanmax([0.0, *before, *after])) or 1.0
     layout = style(theme, height=PAIR * len(labels), across="probability", down="", top=36)
     layout["xaxis"] |= dict(range=[0, 1.25 * limit], nticks=5, tickformat=".0%" if limit > 0.02 else ".1%")
     layout["yaxis"] |= dict(range=[len(labels) - 0.5, -0.5], showgrid=False, ticks="", tickmode="array")
