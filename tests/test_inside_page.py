@@ -28,7 +28,17 @@ from tests.app_driver import (
     write,
 )
 from tests.tiny_models import save_tiny, save_translator
-from transformer import from_code, load_checkpoint, qk_circuit, standalone, whole_pass
+from transformer import (
+    Scaled,
+    Without,
+    from_code,
+    in_window,
+    load_checkpoint,
+    qk_circuit,
+    standalone,
+    to_code,
+    whole_pass,
+)
 from transformer.inference import whole_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -341,15 +351,20 @@ def words_of(at):
 # The numbers to take along
 
 
-@pytest.mark.parametrize(("model", "place"), [("shakespeare", ""), ("shakespeare", "blocks.1"), ("translator", "")])
-def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("model", "place", "changes"),
+    [("shakespeare", "", ()), ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
+     ("translator", "", ())],
+)  # fmt: skip
+def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, changes, tmp_path, monkeypatch, capsys):
     save_tiny(tmp_path / "checkpoints", "shakespeare")
     save_translator(tmp_path / "checkpoints")
     use(monkeypatch, tmp_path / "checkpoints")
-    at = start("Inside", model=model, inside=place)
+    at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
     (lines,) = [block.value for block in at.code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
-    file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place)
+    file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
+                          in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
     (name,) = re.findall(r'Path\("(.*?)"\)', lines)
     (tmp_path / name).write_bytes(file.to_bytes())
     monkeypatch.chdir(tmp_path)

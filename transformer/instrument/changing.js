@@ -158,6 +158,7 @@ export class Changing {
     const label = node("label", "", this.lines);
     label.append(`${title} `);
     const made = node("select", "", label);
+    attribute(made, "aria-label", title); // else its options would be part of its name
     made.addEventListener("change", () => this.settle());
     return made;
   }
