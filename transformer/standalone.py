@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from .inference.recording import Recording
 from .inference.whole_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, whole_view
 from .model.registry import attention_modules
 
-MOST_BYTES = 36_000_000
+MOST_BYTES = 48_000_000
 """Of the numbers in a page, which then is a third larger; of larger passes a part is left out."""
 
 PAGE = """<!doctype html>
@@ -156,18 +156,22 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Show
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`."""
     script = instrument.bundle(instrument.FOLDER / kind / "standalone.js")
     styles = ("standalone.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
-    return Shown(
-        PAGE.format(
-            title=html.escape(title),
-            style="\n".join((instrument.FOLDER / name).read_text(encoding="utf-8") for name in styles),
-            recordings="\n".join(
-                f'<script type="text/plain" id="{name}">{base64.b64encode(part.to_bytes()).decode()}</script>'
-                for name, part in {"outline": beginning, "whole": whole}.items()
-            ),
-            script=script.replace("</script", "<\\/script"),
-            start=STARTS[kind],
-        )
-    )
+    before, after = PAGE.split("{recordings}")
+    pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)))]
+    for name, part in {"outline": beginning, "whole": whole}.items():
+        pieces += [f'<script type="text/plain" id="{name}">', *_in_base64(part.to_bytes()), "</script>\n"]
+    pieces.append(after.format(script=script.replace("</script", "<\\/script"), start=STARTS[kind]))
+    return Shown("".join(pieces))
+
+
+def _sheet(name: str) -> str:
+    return (instrument.FOLDER / name).read_text(encoding="utf-8")
+
+
+def _in_base64(data: bytes, length: int = 3 * 2**18) -> Iterator[str]:
+    """Piece by piece, for many megabytes aren't needed twice. length: bytes of a piece, a multiple of three."""
+    for start in range(0, len(data), length):
+        yield base64.b64encode(data[start : start + length]).decode()
 
 
 def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:

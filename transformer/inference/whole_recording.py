@@ -91,7 +91,9 @@ def pass_of(recording: Recording) -> Pass:
         there = recording.tensors.get(name)
         if there is None or there.size != math.prod(info.sizes):
             raise ValueError(f"The recording lacks {name}; record_pass records the whole pass.")
-    tensors = {name: torch.tensor(array) for name, array in recording.tensors.items()}
+    # Of an array that can be written to, PyTorch uses the memory; others, as those of a file are, it has to copy.
+    tensors = {name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+               for name, array in recording.tensors.items()}  # fmt: skip
     return Pass(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
 
 
