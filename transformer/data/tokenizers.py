@@ -154,7 +154,7 @@ class Tokenizer:
         return unknown
 
     def _knows(self, piece: str) -> bool:
-        """Whether a piece is in the vocabulary, as it will be written; up to `REMEMBERED` of them are remembered."""
+        """Whether a piece, normalized, is in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
         if piece in self._known:
             return True
         normalizer = self._backend.normalizer
