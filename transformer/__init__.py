@@ -28,6 +28,7 @@ from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .inference.whole_recording import record_pass
 from .inference.windows import Within, in_window
 from .model.attention import attention
 from .model.caches import KeyValueCache
@@ -113,6 +114,7 @@ __all__ = [
     "places_set",
     "qk_circuit",
     "record",
+    "record_pass",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",

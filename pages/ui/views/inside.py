@@ -18,6 +18,7 @@ from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, Recording, attention_modules, in_window
+from transformer.inference.circuits import circuits_of
 
 KEY = "inside"
 TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
@@ -96,6 +97,11 @@ def show(session: Session, looked: Looked) -> None:
     )
 
 
+def looked_at(session: Session, looked: Looked) -> Chosen:
+    """What the visitor looks at, in tokens of this pass."""
+    return _chosen(looked, _extent(looked), session.visitor)
+
+
 def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
@@ -118,14 +124,14 @@ def offer_numbers(session: Session, looked: Looked) -> None:
 
 
 def _lines(session: Session, looked: Looked, file: str) -> str:
-    texts = [_as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
+    texts = [as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
     names, changed = as_python(looked.interventions)
     imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
     changes = f", interventions={changed}" if names else ""
     return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file, names=imported, changes=changes)
 
 
-def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
+def as_code(session: Session, tokens: tuple[int, ...]) -> str:
     """An expression for a text's tokens: the text itself, encoded, or their numbers where that gives others."""
     tokenizer = library.tokenizer(session.name)
     text = tokenizer.decode(tokens)
@@ -137,7 +143,9 @@ def _extent(looked: Looked) -> Extent:
     shape = looked.model.checkpoint.model.config
     infos = insides.infos(looked.model, looked.tokens, looked.source)
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
-    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes)
+    modules = [module for found in attention_modules(shape).values() for module in found]
+    circuits = {module: circuits_of(shape, module) for module in modules}
+    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
 def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:

@@ -24,6 +24,7 @@ import { Asking } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { savePicture } from "./saving_inside.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
@@ -82,6 +83,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
+    this.parts.circuits.hidden = !this.below.circuits.begin(this.pass);
     this.search.offer(this.pass.names);
     this.show();
   }
@@ -184,6 +186,7 @@ export class InsideInstrument {
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.below.follow(this.focus?.part?.module ?? null, this.head);
     this.showBelow();
     this.changing.show(changesAt(pass, this));
   }
@@ -249,6 +252,7 @@ export class InsideInstrument {
     const page = pageOf(parts.stage);
     if (!page.width) return;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.below.draw();
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
@@ -266,6 +270,7 @@ export class InsideInstrument {
   // The parts that what is open shows and that aren't there yet, the most important first.
   needs() {
     const { pass, layout, focus, chosen } = this;
+    if (pass.isComplete) return [];
     const wanted = [];
     if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
     if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
@@ -291,6 +296,8 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.circuits.addEventListener("click", () => this.below.circuits.open());
+    parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);
   }
 
