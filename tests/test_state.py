@@ -228,12 +228,13 @@ LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
     LONG_TEXTS.map(lambda text: text[: LONGEST["prompt"]]),
     LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]),
     LONG_TEXTS,
+    LONG_TEXTS.map(lambda text: text[: LONGEST["other_prompt"]]),
     st.none() | st.integers(0, 99),
 )
-@example("😀" * 5000, "", "", None)
-@example("x", "y" * LONGEST["batch"], "z" * LONGEST["text"], 3)
-def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, step):
-    current = Visitor(prompt=prompt, batch=batch, text=text, step=step, seed=7)
+@example("😀" * 5000, "", "", "", None)
+@example("x", "y" * LONGEST["batch"], "z" * LONGEST["text"], "😀" * 2000, 3)
+def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, other, step):
+    current = Visitor(prompt=prompt, batch=batch, text=text, other_prompt=other, own_token=step, step=step, seed=7)
     parameters = to_query(current)
     assert len(urlencode(parameters)) <= LONGEST_QUERY
     missing = left_out(current)
@@ -244,6 +245,8 @@ def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, ste
         assert "text" not in parameters  # it goes on from the prompt
     if "text" in missing:
         assert "step" not in parameters  # a place in the text
+    if "other_prompt" in missing:
+        assert "own_token" not in parameters
     if not missing:
         assert from_query(parameters) == current
 

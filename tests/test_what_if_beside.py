@@ -136,6 +136,18 @@ def test_two_models_that_share_their_tokens_and_two_that_do_not():
     assert any("A token that a model doesn't know has no bar." in caption.value for caption in at.caption)
 
 
+@pytest.mark.parametrize("link", [{"beside": "changes", "changes": CODE}, {"other_prompt": "T" * 20, "changes": CODE},
+                                  {"beside": "models", "other_model": "ladder-3"}], ids=str)  # fmt: skip
+def test_the_lines_of_python_say_the_same(link, folder, capsys):
+    at = ask(**link)
+    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    exec(code.replace("checkpoints/", f"{folder}/"), {})
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    found = table(at, 0)
+    for line, column in zip(printed, [name for name in found if name.startswith("probability")], strict=True):
+        assert f"{found[column].max():.5f}"[:-1] in line
+
+
 @pytest.mark.parametrize(
     ("link", "sentence"),
     [

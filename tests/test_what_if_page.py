@@ -327,10 +327,14 @@ def test_no_change_shows_what_is_no_number(question, change):
 
 
 def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
-    monkeypatch.setattr(Scaled, "_values", lambda self, tensor, *rest: tensor * float("inf"))
+    def overflow(self, tensor, first, last, begin, other):
+        return tensor[:, first - begin : last - begin] * float("inf")
+
+    monkeypatch.setattr(Scaled, "_values", overflow)
+    later = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~1~0.0"}
     for question in ("before", "needed"):
-        at = start("What if", prompt=PROMPT, question=question, changes=CODE)
-        assert "numbers grow too large to be computed with" in said(at)
+        assert "grow too large" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
+        assert "numbers too large to say anything" in said(start("What if", question=question, place=1, **later))
 
 
 def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():

@@ -210,6 +210,21 @@ def test_the_shares_can_be_saved():
     assert of_stream.max() == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.parametrize("link", [
+    {"changes": "scale~blocks.0.attn.hook_z~1~~0.0"},
+    {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"},
+], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
+def test_the_lines_of_python_compute_the_same(link, folder, capsys):
+    at = ask(**link)
+    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    names = {}
+    exec(code.replace("checkpoints/", f"{folder}/"), names)
+    for matrix, shares in zip(matrices(at), names["found"].restored.numpy(), strict=True):
+        columns = len(matrix["columns"])
+        np.testing.assert_allclose(matrix["values"], shares[:, -columns:], atol=1e-3)
+    assert "stream tensor" in capsys.readouterr().out
+
+
 def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
     monkeypatch.setattr(tracing, "MOST", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))

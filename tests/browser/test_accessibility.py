@@ -15,7 +15,8 @@ RULES = {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "ta
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
-WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0" for question in ("before", "needed")]
+WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
+           for question in ("before", "needed", "traced", "beside")]  # fmt: skip
 
 FIND = """async (rules) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], rules });

@@ -92,3 +92,23 @@ def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_ma
     assert texts[0][1] == texts[1][1]  # what both write
     marked = [part for text in texts for part in text if part[0] == "MARK"]
     assert len(marked) == 2 and marked[0] != marked[1]
+
+
+def test_a_place_is_put_in_from_another_prompt_by_key_alone_on_a_phone(visit, wait_ready):
+    page = visit("&question=traced&other_prompt=To%20be,%20or%20now", width=420)
+    expect(page.get_by_test_id("effects").locator("figcaption")).to_have_count(3)
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    cells(page).focus()
+    for key in ("End", "ArrowDown"):
+        page.keyboard.press(key)
+    expect(sentence(page)).to_contain_text("layer 1, position 12, t (the other prompt has w) takes it 1")
+    page.keyboard.press("Enter")
+    wait_ready(page)
+    expect(page.get_by_text("Changed: the stream before layer 1 at position 12 as on another prompt.")).to_be_visible()
+    expect(sentence(page)).to_contain_text("This change is set.")
+
+
+def test_two_models_are_put_beside_one_another_on_a_phone(visit, wait_ready):
+    page = visit("&question=beside&beside=models", width=420)
+    expect(page.locator(".js-plotly-plot")).to_have_count(5)
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")

@@ -22,6 +22,12 @@ test("numbers have three digits of the largest, or fewer where a cell is narrow,
   assert.deepEqual(written([0.1234, -0.5], 0.5, 88, 10), []);
 });
 
+test("shares are never rounded to 0 or 1", () => {
+  assert.deepEqual(written([0.64, 0.3], 1, 34), ["+0.6", "+0.3"]);
+  assert.deepEqual(written([0.64, 0.3], 1, 24), []);
+  assert.deepEqual(written([64, 3], 64, 28), ["+64", "+3"]);
+});
+
 test("where there is no number none is written", () => {
   assert.deepEqual(written([-Infinity, 1], 1, 88), ["", "+1.00"]);
 });

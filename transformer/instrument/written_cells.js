@@ -4,6 +4,7 @@ import { LABEL_FONT } from "./labels.js";
 
 const LEAST_HIGH = 16; // pixels of a cell that its number needs
 const HALO = 5; // pixels around a number
+const FEW = 5; // up to here whole numbers say too little
 const ROOM = 6; // pixels left and right of a number together
 const [LIGHT, DARK] = ["#ffffff", "#000000"];
 
@@ -30,7 +31,8 @@ export function writeNumbers(context, { data, box }, numbers) {
   if (box.cellHigh < LEAST_HIGH) return;
   context.font = LABEL_FONT;
   const digits = Math.floor((box.cellWide - ROOM) / context.measureText("0").width);
-  const written = [3, 2, 1].map((size) => texts(numbers, decimalsFor(limit, size)));
+  const finer = [3, 2, 1].map((size) => decimalsFor(limit, size)).filter((decimals) => decimals > 0 || limit > FEW);
+  const written = finer.map((decimals) => texts(numbers, decimals));
   const fitting = written.find((found) => Math.max(...found.map((text) => text.length)) <= digits);
   if (!fitting) return;
   context.textAlign = "center";

@@ -23,8 +23,9 @@ MOST_DIMENSIONS = 4
 TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
             "other_prompt": "the other prompt", "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "batch", "other_prompt"),
-              ("text", "prompt"), ("text", "batch", "prompt", "other_prompt"),
+SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("other_prompt",), ("text", "other_prompt"),
+              ("text", "batch", "other_prompt"), ("text", "prompt"), ("text", "prompt", "other_prompt"),
+              ("text", "batch", "prompt", "other_prompt"),
               ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
@@ -202,11 +203,11 @@ def left_out(current: Visitor) -> list[str]:
     """The texts that the link has no room for, of those in `TOO_LONG`."""
     parameters = _everything(current)
     fitting = (names for names in SACRIFICES if len(urlencode(_without(parameters, names))) <= LONGEST_QUERY)
-    return [name for name in next(fitting, SACRIFICES[-1]) if name in parameters]
+    return [name for name in next(fitting, SACRIFICES[-1]) if parameters.get(name)]  # one that is empty takes no room
 
 
 def _without(parameters: dict[str, str], names: Iterable[str]) -> dict[str, str]:
-    gone = {part for name in names if name in parameters for part in (name, *BELONGS_TO[name])}
+    gone = {part for name in names if parameters.get(name) for part in (name, *BELONGS_TO[name])}
     return {name: value for name, value in parameters.items() if name not in gone}
 
 

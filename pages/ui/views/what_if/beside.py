@@ -22,7 +22,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
-from pages.ui.views.what_if import sides
+from pages.ui.views.what_if import lines, sides
 from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
 from pages.ui.views.what_if.sides import Side
 from transformer import causal_mask
@@ -67,6 +67,7 @@ def show(session: Session) -> None:
     _next_token(session, both, found)
     _attention(session, both)
     _lens(session, both, found)
+    lines.beside(both)
 
 
 def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
@@ -188,15 +189,15 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
     labels = [library.tokenizer(side.name).labels for side in both]
     said = [names(each.argmax(1).tolist()) for names, each in zip(labels, odds, strict=True)]
     shared = beside.same_tokens(both[0].name, both[1].name)
-    lines = {}
+    drawn = {}
     for side, each, token, names, says in zip(both, odds, best, labels, said, strict=True):
-        lines[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
+        drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     if shared and best[0] != best[1]:
         for side, each, token, names, says in zip(both, odds, best[::-1], labels, said, strict=True):
-            lines[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
-    st.plotly_chart(lens_lines(lines, theme=session.theme), key="what_if_beside_lens", theme=None, width="stretch",
+            drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
+    st.plotly_chart(lens_lines(drawn, theme=session.theme), key="what_if_beside_lens", theme=None, width="stretch",
                     config={"displaylogo": False})  # fmt: skip
-    crossed = " and that of the other's" if len(lines) > 2 else ""
+    crossed = " and that of the other's" if len(drawn) > 2 else ""
     st.caption(f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
                "height of the stream to its odds (the logit lens).")  # fmt: skip
     offer_data(lambda: pd.concat(

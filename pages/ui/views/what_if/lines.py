@@ -1,4 +1,4 @@
-"""The lines of Python that compute, without the app, what *Before and after* and *What is needed here* show."""
+"""The lines of Python that compute, without the app, what the views of the page What if show."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import streamlit as st
 
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
+from pages.ui.models.tracing import Pair
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.what_if.reading import Read
-from transformer import Sampling, in_window
+from pages.ui.views.what_if.sides import Side
+from transformer import Intervention, Sampling, in_window
 
 BEFORE = """from transformer import {names}
 
@@ -29,6 +31,25 @@ found = silencing(checkpoint.model, text, source{changes})
 effects = {effects}
 for part, effect in zip(found.parts, effects.tolist()):
     print(part, effect){note}"""
+TRACED = """from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+prompt, other = {own}, {other}
+found = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options})
+for site, layers in zip(found.sites, found.restored):
+    print(site, layers)  # (layer, position): the share that each place brings of the other answer"""
+
+BESIDE = """from transformer import {names}
+
+for path, text, source, place, changes in [
+    {one},
+    {two},
+]:
+    checkpoint = load_checkpoint(path)
+    found = whole_pass(checkpoint.model, text, source, interventions=changes)
+    values, tokens = found.tensors["probabilities"][place].topk(5)
+    print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
+    print(logit_lens(found).logits[:, place].argmax(-1))  # the token that each height would have said"""
 NOTE = "  # for what is silenced in every pass, 0"
 
 
@@ -55,13 +76,43 @@ def needed(session: Session, reading: Read, token: int | None) -> None:
     ))  # fmt: skip
 
 
+def traced(
+    session: Session, pair: Pair, answers: tuple[int, int], stack: str, interventions: tuple[Intervention, ...]
+) -> None:
+    """The lines that put one place after another in.
+
+    answers: the token that is the prompt's own, and the other's. stack: as in `patching`.
+    """
+    names, changes = as_python(interventions)
+    options = "".join([
+        f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
+        f", stack={stack!r}" if pair.sources[0] else "",
+        f", interventions={changes}" if names else "",
+    ])  # fmt: skip
+    _show(TRACED.format(
+        names=", ".join(sorted([*names, "load_checkpoint", "patching"])), path=_path(session),
+        own=list(pair.tokens[0]), other=list(pair.tokens[1]), answer=answers[1], against=answers[0], options=options,
+    ))  # fmt: skip
+
+
+def beside(sides: tuple[Side, Side]) -> None:
+    """The lines that read both sides."""
+    names: set[str] = {"load_checkpoint", "logit_lens", "whole_pass"}
+    rows = []
+    for side in sides:
+        more, changes = as_python(in_window(side.interventions, side.begin))
+        names |= set(more)
+        rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.place}, {changes})")
+    _show(BESIDE.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
+
+
 def _show(code: str) -> None:
     with st.expander("The lines of Python that compute this", icon=":material/code:"):
         st.code(code, language=None, wrap_lines=True)
 
 
-def _path(session: Session) -> str:
-    return "the folder of your model" if library.opened(session.name).is_own else f"checkpoints/{session.name}"
+def _path(model: Session | Side) -> str:
+    return "the folder of your model" if library.opened(model.name).is_own else f"checkpoints/{model.name}"
 
 
 def _sampling(sampling: Sampling) -> str:

@@ -20,7 +20,7 @@ from pages.ui.shell import changes, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if import other_prompt
+from pages.ui.views.what_if import lines, other_prompt
 from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax
 from transformer import Replaced
 from transformer.inference.interventions import place_in_words
@@ -85,6 +85,7 @@ def show(session: Session) -> None:
         _picture(session, pair, stack, traced)
     offer_data(lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
                "These shares as a table", f"{session.name}-traced.csv")  # fmt: skip
+    lines.traced(session, pair, answers, next(iter(found)), kept)
 
 
 def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
