@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS, PROBABILITIES, Equation, equations
@@ -162,9 +163,7 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
     lens = read_lens(found, follows)
     right, rank = lens.probability, lens.rank
     right[:, -1], rank[:, -1] = torch.nan, 0
-    # A row at a time: in order, all rows of a large vocabulary take twice their memory and more.
-    order = torch.stack([row.argsort(descending=True, stable=True)[:LIKELIEST]
-                         for row in found.tensors[PROBABILITIES]])  # fmt: skip
+    order = torch.stack([_likeliest(row) for row in found.tensors[PROBABILITIES]])
     return {
         "next": order.int().numpy(),
         "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
@@ -173,6 +172,13 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
         "lens.right": right.float().numpy(),
         "lens.rank": rank.int().numpy(),
     }
+
+
+def _likeliest(probabilities: Tensor) -> Tensor:
+    """The most probable tokens of one position, (vocab,), equal ones by their id; a large vocabulary isn't sorted."""
+    least = probabilities.topk(min(LIKELIEST, len(probabilities))).values[-1]
+    among = (probabilities >= least).nonzero()[:, 0]
+    return among[probabilities[among].argsort(descending=True, stable=True)[:LIKELIEST]]
 
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:
