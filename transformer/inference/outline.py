@@ -163,7 +163,7 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
     lens = read_lens(found, follows)
     right, rank = lens.probability, lens.rank
     right[:, -1], rank[:, -1] = torch.nan, 0
-    order = torch.stack([_likeliest(row) for row in found.tensors[PROBABILITIES]])
+    order = _likeliest(found.tensors[PROBABILITIES])
     return {
         "next": order.int().numpy(),
         "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
@@ -175,10 +175,16 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
 
 
 def _likeliest(probabilities: Tensor) -> Tensor:
-    """The most probable tokens of one position, (vocab,), equal ones by their id; a large vocabulary isn't sorted."""
-    least = probabilities.topk(min(LIKELIEST, len(probabilities))).values[-1]
-    among = (probabilities >= least).nonzero()[:, 0]
-    return among[probabilities[among].argsort(descending=True, stable=True)[:LIKELIEST]]
+    """The most probable tokens at each position, (pos, LIKELIEST), equal ones by their id. probabilities: (pos, vocab).
+
+    Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
+    """
+    count = min(LIKELIEST, probabilities.shape[-1])
+    found = torch.empty(len(probabilities), count, dtype=torch.long)
+    for row, own in zip(found, probabilities, strict=True):
+        among = (own >= own.topk(count).values[-1]).nonzero()[:, 0]
+        row[:] = among[own[among].argsort(descending=True, stable=True)[:count]]
+    return found
 
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:
