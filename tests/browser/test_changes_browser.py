@@ -58,6 +58,8 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     until(page, lambda: changes(page) == SILENCED)
     until(page, lambda: "set by: layer 0, head 1 silenced" in badges(page))
     assert compared(page).count("set by: layer 0, head 1 silenced") == 1
+    page.get_by_text("Change something").click()
+    expect(page.get_by_role("button", name="Change this")).to_be_visible()
     assert found_by_axe(page) == []
     turn_dark(page, wait_ready)
     assert found_by_axe(page) == []

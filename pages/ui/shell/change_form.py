@@ -65,8 +65,7 @@ class _Other:
 def show(name: str, prompt: str) -> None:
     """The form. name: of the model; prompt: what is in its box."""
     # Opening it runs the page: what it offers is made only then.
-    opened = st.popover("Change something", icon=":material/science:", width="stretch", on_change="rerun",
-                        key="change_form")  # fmt: skip
+    opened = st.expander("Change something", icon=":material/science:", on_change="rerun", key="change_form")
     if not opened.open:
         return
     with opened:

@@ -124,7 +124,7 @@ def show() -> None:
     changes = visitor().changes
     if changes:
         st.caption("Changed in this model")
-        with st.container(gap=None, key="changes"):
+        with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
                 _chip(index, change)
     if changes or _shelf().before:

@@ -30,6 +30,7 @@ PAGES = (
     ("pages/Masks.py", "Masks", ":material/grid_off:"),
     ("pages/Positions.py", "Positions", ":material/airwave:"),
     ("pages/Inside.py", "Inside", ":material/account_tree:"),
+    ("pages/What_if.py", "What if", ":material/science:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
 ICON = (
@@ -209,7 +210,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
         return None, ()
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
-            st.error(_unknown_sentence(unknown))
+            st.error(unknown_sentence(unknown))
             st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = tuple(tokenizer.encode(prompt))
@@ -230,7 +231,8 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
     return tokens, ()
 
 
-def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
+def unknown_sentence(unknown: list[UnknownPiece]) -> str:
+    """What is wrong with a text of which a model doesn't know some pieces."""
     listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
     more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
     return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."

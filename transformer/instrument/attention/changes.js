@@ -7,8 +7,8 @@ export function changesAt(pass, { layer, head }, cell, weights) {
   const [module, names] = [pass.modules[layer], pass.names[layer]];
   const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
   const rules = [];
-  if (pass.causal) rules.push({ title: "Without the mask in this layer", code: codeOf("without", "mask", `${module}.`) });
-  if (!pass.uniform) rules.push({ title: "Without ÷ √d_head in this layer", code: codeOf("without", "scale", `${module}.`) });
+  if (pass.causal) rules.push({ title: "No mask in this layer", code: codeOf("without", "mask", `${module}.`) });
+  if (!pass.uniform) rules.push({ title: "No ÷ √d_head in this layer", code: codeOf("without", "scale", `${module}.`) });
   return {
     parts: [
       { title: `Head ${head} of layer ${layer}`, point: `${module}.hook_z`, head },
