@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS, PROBABILITIES, Equation, equations
@@ -162,9 +163,7 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
     lens = read_lens(found, follows)
     right, rank = lens.probability, lens.rank
     right[:, -1], rank[:, -1] = torch.nan, 0
-    # A row at a time: in order, all rows of a large vocabulary take twice their memory and more.
-    order = torch.stack([row.argsort(descending=True, stable=True)[:LIKELIEST]
-                         for row in found.tensors[PROBABILITIES]])  # fmt: skip
+    order = _likeliest(found.tensors[PROBABILITIES])
     return {
         "next": order.int().numpy(),
         "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
@@ -173,6 +172,19 @@ def _said_next(found: Pass) -> dict[str, np.ndarray]:
         "lens.right": right.float().numpy(),
         "lens.rank": rank.int().numpy(),
     }
+
+
+def _likeliest(probabilities: Tensor) -> Tensor:
+    """The most probable tokens at each position, (pos, LIKELIEST), equal ones by their id. probabilities: (pos, vocab).
+
+    Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
+    """
+    count = min(LIKELIEST, probabilities.shape[-1])
+    found = torch.empty(len(probabilities), count, dtype=torch.long)
+    for row, own in zip(found, probabilities, strict=True):
+        among = (own >= own.topk(count).values[-1]).nonzero()[:, 0]
+        row[:] = among[own[among].argsort(descending=True, stable=True)[:count]]
+    return found
 
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:

@@ -92,14 +92,17 @@ def read_lens(found: Pass, tokens: Sequence[int]) -> LensReading:
     """
     names, read = _read_out(found)
     asked = torch.as_tensor(tokens).expand(read.shape[:2])
-    columns: list[tuple[Tensor, ...]] = []
+    likeliest, rank = torch.empty(asked.numel(), dtype=torch.long), torch.empty(asked.numel(), dtype=torch.long)
+    of_likeliest, probability = (torch.empty(asked.numel(), dtype=torch.float64) for _ in range(2))
+    # Filled in, not put together at the end: small tensors that stay keep the memory of large ones from being reused.
     done = 0
     for logits in _logits(found, read.flatten(0, 1)):
-        likeliest = logits.argmax(-1)
-        own = asked.flatten()[done : done + len(logits)]
-        columns.append((likeliest, _standing(logits, likeliest)[0], *_standing(logits, own)))
+        rows = slice(done, done + len(logits))
+        likeliest[rows] = logits.argmax(-1)
+        of_likeliest[rows] = _standing(logits, likeliest[rows])[0]
+        probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows])
         done += len(logits)
-    return LensReading(names, *(torch.cat(column).reshape(asked.shape) for column in zip(*columns, strict=True)))
+    return LensReading(names, *(each.reshape(asked.shape) for each in (likeliest, of_likeliest, probability, rank)))
 
 
 def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:

@@ -179,7 +179,8 @@ export class Circuits {
     const { kind } = this.chosen;
     if (!kind) return "This attention has no circuit: it compares nothing, and writes to the memory instead of the logits.";
     if (!found) return pass.absent.tensor;
-    return KINDS[kind].meaning + ALONE[pass.config.norm];
+    const changed = pass.changed.records.length ? " What is changed in this pass isn't in it either: it is of the weights alone." : "";
+    return KINDS[kind].meaning + ALONE[pass.config.norm] + changed;
   }
 
   // Another matrix is looked at.
