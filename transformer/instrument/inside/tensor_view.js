@@ -5,7 +5,7 @@ import { closer, farther, following } from "../attention/zoom.js";
 import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { plainNumber } from "../numbers.js";
+import { exactNumber, plainNumber } from "../numbers.js";
 import { composed, csv, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
@@ -13,6 +13,7 @@ import { Plane, planeDims } from "./plane.js";
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
+const DIGITS = 4; // of a number that sums up a tensor
 const HELD = { head: "Head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
@@ -178,6 +179,7 @@ export class TensorView {
     const whole = pass.statistics(name);
     const shown = found ?? { ...whole, smallest: { value: whole.smallest }, largest: { value: whole.largest } };
     const isPart = Object.keys(this.fixed).length > 0;
+    const said = (value) => exactNumber(value, DIGITS);
     const fact = (title, value, extreme) => {
       const group = document.createElement("div");
       put(node("dt", "", group), title);
@@ -196,9 +198,9 @@ export class TensorView {
       return group;
     };
     this.facts.replaceChildren(
-      fact("mean", plainNumber(shown.mean)), fact("spread", plainNumber(shown.spread)),
-      fact("smallest", plainNumber(shown.smallest.value), shown.smallest), fact("largest", plainNumber(shown.largest.value), shown.largest),
-      ...(isPart && found ? [fact("the whole tensor", `${plainNumber(whole.mean)} ± ${plainNumber(whole.spread)}, ${plainNumber(whole.smallest)} to ${plainNumber(whole.largest)}`)] : []),
+      fact("mean", said(shown.mean)), fact("spread", said(shown.spread)),
+      fact("smallest", said(shown.smallest.value), shown.smallest), fact("largest", said(shown.largest.value), shown.largest),
+      ...(isPart && found ? [fact("the whole tensor", `${said(whole.mean)} ± ${said(whole.spread)}, ${said(whole.smallest)} to ${said(whole.largest)}`)] : []),
     );
     this.histogram.plot.hidden = !found;
     if (!found) return;
