@@ -108,7 +108,7 @@ class Explorer:
         self.root.locator(f'.names [data-open="{target}"]').first.click()
 
     def look_for(self, wanted: Iterable[str]) -> set[str]:
-        """Click what there is, the likeliest first, until a way to all of these is known; returns those to which there is none."""
+        """Click what there is, the likeliest first, until ways to all are known; those to which there is none."""
         reached: list[list[str]] = [[]]
         for clicks in range(MOST_CLICKS):
             ways = [way for way in reached if len(way) == clicks]
