@@ -22,7 +22,10 @@ const BEGIN = {
 };
 
 export class AttentionInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /**
+   * host: { select(chosen), want(parts), turn(place) }: told what is looked at, asked for parts of the pass, and, where there is
+   * another page for it, to show a query and a key in the whole pass.
+   */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
@@ -40,7 +43,7 @@ export class AttentionInstrument {
     });
     this.measures = new Measures(this.parts);
     this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
-    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change));
+    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change), host.turn && (() => this.turn()));
     this.makeControls();
     let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
@@ -144,6 +147,12 @@ export class AttentionInstrument {
     }
     this.show();
     this.host.select(this.chosen);
+  }
+
+  /** Leave for the whole pass, to see the cell there. */
+  turn() {
+    const { row: query, column: key } = this.cell;
+    this.host.turn({ query, key });
   }
 
   zoom(change) {

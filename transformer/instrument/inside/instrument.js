@@ -6,6 +6,7 @@ import { pageOf } from "../heatmap.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut } from "./layout.js";
+import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
@@ -33,7 +34,10 @@ const ROOM = {
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
 
 export class InsideInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /**
+   * host: { select(chosen), want(parts), turn(place) }: told what is looked at, asked for parts of the pass, and, where there is
+   * another page for it, to show a cell of an attention.
+   */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
     this.parts = partsOf(parent);
@@ -179,6 +183,7 @@ export class InsideInstrument {
     this.showNumbers();
     this.showChapter();
     put(parts.readout, selectionInWords(pass, this));
+    parts.turn.hidden = !this.host.turn || !attentionPlace(this);
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
     this.showBelow();
@@ -287,6 +292,7 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
     new Hand(this);
   }
 

@@ -18,7 +18,10 @@ export const MARKUP_INSIDE = `
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
       <aside class="prose" data-part="prose" aria-label="In words"></aside>
     </div>
-    <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+    <div class="said">
+      <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+      <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
+    </div>
     <div class="tensor" data-part="tensor" hidden></div>
     <div class="cell" data-part="cell" hidden></div>
     <section class="below" data-part="below"></section>
