@@ -178,7 +178,7 @@ export class InsideInstrument {
     this.scene.play = this.playing();
     this.draw();
     const cell = this.focus?.name ? chosen.cell : null;
-    this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
+    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "");
     this.prose.show(structure, this.focus, pass);
     this.showNumbers();
     this.showChapter();

@@ -249,6 +249,12 @@ export class InsidePass {
     return words.filter(Boolean).join(", ");
   }
 
+  /** "head 2, query 5, key 3": the same in numbers. */
+  inNumbers(name, place) {
+    const { dims } = this.entries.get(name);
+    return dims.map((dim, axis) => (dim === "1" ? "" : `${dim === "pos" ? "position" : (UNITS[dim] ?? dim)} ${place[axis]}`)).filter(Boolean).join(", ");
+  }
+
   // The sizes of the dimensions that a tensor is read by.
   sizesBy(name, dims) {
     const entry = this.entries.get(name);
