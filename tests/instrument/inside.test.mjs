@@ -129,6 +129,9 @@ test("a place is said in words", () => {
   assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, 0, 1]), "“b” at position 1, head 0, dimension 1");
   assert.equal(pass.inWords("blocks.0.attn.qkv.weight", [1, 0, 1, 3]), "part k, head 0, dimension 1, dimension 3");
   assert.equal(pass.inWords("blocks.0.attn.hook_z", [null, 0, null]), "head 0");
+  assert.equal(pass.inNumbers("blocks.0.attn.hook_z", [1, 0, 1]), "position 1, head 0, dimension 1");
+  pass.offset = 40; // the model reads the end of a long text
+  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (place 41 of the text)");
 });
 
 test("two dimensions are drawn, and the others held", () => {
@@ -152,6 +155,15 @@ test("what is drawn is the part that is held, and every cell of it has its place
     assert.equal(pass.value(name, plane.place(cell)), value);
     assert.deepEqual(plane.cellAt(plane.place(cell)), cell);
   }
+});
+
+test("a head's scores have their own scale, as on the page Attention; other tensors one for all heads", () => {
+  const scores = { name: "blocks.0.attn.hook_attn_scores", kind: "point", dims: ["head", "query", "key"], sizes: SIZES };
+  const pass = new InsidePass(outline({ entries: [scores] }));
+  const data = Float32Array.from([1, -Infinity, 2, -3, 0, 1, 5, 6, 7, 8, 9, 10]);
+  pass.add({ metadata: {}, tensors: { [scores.name]: { data }, "blocks.0.attn.hook_z": { data: new Float32Array(8) } } });
+  assert.deepEqual([0, 1].map((head) => new Plane(pass, scores.name, { head }).limit), [3, 10]);
+  assert.deepEqual([0, 1].map((head) => new Plane(pass, "blocks.0.attn.hook_z", { head }).limit), Array(2).fill(pass.magnitude("blocks.0.attn.hook_z")));
 });
 
 test("a weight that the mask hides is drawn as hidden", () => {

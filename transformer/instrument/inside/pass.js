@@ -12,8 +12,8 @@ const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds se
 export class InsidePass {
   /** outline: the recording that begins a pass; parts of tensors are added as they come. */
   constructor({ metadata, tensors }) {
-    const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
-    Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
+    const { id, title, config, labels, ids, stacks, vocabulary, offset = 0, strip_limits: stripLimits } = metadata;
+    Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, offset, stripLimits });
     this.metadata = metadata;
     this.outline = tensors;
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
@@ -234,15 +234,20 @@ export class InsidePass {
     return this.labels[isSource ? "source" : "text"];
   }
 
-  /** "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. */
+  /**
+   * "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. Positions count what the model reads; of
+   * a text that is longer than that the place in all of it is said, too, as the other pages count.
+   */
   inWords(name, place) {
     const { dims } = this.entries.get(name);
     const words = dims.map((dim, axis) => {
       const at = place[axis];
       if (at === null || dim === "1") return "";
       if (dim === "pos" || dim === "query" || dim === "key") {
-        const label = this.tokensAlong(name, dim)?.[at];
-        return label === undefined ? `position ${at}` : `${dim === "pos" ? "" : `${dim} `}“${label}” at position ${at}`;
+        const labels = this.tokensAlong(name, dim);
+        if (labels?.[at] === undefined) return `position ${at}`;
+        const place = this.offset && labels === this.labels.text ? ` (place ${at + this.offset} of the text)` : "";
+        return `${dim === "pos" ? "" : `${dim} `}“${labels[at]}” at position ${at}${place}`;
       }
       return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${UNITS[dim] ?? dim} ${this.label(name, dim, at)}`;
     });
