@@ -6,7 +6,6 @@ block, and after each. There is no batch.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -95,7 +94,7 @@ def outline(found: Pass) -> Recording:
         },
         {
             "config": config.to_dict(),
-            "tensors": [dataclasses.asdict(info) for info in infos.values()],
+            "tensors": [dict(vars(info)) for info in infos.values()],
             "equations": [_as_table(equation) for equation in table.values()],
             "stacks": _stacks(config),
             "strip_limits": {name: limit for name, (_, limit) in strips.items()},
@@ -187,6 +186,6 @@ def _stacks(config: ModelConfig) -> list[dict[str, object]]:
 
 
 def _as_table(equation: Equation) -> dict[str, object]:
-    operands = {role: [dataclasses.asdict(operand) for operand in operands]
+    operands = {role: [dict(vars(operand)) for operand in operands]
                 for role, operands in equation.operands.items()}  # fmt: skip
     return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}

@@ -176,7 +176,7 @@ export class InsideInstrument {
     this.chapters = chaptersOf(structure, chosen.open);
     this.play.set(chosen.moment);
     this.scene.play = this.playing();
-    this.draw();
+    this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "");
     this.prose.show(structure, this.focus, pass);
@@ -246,10 +246,17 @@ export class InsideInstrument {
   /** Draw everything again, in the page's present size and colours. */
   draw() {
     if (!this.pass || !this.scene) return;
-    const { parts, structure, focus } = this;
-    const page = pageOf(parts.stage);
-    if (!page.width) return;
+    this.page = null;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.drawPicture();
+  }
+
+  /** Draw the picture as the scene is now. */
+  drawPicture() {
+    const { parts, structure, focus } = this;
+    if (!this.page?.width) this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+    const { page } = this;
+    if (!page.width) return;
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
@@ -260,8 +267,7 @@ export class InsideInstrument {
     parts.stage.style.height = `${this.layout.height}px`;
     this.picture.draw(this.layout, this.scene);
     this.names.show(this.pass, this.layout, this.scene);
-    const accent = getComputedStyle(parts.root).getPropertyValue("--accent");
-    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, { ...page, accent });
+    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, page);
   }
 
   // The parts that what is open shows and that aren't there yet, the most important first.
