@@ -7,6 +7,7 @@ import { readRecording } from "../../transformer/instrument/recording.js";
 import { poolOf, firstIn, reachOf, weightsOf } from "../../transformer/instrument/inside/arcs.js";
 import { columnAt, layOut, streamAt, thingAt, tokenAt } from "../../transformer/instrument/inside/layout.js";
 import { attentionPlace } from "../../transformer/instrument/inside/elsewhere.js";
+import { bandsAt, isAlike } from "../../transformer/instrument/inside/move.js";
 import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/instrument/inside/structure.js";
 import { stepsTo } from "../../transformer/instrument/inside/trail.js";
@@ -175,4 +176,21 @@ test("what is looked at has its place on the page Attention where an attention i
   assert.equal(at("next-vowel", "encoder.blocks.0").query, 1); // a token of the source
   for (const open of ["blocks.1.mlp", "blocks.1.mlp.hook_pre", "logits", "hook_embed"]) assert.equal(at("shakespeare", open), null);
   assert.equal(at("ladder-1-bigram", ""), null);
+});
+
+test("on the way from one layout to another the bands cover the picture, and begin and end where the groups stand", () => {
+  for (const [name, one, other] of [["shakespeare", "", "blocks.2"], ["next-vowel", "decoder.blocks.0", "decoder.blocks.0.mlp.hook_pre"], ["deep", "", "logits"]]) {
+    const [from, to] = [laidOut(name, one), laidOut(name, other)];
+    assert.ok(!isAlike(from, to) && isAlike(from, laidOut(name, one)));
+    for (const share of [0, 0.4, 1]) {
+      const bands = bandsAt(from, to, share);
+      assert.equal(bands.length, to.stacks.reduce((sum, { groups }) => sum + groups.length + 2, 0));
+      const left = Math.min(...bands.map((band) => band.left));
+      const column = bands.filter((band) => band.left === left);
+      assert.ok(Math.abs(column[0].now.bottom - (from.height + share * (to.height - from.height))) < 1e-9);
+      column.slice(1).forEach(({ now }, at) => assert.ok(Math.abs(now.bottom - column[at].now.top) < 1e-9));
+      assert.ok(Math.abs(column.at(-1).now.top) < 1e-9);
+      for (const { was, is, now } of bands) if (share !== 0.4) assert.ok(Math.abs(now.top - (share ? is : was).top) < 1e-9);
+    }
+  }
 });

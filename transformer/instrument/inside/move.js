@@ -45,12 +45,13 @@ export class Move {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.globalAlpha = 1;
     context.clearRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(after, 0, 0);
     if (share < 1) for (const band of bandsAt(from, to, ease(share))) this.paintBand(context, band, { before, after }, ease(share));
+    else context.drawImage(after, 0, 0);
     context.restore();
   }
 
-  // In pixels of the canvas. The band has its part of the old picture, and above it, ever less transparent, that of the new one.
+  // In pixels of the canvas. The band has its part of both pictures; the old one goes late and the new one comes early, or it
+  // would grow pale in between.
   paintBand(context, { left, right, was, is, now }, { before, after }, share) {
     const ratio = this.canvas.width / this.to.width;
     const [x, wide, top, high] = [left, right - left, now.top, now.bottom - now.top].map((length) => length * ratio);
@@ -58,23 +59,30 @@ export class Move {
       context.globalAlpha = light;
       context.drawImage(image, x, y * ratio, wide, Math.max(1, (bottom - y) * ratio), x, top, wide, high);
     };
-    context.clearRect(x, top, wide, high);
-    draw(before, was, 1 - share);
-    draw(after, is, share);
+    draw(before, was, 1 - share ** 2);
+    draw(after, is, share * (2 - share));
   }
 }
 
-/** Where each group stands at a share of the way, from 0 to 1: { left, right, was, is, now }, the last three with top and bottom. */
+/**
+ * Where each group, and what is below and above all of them, stands at a share of the way, from 0 to 1:
+ * { left, right, was, is, now }, the last three with top and bottom.
+ */
 export function bandsAt(from, to, share) {
   return to.stacks.flatMap((stack, at) => {
     const next = to.stacks[at + 1];
     const [left, right] = [Math.max(0, stack.left - stack.gutter), next ? next.left - next.gutter : to.width];
-    return stack.groups.map((is, which) => {
-      const was = from.stacks[at].groups[which];
+    const before = bandsOf(from.stacks[at], from.height);
+    return bandsOf(stack, to.height).map((is, which) => {
+      const was = before[which];
       const between = (side) => was[side] + share * (is[side] - was[side]);
       return { left, right, was, is, now: { top: between("top"), bottom: between("bottom") } };
     });
   });
+}
+
+function bandsOf({ groups }, height) {
+  return [{ top: groups[0].bottom, bottom: height }, ...groups, { top: 0, bottom: groups.at(-1).top }];
 }
 
 /** Whether every group of a pass stands in the same place in two of its layouts. */
