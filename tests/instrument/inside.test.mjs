@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { ACTIVATIONS, erf, positionAngle } from "../../transformer/instrument/inside/functions.js";
 import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { Plane, planeDims } from "../../transformer/instrument/inside/plane.js";
+import { sourcesOf } from "../../transformer/instrument/inside/sources.js";
 import { matching } from "../../transformer/instrument/inside/search.js";
 import { exactNumber } from "../../transformer/instrument/numbers.js";
 
@@ -206,4 +207,22 @@ test("small numbers keep their digits", () => {
   assert.equal(exactNumber(-Infinity), "−∞");
   assert.equal(exactNumber(0), "0");
   assert.equal(exactNumber(12.3456789), "12.346");
+});
+
+test("of what a cell reads every cell is outlined, and nothing else", () => {
+  const pass = new InsidePass(outline());
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: WHOLE }, "blocks.0.attn.hook_v": { data: Float32Array.from({ length: 12 }, (_, at) => at) } } });
+  const found = sourcesOf(pass, "blocks.0.attn.hook_z", [1, 1, 0], (name, fixed) => new Plane(pass, name, fixed));
+  assert.deepEqual(found.map(({ name }) => name), ["blocks.0.attn.hook_pattern", "blocks.0.attn.hook_v"]);
+  const [weights, values] = found;
+  assert.deepEqual([weights.plane.fixed, weights.read], [{ head: 1 }, [{ rows: [1, 2], columns: [0, 3] }]]); // the query's row of the head
+  assert.deepEqual([values.plane.fixed, values.read], [{ head: 1 }, [{ rows: [0, 3], columns: [0, 1] }]]); // the dimension of every key
+  const read = pass.operands("blocks.0.attn.hook_z").map((operand) => pass.reads("blocks.0.attn.hook_z", [1, 1, 0], operand));
+  found.forEach(({ plane, read: [{ rows, columns }] }, which) => {
+    const places = new Set(Array.from({ length: read[which].length }, (_, at) => String(read[which].at(at))));
+    for (let row = 0; row < plane.rows; row++) for (let column = 0; column < plane.columns; column++) {
+      const isOutlined = row >= rows[0] && row < rows[1] && column >= columns[0] && column < columns[1];
+      assert.equal(isOutlined, places.has(String(plane.place({ row, column }))));
+    }
+  });
 });

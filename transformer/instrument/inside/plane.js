@@ -20,8 +20,8 @@ export function planeDims(dims) {
 }
 
 export class Plane {
-  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way. */
-  constructor(pass, name, fixed) {
+  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way, or beyond `most`. */
+  constructor(pass, name, fixed, most = Infinity) {
     const { dims, sizes } = pass.describe(name);
     Object.assign(this, { pass, name, fixed, dims });
     const { held, drawn } = planeDims(dims);
@@ -31,7 +31,7 @@ export class Plane {
     this.head = held.includes("head") ? fixed.head : null;
     this.kind = SHARES.test(name) ? "weights" : "scores";
     [this.rowLabels, this.columnLabels] = this.axes.map((axis) => (axis === null || sizes[axis] === 1 ? null : this.labels(axis, sizes[axis])));
-    this.values = this.cut();
+    this.values = this.rows * this.columns <= most ? this.cut() : null;
     const largest = this.values && OWN_SCALE.test(name) ? largestAbsolute(this.values) : pass.magnitude(name);
     this.limit = this.kind === "weights" ? 1 : largest || 1;
   }

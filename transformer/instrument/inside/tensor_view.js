@@ -10,6 +10,7 @@ import { composed, csv, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { Plane, planeDims } from "./plane.js";
+import { Sources } from "./sources.js";
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
@@ -44,6 +45,7 @@ export class TensorView {
     this.formula = node("p", "formula", root);
     this.shape = node("p", "shape", root);
     this.sources = links(root, "Made of");
+    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
@@ -89,6 +91,7 @@ export class TensorView {
     }
     if (this.window && this.selected?.column != null && cell) this.window = following(this.window, this.selected);
     if (isRedrawn || this.window !== this.drawnWindow) this.drawHeat();
+    this.pictures.show(pass, name, cell);
     this.point(null);
     attribute(this.root, "data-state", isThere ? "shown" : "waiting");
     attribute(this.root, "aria-busy", String(!isThere));
@@ -260,6 +263,7 @@ export class TensorView {
     if (!this.plane) return;
     this.heatmap.refresh();
     this.heatmap.draw();
+    this.pictures.draw();
     this.histogram.refresh();
     if (!this.histogram.plot.hidden) this.histogram.draw();
   }
