@@ -29,6 +29,7 @@ CONTENT = {
     "Attention": "[data-testid=attention][data-whole=true]",
     "Masks": ".js-plotly-plot .main-svg",
     "Positions": ".js-plotly-plot .main-svg",
+    "Inside": "[data-testid=inside] .names [data-open]",
     "Train": "[data-testid=stBaseButton-primary]",
 }
 """What each page is for, once it is drawn."""

@@ -32,6 +32,8 @@ const ROOM = {
   wide: { gutter: 112, margin: 92 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
+const LEAST = 320; // so that all of it is seen on a projector, too
+const ABOVE = 236; // pixels of a window that stand above it and below
 
 export class InsideInstrument {
   /**
@@ -260,7 +262,7 @@ export class InsideInstrument {
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 262));
+    const tall = Math.max(LEAST, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
     const room = { width: page.width, height: tall, ...ROOM[kind] };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
