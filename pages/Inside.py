@@ -5,8 +5,8 @@ from pages.ui.views import inside as inside_view
 
 session = open_page(
     "Inside",
-    "Tokens are columns, depth is height; only attention moves information from token to token. Open a block, a tensor, "
-    "a cell: each number says what it is made of.",
+    "Tokens are columns, depth is height; only attention moves information from token to token. Open a block, a "
+    "tensor, a cell: each number says what it is made of.",
 )
 session.require_tokens()
 looked = inside_view.choose(session)

@@ -32,8 +32,8 @@ const ROOM = {
   wide: { gutter: 112, margin: 92 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
-const LEAST = 320; // so that all of it is seen on a projector, too
-const ABOVE = 236; // pixels of a window that stand above it and below
+const LEAST = 300; // so that all of it is seen on a projector, too
+const ABOVE = 252; // pixels of a window that stand above it and below
 
 export class InsideInstrument {
   /**
