@@ -14,10 +14,9 @@ from torch import Tensor
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
-from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, token_statistics
+from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, in_window, token_statistics
 from transformer.hooks import ForwardHook
 from transformer.inference.interventions import hooks_of
-from transformer.inference.windows import in_window
 
 Interventions = tuple[Intervention, ...]
 

@@ -16,13 +16,12 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import crossings, instruments, widgets
+from pages.ui.shell import changes, crossings, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
-from transformer import Intervention, Recording
-from transformer.inference.windows import in_window
+from transformer import Intervention, Recording, in_window
 
 KEY = "attention"
 TIED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share")
@@ -122,7 +121,8 @@ def show(session: Session, looked: Looked) -> None:
     details = {
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
-        "title": session.name.replace("/", "-"),
+        "title": changes.title_of(session.name),
+        "interventions": changes.listed(session.interventions),
     }
 
     def take(found: Chosen) -> None:
@@ -147,6 +147,7 @@ def show(session: Session, looked: Looked) -> None:
         answer=looked.answer,
         on_choose=take,
         on_turn=turn,
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, (*TIED, *crossings.TO_INSIDE), "address_attention"),
         patient=st.session_state["begins"],
     )

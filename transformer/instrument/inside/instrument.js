@@ -3,9 +3,11 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../heatmap.js";
+import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut } from "./layout.js";
+import { changesAt } from "./changes.js";
 import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
@@ -23,6 +25,7 @@ import { Asking } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { savePicture } from "./saving_inside.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
@@ -37,8 +40,8 @@ const ABOVE = 252; // pixels of a window that stand above it and below
 
 export class InsideInstrument {
   /**
-   * host: { select(chosen), want(parts), turn(place) }: told what is looked at, asked for parts of the pass, and, where there is
-   * another page for it, to show a cell of an attention.
+   * host: { select(chosen), want(parts), change, turn(place) }: told what is looked at, asked for parts of the pass; as in
+   * AttentionInstrument, but that turn is to show a cell of an attention.
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
@@ -48,6 +51,7 @@ export class InsideInstrument {
     this.asking = new Asking((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tip(parts.tip);
+    this.changing = new Changing(parts.change, parts.changing, host.change);
     this.picture = new Picture(parts.stage);
     this.names = new Names(parts.stage, {
       open: (open) => this.open(open),
@@ -85,6 +89,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
+    this.parts.circuits.hidden = !this.below.circuits.begin(this.pass);
     this.search.offer(this.pass.names);
     this.show();
   }
@@ -188,7 +193,9 @@ export class InsideInstrument {
     parts.turn.hidden = !this.host.turn || !attentionPlace(this);
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.below.follow(this.focus?.part?.module ?? null, this.head);
     this.showBelow();
+    this.changing.show(changesAt(pass, this));
   }
 
   // The cell that is looked at, and those that it is made of.
@@ -250,6 +257,7 @@ export class InsideInstrument {
     if (!this.pass || !this.scene) return;
     this.page = null;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.below.draw();
     this.drawPicture();
   }
 
@@ -275,6 +283,7 @@ export class InsideInstrument {
   // The parts that what is open shows and that aren't there yet, the most important first.
   needs() {
     const { pass, layout, focus, chosen } = this;
+    if (pass.isComplete) return [];
     const wanted = [];
     if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
     if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
@@ -301,6 +310,8 @@ export class InsideInstrument {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
     parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
+    parts.circuits.addEventListener("click", () => this.below.circuits.open());
+    parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);
   }
 

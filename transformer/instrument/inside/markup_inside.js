@@ -8,17 +8,21 @@ export const MARKUP_INSIDE = `
         <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
       </div>
       <div class="tools">
+        <button type="button" class="control" data-part="change" hidden>Change</button>
         <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <button type="button" class="control" data-part="circuits" title="What a head does with any pair of tokens">Circuits</button>
         <div class="play" data-part="play"></div>
         <div class="search" data-part="search"></div>
       </div>
     </div>
+    <section data-part="changing" aria-label="Change what is open" hidden></section>
     <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
     <div class="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
       <div class="said">
         <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
         <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
+        <button type="button" class="save" data-part="png">Save as PNG</button>
       </div>
       <aside class="prose" data-part="prose" aria-label="In words"></aside>
       <div class="tensor" data-part="tensor" hidden></div>
