@@ -6,8 +6,8 @@ from pages.ui.views import inside_files
 
 session = open_page(
     "Inside",
-    "Tokens are columns, depth is height. Attention moves information from token to token; everything else happens to "
-    "each token alone. Open a block, a tensor, a cell: each number says what it is made of.",
+    "Tokens are columns, depth is height; only attention moves information from token to token. Open a block, a "
+    "tensor, a cell: each number says what it is made of.",
 )
 session.require_tokens()
 looked = inside_view.choose(session)

@@ -15,6 +15,7 @@ from pages.ui.components.attention import (
     Chosen,
     Extent,
     as_message,
+    checked_cell,
     checked_choice,
     checked_parts,
     checked_zoom,
@@ -189,3 +190,13 @@ def test_an_overview_can_be_unpacked(layers, heads, queries, keys, causal, rando
         whole[..., rows, columns] = unpacked
         unpacked = whole
     assert (unpacked == cells).all()
+
+
+@given(EXTENTS, ANYTHING | st.fixed_dictionaries({"query": STRANGE, "key": STRANGE}))
+def test_only_a_cell_that_there_is_leads_to_another_page(extent, value):
+    found = checked_cell(value, extent)
+    if found is not None:
+        assert found == (value["query"], value["key"]) and all(type(place) is int for place in found)
+        assert 0 <= found[0] < extent.queries and 0 <= found[1] < extent.keys
+    there = {"query": extent.queries - 1, "key": 0}
+    assert checked_cell(there, extent) == (extent.queries - 1, 0)

@@ -14,8 +14,10 @@ from pages.ui.components.inside import (
     WHOLE_UP_TO,
     Chosen,
     Extent,
+    Place,
     checked_choice,
     checked_parts,
+    checked_place,
 )
 from tests.helpers import any_configs
 from tests.test_attention_component import ANYTHING
@@ -172,3 +174,19 @@ def test_one_answer_is_no_larger_than_it_may_be():
     assert checked_parts([["tensor", "d"], ["tensor", "a"]], extent) == [("tensor", "d")]
     assert checked_parts([["tensor", "e"]], extent) == []
     assert checked_parts([["slice", "e", 1]], extent) == [("slice", "e", 1)]
+
+
+@given(extents(), st.data())
+def test_a_place_of_an_attention_leads_to_its_page_and_nothing_else_does(extent, data):
+    modules = [name.removesuffix(".hook_pattern") for name in extent.tensors if name.endswith("hook_pattern")]
+    strange = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([*modules, "x"])
+    fields = [field.name for field in dataclasses.fields(Place)]
+    told = data.draw(ANYTHING | st.fixed_dictionaries(dict.fromkeys(fields, strange)))
+    found = checked_place(told, extent)
+    assert found is None or found.module in modules
+    if modules:
+        sizes = extent.tensors[f"{modules[-1]}.hook_pattern"]
+        head, key = (data.draw(one_of(sizes[dim])) for dim in ("head", "key"))
+        there = Place(modules[-1], head, sizes["query"] - 1, key, "raw")
+        assert checked_place(dataclasses.asdict(there), extent) == there
+        assert checked_place({**dataclasses.asdict(there), "query": sizes["query"]}, extent) is None

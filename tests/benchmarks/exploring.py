@@ -93,7 +93,8 @@ def run(quick: bool = False) -> dict:
 
 
 @contextmanager
-def app_in_chromium() -> Iterator[tuple[Callable, str]]:
+def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[tuple[Callable, str]]:
+    """What opens a tab, the only one, of these many pixels, and the address of the app."""
     from playwright.sync_api import sync_playwright
 
     executable = find_chromium()
@@ -104,7 +105,7 @@ def app_in_chromium() -> Iterator[tuple[Callable, str]]:
         with server:
             server.wait_until_healthy()
             browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
-            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            context = browser.new_context(viewport={"width": width, "height": height})
 
             def open_page() -> tuple:
                 for page in context.pages:

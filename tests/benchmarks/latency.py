@@ -29,6 +29,7 @@ CONTENT = {
     "Attention": "[data-testid=attention][data-whole=true]",
     "Masks": ".js-plotly-plot .main-svg",
     "Positions": ".js-plotly-plot .main-svg",
+    "Inside": "[data-testid=inside] .names [data-open]",
     "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
     "Train": "[data-testid=stBaseButton-primary]",
 }

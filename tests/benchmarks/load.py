@@ -2,8 +2,9 @@
 
 Thirty visitors speak Streamlit's protocol over websockets, two more sit at a real Chromium; server, visitors and
 browser share two cores. What is timed is what the server has to answer, from the request to the end of the run that
-answers it: opening and changing a page, another prompt, the chunks of a text, a head's numbers. Then all press Generate
-within two seconds, first by themselves, then while one of them trains what the page Train offers first.
+answers it: opening and changing a page, another prompt, the chunks of a text, the numbers of a head or a block. Then
+all press Generate within two seconds, first by themselves, then while one of them trains what the page Train offers
+first.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LESSON, ARRIVAL = 180.0, 20.0
 """Seconds of the lesson, and of its beginning, during which visitors come."""
 WITHIN, TOKENS = 2.0, 200
 """Seconds within which all press Generate, and the tokens that each then writes."""
-COUNTED = ("page", "prompt", "text", "head")
+COUNTED = ("page", "prompt", "text", "head", "block")
 """The kinds of answers that somebody waits for; others are fetched ahead, or told by the way."""
 
 

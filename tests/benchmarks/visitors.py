@@ -19,7 +19,7 @@ from transformer import Recording
 
 from .protocol import FailedError, Tab
 
-PAGES = ("Generate", "Attention", "Masks", "Positions", "What if", "Train")
+PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Train")
 MODELS = ("shakespeare", "shakespeare", "shakespeare", "martin-fierro")
 WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer", "come", "all", "night")
 """Of letters that all of these models know."""
@@ -27,6 +27,8 @@ TOKENS, PACE = 60, 25.0
 """Of a text, and how many of them are revealed in a second."""
 LEFT, AGAIN = 0.7, 1.0
 """Seconds: the next chunk is asked for when so many are left to be revealed, and no sooner after the last."""
+MOST_PARTS, SLICED = 48, 100_000
+"""Of one request of the page Inside, and the cells above which a tensor with heads comes head by head."""
 AT_ONCE, AHEAD = 400_000, 8_000_000
 """Bytes of one request for heads that nobody waits for, and of all."""
 THINK = (2.0, 6.0)
@@ -60,6 +62,8 @@ class Visitor:
         self.log = log
         self.at = "Generate"
         self._heads: dict[str, set[tuple[int, int]]] = {}
+        self._tensors: dict[str, set[str]] = {}
+        """What has come of each pass, by its name."""
         model = MODELS[number % len(MODELS)]
         self.tab = Tab(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
 
@@ -73,7 +77,7 @@ class Visitor:
     async def learn(self, until: float) -> None:
         """Take part in the lesson up to a time; what fails is noted, and the visitor goes on."""
         acts: dict[Callable[[], Awaitable[None]], int] = {
-            self.write: 4, self.change_page: 4, self.look_at_head: 3, self.type_prompt: 2,
+            self.write: 4, self.change_page: 4, self.look: 3, self.type_prompt: 2,
         }  # fmt: skip
         while (left := until - time.perf_counter()) > 0:
             await asyncio.sleep(min(self.random.uniform(*THINK), left))
@@ -101,7 +105,31 @@ class Visitor:
             if self.at == "Attention":
                 await self._fetch_ahead()
 
-    # Attention
+    # Attention and Inside
+
+    async def look(self) -> None:
+        """Look at something else on the page: another head, or another block."""
+        await (self.open_block() if self.at == "Inside" else self.look_at_head())
+
+    async def open_block(self) -> None:
+        """Open a block of the whole pass, and ask for the numbers that its picture doesn't have yet."""
+        outline = Recording.from_bytes(self.tab.component("headsup_inside").bytes)
+        about = outline.metadata
+        block = f"blocks.{self.random.randrange(about['config']['n_layers'])}"
+        shown = [info for info in about["tensors"] if info["name"].startswith(f"{block}.") and info["kind"] == "point"]
+        has = self._tensors.setdefault(about["id"], set())
+        missing = [info for info in shown if info["name"] not in has and f"strip.{info['name']}" not in outline.tensors]
+        feed = "headsup_inside_feed"
+        for first in range(0, len(missing), MOST_PARTS):
+            parts = [
+                ["slice", info["name"], 0] if "head" in info["dims"] and math.prod(info["sizes"]) > SLICED
+                else ["tensor", info["name"]]
+                for info in missing[first : first + MOST_PARTS]
+            ]  # fmt: skip
+            await self.log.timed("block", self.tab.tell(feed, "want", {"id": about["id"], "parts": parts}))
+        has.update(info["name"] for info in missing)
+        chosen = {**self._feed(feed).metadata["chosen"], "open": block, "count": int(1000 * time.time())}
+        await self.log.timed("told", self.tab.tell(feed, "chosen", chosen))
 
     async def look_at_head(self) -> None:
         """Look at another head, of a text or of a pass."""

@@ -185,6 +185,7 @@ def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
 @pytest.mark.parametrize("width", [420, 1100])
 def test_no_name_is_cut_or_lies_on_another(show, name, width):
     page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width)
+    page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
     groups = "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
     for group in page.evaluate(groups):
         page.evaluate("(open) => window.instrument.open(open)", group)
@@ -229,6 +230,37 @@ def test_nothing_moves_for_those_who_ask_for_less_motion(show):
     page.get_by_role("button", name="Play").click()
     assert not page.evaluate("window.instrument.play.isRunning")
     assert page.evaluate("window.instrument.chosen.moment") > 0.99
+
+
+PICTURE = "document.querySelector('.stage > .picture').toDataURL()"
+MOVING = "document.querySelector('.stage').dataset.moving === 'true'"
+
+
+def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belongs(show):
+    page = show("shakespeare", "ROMEO:")
+    began, first, during = page.evaluate(f"""() => {{
+      const {{ instrument }} = window;
+      instrument.open("blocks.2");
+      const started = performance.now();
+      const first = {PICTURE};
+      return new Promise((resolve) => {{
+        const look = () => {{
+          if ({MOVING}) window.during = {PICTURE};
+          if ({MOVING} && performance.now() - started < 3000) requestAnimationFrame(look);
+          else resolve([instrument.picture.move?.began ?? null, first, window.during]);
+        }};
+        requestAnimationFrame(look);
+      }});
+    }}""")
+    assert began is None  # it has come to rest
+    page.wait_for_timeout(300)  # until its numbers have come
+    last = page.evaluate(PICTURE)
+    page.evaluate("window.instrument.draw()")
+    assert page.evaluate(PICTURE) == last  # what is drawn at once
+    assert len({first, during, last}) == 3
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate("window.instrument.open('blocks.3')")
+    assert not page.evaluate(MOVING)
 
 
 def test_a_link_leads_to_a_moment(show):

@@ -131,7 +131,7 @@ EVERY = {
     "ladder-3-average": {"average"},
 }
 DRAWN = {"look up", "add", "spread", "normalise", "multiply", "softmax", "average"}  # with bars
-PICTURED = {"rotate", "activate", "position"}
+PICTURED = {"rotate", "activate", "position", "divide", "see", "hide"}
 
 
 @pytest.mark.parametrize("model", EVERY)
@@ -140,6 +140,7 @@ def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(views
     found = recorded(model)[0]
     last = {equation.operation: name for name, equation in equations(found.config).items()}
     assert EVERY[model] <= last.keys()
+    assert set(OPERATIONS) == DRAWN | PICTURED
     for operation in EVERY[model]:
         name = last[operation]
         place = page.evaluate("(name) => state.pass.describe(name).sizes.map((size) => Math.floor(size / 3))", name)
@@ -196,6 +197,23 @@ def test_another_bar_is_looked_at_by_click_and_by_keys(views):
     assert page.evaluate("window.heard") == "Escape"
     links.first.click()
     assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_normalized", [4, 2]]
+
+
+def test_what_a_cell_reads_is_outlined_in_the_tensors_it_is_in(views):
+    page = views(MODEL, fetched=False)
+    show(page, "blocks.1.attn.hook_z", [4, 2, 7])
+    read = tensor(page).get_by_role("group", name="What the chosen cell reads")
+    assert read.get_by_role("button").all_inner_texts() == ["pattern, head 2", "v, head 2"]
+    heat = read.locator("canvas").first
+    before = ink(heat)
+    page.evaluate("fetchAll()")
+    assert ink(heat) > before  # its numbers have come
+    drawn = heat.evaluate("(canvas) => canvas.toDataURL()")
+    show(page, "blocks.1.attn.hook_z", [5, 2, 7])
+    assert heat.evaluate("(canvas) => canvas.toDataURL()") != drawn  # another query's row
+    read.get_by_role("button").last.click()
+    assert page.evaluate("state.opened") == [["blocks.1.attn.hook_v", None]]
+    assert not read.is_visible()
 
 
 def test_what_heads_add_is_listed_and_leads_to_each(views):

@@ -10,9 +10,9 @@ from tests.benchmarks.visitors import PAGES, Log, Visitor
 from transformer import Recording
 
 
-def on(server, lesson):
+def on(server, lesson, log=None):
     """Let a visitor of a server's, with a log of their own, go through a lesson; nothing may fail."""
-    log = Log()
+    log = log or Log()
 
     async def attend():
         visitor = Visitor(server.url, 1, log)
@@ -39,9 +39,10 @@ def test_they_see_each_page_and_nothing_of_the_one_before(app_server):
             assert heading(visitor.tab) == name
             assert visitor.tab.has("headsup_attention") == (name == "Attention")
             assert visitor.tab.has("headsup_writing") == (name == "Generate")
+            assert visitor.tab.has("headsup_inside") == (name == "Inside")
 
     log = on(app_server, lesson)
-    assert len(log.answers["page"]) == len(PAGES) + 1
+    assert len(log.answers["page"]) == 1 + len(PAGES)
     assert len(log.answers["ahead"]) >= 1
 
 
@@ -68,6 +69,20 @@ def test_another_prompt_and_another_head_are_answered(app_server):
     log = on(app_server, lesson)
     assert len(log.answers["prompt"]) == 1
     assert len(log.answers["head"]) >= 1
+
+
+def test_a_block_is_opened_and_its_numbers_come_once(app_server):
+    async def lesson(visitor):
+        await visitor.change_page("Inside")
+        for _ in range(12):
+            await visitor.look()
+        tensors = Recording.from_bytes(visitor.tab.component("headsup_inside").bytes).metadata["tensors"]
+        blocks = {info["name"].split(".")[1] for info in tensors if info["name"].startswith("blocks.")}
+        assert len(log.answers["block"]) <= len(blocks)
+
+    log = Log()
+    on(app_server, lesson, log)
+    assert len(log.answers["told"]) == 12
 
 
 def test_a_message_that_was_sent_before_is_known_by_its_name_alone(app_server):

@@ -8,6 +8,7 @@ import { ACTIVATIONS, erf, positionAngle } from "../../transformer/instrument/in
 import { product, strongestPairs, turned } from "../../transformer/instrument/inside/circuit.js";
 import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { Plane, planeDims } from "../../transformer/instrument/inside/plane.js";
+import { sourcesOf } from "../../transformer/instrument/inside/sources.js";
 import { matching } from "../../transformer/instrument/inside/search.js";
 import { exactNumber } from "../../transformer/instrument/numbers.js";
 
@@ -146,6 +147,9 @@ test("a place is said in words", () => {
   assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, 0, 1]), "“b” at position 1, head 0, dimension 1");
   assert.equal(pass.inWords("blocks.0.attn.qkv.weight", [1, 0, 1, 3]), "part k, head 0, dimension 1, dimension 3");
   assert.equal(pass.inWords("blocks.0.attn.hook_z", [null, 0, null]), "head 0");
+  assert.equal(pass.inNumbers("blocks.0.attn.hook_z", [1, 0, 1]), "position 1, head 0, dimension 1");
+  pass.offset = 40; // the model reads the end of a long text
+  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (place 41 of the text)");
 });
 
 test("two dimensions are drawn, and the others held", () => {
@@ -169,6 +173,15 @@ test("what is drawn is the part that is held, and every cell of it has its place
     assert.equal(pass.value(name, plane.place(cell)), value);
     assert.deepEqual(plane.cellAt(plane.place(cell)), cell);
   }
+});
+
+test("a head's scores have their own scale, as on the page Attention; other tensors one for all heads", () => {
+  const scores = { name: "blocks.0.attn.hook_attn_scores", kind: "point", dims: ["head", "query", "key"], sizes: SIZES };
+  const pass = new InsidePass(outline({ entries: [scores] }));
+  const data = Float32Array.from([1, -Infinity, 2, -3, 0, 1, 5, 6, 7, 8, 9, 10]);
+  pass.add({ metadata: {}, tensors: { [scores.name]: { data }, "blocks.0.attn.hook_z": { data: new Float32Array(8) } } });
+  assert.deepEqual([0, 1].map((head) => new Plane(pass, scores.name, { head }).limit), [3, 10]);
+  assert.deepEqual([0, 1].map((head) => new Plane(pass, "blocks.0.attn.hook_z", { head }).limit), Array(2).fill(pass.magnitude("blocks.0.attn.hook_z")));
 });
 
 test("a weight that the mask hides is drawn as hidden", () => {
@@ -211,4 +224,22 @@ test("small numbers keep their digits", () => {
   assert.equal(exactNumber(-Infinity), "−∞");
   assert.equal(exactNumber(0), "0");
   assert.equal(exactNumber(12.3456789), "12.346");
+});
+
+test("of what a cell reads every cell is outlined, and nothing else", () => {
+  const pass = new InsidePass(outline());
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: WHOLE }, "blocks.0.attn.hook_v": { data: Float32Array.from({ length: 12 }, (_, at) => at) } } });
+  const found = sourcesOf(pass, "blocks.0.attn.hook_z", [1, 1, 0], (name, fixed) => new Plane(pass, name, fixed));
+  assert.deepEqual(found.map(({ name }) => name), ["blocks.0.attn.hook_pattern", "blocks.0.attn.hook_v"]);
+  const [weights, values] = found;
+  assert.deepEqual([weights.plane.fixed, weights.read], [{ head: 1 }, [{ rows: [1, 2], columns: [0, 3] }]]); // the query's row of the head
+  assert.deepEqual([values.plane.fixed, values.read], [{ head: 1 }, [{ rows: [0, 3], columns: [0, 1] }]]); // the dimension of every key
+  const read = pass.operands("blocks.0.attn.hook_z").map((operand) => pass.reads("blocks.0.attn.hook_z", [1, 1, 0], operand));
+  found.forEach(({ plane, read: [{ rows, columns }] }, which) => {
+    const places = new Set(Array.from({ length: read[which].length }, (_, at) => String(read[which].at(at))));
+    for (let row = 0; row < plane.rows; row++) for (let column = 0; column < plane.columns; column++) {
+      const isOutlined = row >= rows[0] && row < rows[1] && column >= columns[0] && column < columns[1];
+      assert.equal(isOutlined, places.has(String(plane.place({ row, column }))));
+    }
+  });
 });

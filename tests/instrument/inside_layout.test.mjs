@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { readRecording } from "../../transformer/instrument/recording.js";
 import { poolOf, firstIn, reachOf, weightsOf } from "../../transformer/instrument/inside/arcs.js";
 import { columnAt, layOut, streamAt, thingAt, tokenAt } from "../../transformer/instrument/inside/layout.js";
+import { attentionPlace } from "../../transformer/instrument/inside/elsewhere.js";
+import { bandsAt, isAlike } from "../../transformer/instrument/inside/move.js";
 import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/instrument/inside/structure.js";
 import { stepsTo } from "../../transformer/instrument/inside/trail.js";
@@ -152,5 +154,43 @@ test("pooled places follow the blocks that attention was pooled in", () => {
   for (const count of [1, 40, 64, 65, 200, 256]) {
     const places = Math.min(count, 64);
     for (let place = 0; place < places; place++) assert.equal(poolOf(firstIn(place, count, places), count, places), place);
+  }
+});
+
+test("what is looked at has its place on the page Attention where an attention is", () => {
+  const at = (name, open, cell = null) => {
+    const structure = structures[name];
+    const chosen = { open, cell };
+    return attentionPlace({ pass: new InsidePass(recordings[name]), structure, focus: focusOf(structure, open), chosen, head: null, token: 2, source: 1 });
+  };
+  const place = { module: "blocks.1.attn", head: null, query: 2, key: null, stage: "weights" };
+  assert.deepEqual(at("shakespeare", "blocks.1"), place);
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_pattern", [4, 3, 1]), { ...place, head: 4, query: 3, key: 1 });
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_scaled_scores"), { ...place, stage: "scaled" });
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_z", [3, 5, 7]), { ...place, head: 5, query: 3 });
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_rot_k", [1, 5, 7]), { ...place, head: 5, key: 1 });
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.qkv.weight", [0, 5, 7, 9]), { ...place, head: 5 });
+  assert.equal(at("shakespeare", "").module, "blocks.5.attn"); // whose arcs the model's own sentence tells of
+  assert.equal(at("next-vowel", "").module, "decoder.blocks.0.cross_attn");
+  assert.deepEqual(at("next-vowel", "decoder.blocks.0.cross_attn.hook_v", [2, 0, 1]), { ...place, module: "decoder.blocks.0.cross_attn", head: 0, key: 2 });
+  assert.equal(at("next-vowel", "encoder.blocks.0").query, 1); // a token of the source
+  for (const open of ["blocks.1.mlp", "blocks.1.mlp.hook_pre", "logits", "hook_embed"]) assert.equal(at("shakespeare", open), null);
+  assert.equal(at("ladder-1-bigram", ""), null);
+});
+
+test("on the way from one layout to another the bands cover the picture, and begin and end where the groups stand", () => {
+  for (const [name, one, other] of [["shakespeare", "", "blocks.2"], ["next-vowel", "decoder.blocks.0", "decoder.blocks.0.mlp.hook_pre"], ["deep", "", "logits"]]) {
+    const [from, to] = [laidOut(name, one), laidOut(name, other)];
+    assert.ok(!isAlike(from, to) && isAlike(from, laidOut(name, one)));
+    for (const share of [0, 0.4, 1]) {
+      const bands = bandsAt(from, to, share);
+      assert.equal(bands.length, to.stacks.reduce((sum, { groups }) => sum + groups.length + 2, 0));
+      const left = Math.min(...bands.map((band) => band.left));
+      const column = bands.filter((band) => band.left === left);
+      assert.ok(Math.abs(column[0].now.bottom - (from.height + share * (to.height - from.height))) < 1e-9);
+      column.slice(1).forEach(({ now }, at) => assert.ok(Math.abs(now.bottom - column[at].now.top) < 1e-9));
+      assert.ok(Math.abs(column.at(-1).now.top) < 1e-9);
+      for (const { was, is, now } of bands) if (share !== 0.4) assert.ok(Math.abs(now.top - (share ? is : was).top) < 1e-9);
+    }
   }
 });

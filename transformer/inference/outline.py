@@ -97,7 +97,7 @@ def outline(found: Pass) -> Recording:
         },
         {
             "config": config.to_dict(),
-            "tensors": [dataclasses.asdict(info) for info in infos.values()],
+            "tensors": [dict(vars(info)) for info in infos.values()],
             "equations": [_as_table(equation) for equation in table.values()],
             "stacks": _stacks(config),
             "strip_limits": {name: limit for name, (_, limit) in strips.items()},
@@ -200,6 +200,6 @@ def _stacks(config: ModelConfig) -> list[dict[str, object]]:
 
 
 def _as_table(equation: Equation) -> dict[str, object]:
-    operands = {role: [dataclasses.asdict(operand) for operand in operands]
+    operands = {role: [dict(vars(operand)) for operand in operands]
                 for role, operands in equation.operands.items()}  # fmt: skip
     return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}

@@ -36,6 +36,7 @@ class _Hearing(Generic[C, P]):
     check_parts: Callable[[Any], list[P]]
     answer: Callable[[Iterable[P]], Recording]
     on_choose: Callable[[C], None]
+    on_turn: Callable[[Any], None]
     on_change: Callable[[Any], None]
     after: Callable[[], None]
 
@@ -54,6 +55,7 @@ def show(
     check_parts: Callable[[Any], list[P]],
     answer: Callable[[Iterable[P]], Recording],
     on_choose: Callable[[C], None],
+    on_turn: Callable[[Any], None],
     on_change: Callable[[Any], None],
     after: Callable[[], None],
     patient: bool,
@@ -65,6 +67,7 @@ def show(
     chosen: what is looked at first, and again whenever `serial` grows. first: the parts that are sent unasked.
     check_choice, check_parts: what can be used of what a browser sends, which can be anything.
     answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at;
+    on_turn: after it when they leave for another page, with the place that this is to show, which can be anything;
     on_change: with what a browser wants changed in the model, which can be anything; after: at the end of each run that
     this causes, which is a run of a fragment. patient: ask for nothing in the first moments, when the page itself may
     have something to ask.
@@ -74,7 +77,8 @@ def show(
     message = Recording(whole.tensors, {**whole.metadata, "id": name, "name": key})
     with st.container(gap=None):
         view(key=f"{key}-view", data=message.to_bytes())
-        st.fragment(_answer)(feed, about, _Hearing(check_choice, check_parts, answer, on_choose, on_change, after))
+        hearing = _Hearing(check_choice, check_parts, answer, on_choose, on_turn, on_change, after)
+        st.fragment(_answer)(feed, about, hearing)
 
 
 def _answer(feed: Callable[..., Any], about: dict[str, Any], hearing: _Hearing) -> None:
@@ -86,6 +90,8 @@ def _answer(feed: Callable[..., Any], about: dict[str, Any], hearing: _Hearing) 
         found = hearing.check_choice(report)
         if found is not None:
             hearing.on_choose(found)
+            if (place := report.get("turn")) is not None:
+                hearing.on_turn(place)
         change = report.get("change") if isinstance(report, Mapping) else None
         if isinstance(change, Mapping):
             hearing.on_change(change)

@@ -4,18 +4,19 @@ import { boxOf } from "../../../transformer/instrument/box.js";
 import { topicOf } from "../../../transformer/instrument/changing.js";
 import { readRecording } from "../../../transformer/instrument/recording.js";
 import { hasLostParameters } from "./address/last.js";
+import { pageLink } from "./page_link.js";
 import { Reporter } from "./reporter.js";
 
 const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to hear first what its tab showed before
 
 export class FedView {
   /**
-   * make(root, host): the instrument, which has begin(outline, chosen), add(parts), turnTo(chosen) and draw(), and whose
-   * host is { select(chosen), want(parts), change({ add, remove }) }.
+   * make(root, host): the instrument, which has `chosen`, begin(outline, chosen), add(parts), turnTo(chosen) and draw(), and
+   * whose host is { select(chosen), want(parts), change({ add, remove }), turn(place) }; turn leaves for another page, which is
+   * to show a place of its own, and is missing where there is none. other: that page's title.
    */
-  constructor(parts, make) {
-    this.parts = parts;
-    this.make = make;
+  constructor(parts, make, other) {
+    Object.assign(this, { parts, make, other });
   }
 
   attach(name) {
@@ -25,6 +26,7 @@ export class FedView {
     this.instrument = this.make(this.parts.root, {
       select: (chosen) => this.reporter.report(() => chosen),
       want: (parts) => this.want(parts),
+      turn: pageLink(this.other) && ((place) => this.turn(place)),
       change: (change) => {
         const wish = { ...change, model: this.model };
         this.reporter.act(topicOf(change), () => ({ ...this.instrument.chosen, change: wish }));
@@ -50,6 +52,12 @@ export class FedView {
   want(parts) {
     if (this.isPatient) this.wanted = parts;
     else if (this.reporter.isOpen) this.box.send?.("want", { id: this.id, parts });
+  }
+
+  turn(place) {
+    const { chosen } = this.instrument;
+    this.reporter.act("turn", () => ({ ...chosen, turn: place }));
+    pageLink(this.other)?.click(); // which waits until that has been heard
   }
 
   waitIf(patient) {

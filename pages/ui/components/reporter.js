@@ -3,13 +3,15 @@
 // change of page waits until Python has heard all, and after it nothing is sent any more: Streamlit loses what a part of a
 // page sends just before the page changes, and stumbles over what comes just after.
 
+import { PAGE_LINK } from "./page_link.js";
+
 const REST_MS = 400;
 const EVERY_MS = 1000;
 const HEARD_MS = 1500; // a change of page waits no longer than this
+const DONE_MS = 6000; // or than this for what is to be done, which the next page may show
 const AGAIN_MS = 600; // what an answer shows not to have been heard by then is told again
 const SILENT_MS = 1500; // and without an answer by then, too; then after twice that, and so on
 const MOST_TRIES = 2;
-const PAGE_LINK = "[data-testid=stPageLink] a";
 
 export class Reporter {
   /**
@@ -169,6 +171,6 @@ export class Reporter {
       link.click();
     };
     clearTimeout(this.patience);
-    this.patience = setTimeout(this.goOn, HEARD_MS);
+    this.patience = setTimeout(this.goOn, this.isBusy ? DONE_MS : HEARD_MS);
   }
 }

@@ -16,7 +16,7 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import changes, instruments, widgets
+from pages.ui.shell import changes, crossings, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -129,6 +129,14 @@ def show(session: Session, looked: Looked) -> None:
         _take(looked, found, current)
         instruments.told(KEY, current, TIED)
 
+    text = whole_text(session)
+    read = len(text) - len(library.window(session.name, text))
+
+    def turn(query: int, key: int) -> None:
+        cell = (current.layer, current.head, query + looked.query_offset, key + looked.key_offset)
+        crossings.to_weight(current, session.config, looked.kind, cell, read)
+        instruments.told(KEY, current, TIED)
+
     instrument.attention(
         key=KEY,
         name=recordings.identity(*looked.read),
@@ -138,8 +146,9 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_turn=turn,
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        after=instruments.follower(current, TIED, "address_attention"),
+        after=instruments.follower(current, (*TIED, *crossings.TO_INSIDE), "address_attention"),
         patient=st.session_state["begins"],
     )
 

@@ -10,6 +10,7 @@ from pages.ui.models import passages, places
 from pages.ui.models.branches import Written
 from pages.ui.models.writer import Looked, Writer
 from pages.ui.shell.choices import PACES, Visitor
+from pages.ui.shell.crossings import to_logit
 from transformer import Recording
 
 FIRST_TURN, TURN = 0.1, 0.75
@@ -125,6 +126,9 @@ class Desk:
                 owed.logits = asked["place"]
             case "compare":
                 owed.compared = asked["with"]
+            case "inside" if asked["token"] < writer.opened.checkpoint.model.config.vocab_size:
+                context = writer.opened.checkpoint.model.config.context_length
+                to_logit(self.visitor, asked["place"], asked["token"], max(len(writer.tokens) - context, 0))
             case "again":
                 owed.whole = True
 

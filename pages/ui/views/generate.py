@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.components.writing import Event, Extent, writing
 from pages.ui.models import passages, places
-from pages.ui.shell import instruments
+from pages.ui.shell import crossings, instruments
 from pages.ui.shell.choices import PACES
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import REWRITE_EVERY
@@ -46,7 +46,7 @@ def show(session: Session) -> None:
         serial=instruments.serial(KEY, current, TIED),
         take=take,
         answer=desk.answer,
-        after=instruments.follower(current, (*TIED, "text"), "address_writing", rewrite_every),
+        after=instruments.follower(current, (*TIED, *crossings.TO_INSIDE, "text"), "address_writing", rewrite_every),
         patient=st.session_state["begins"],
     )
 

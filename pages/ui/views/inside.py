@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui.components import inside as instrument
-from pages.ui.components.inside import Chosen, Extent, Part
+from pages.ui.components.inside import Chosen, Extent, Part, Place
 from pages.ui.markdown import code
 from pages.ui.models import insides, library, places, recordings
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import changes, instruments
+from pages.ui.shell import changes, crossings, instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
@@ -82,6 +82,10 @@ def show(session: Session, looked: Looked) -> None:
         _take(looked, found, current)
         instruments.told(KEY, current, TIED)
 
+    def turn(place: Place) -> None:
+        crossings.to_attention(current, session.config, place, looked.offset, len(session.writer.prompt))
+        instruments.told(KEY, current, TIED)
+
     instrument.inside(
         key=KEY,
         name=recordings.identity(looked.model, looked.tokens, looked.source, interventions=looked.interventions),
@@ -91,8 +95,9 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_turn=turn,
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        after=instruments.follower(current, TIED, "address_inside"),
+        after=instruments.follower(current, (*TIED, *crossings.TO_ATTENTION), "address_inside"),
         patient=st.session_state["begins"],
     )
 

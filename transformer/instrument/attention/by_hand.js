@@ -21,8 +21,8 @@ const STAYS = {
 };
 
 export class ByHand {
-  /** choose: called with { query } or { key }. */
-  constructor(parent, tip, choose) {
+  /** choose: called with { query } or { key }; turn: to see the cell in the whole pass, missing where that can't be. */
+  constructor(parent, tip, choose, turn) {
     const header = node("header", "", parent);
     put(node("h2", "", header), "By hand");
     this.dials = {};
@@ -32,6 +32,13 @@ export class ByHand {
       label.append(`${title} `);
       const dial = (this.dials[name] = node("select", "", label));
       dial.addEventListener("change", () => choose({ [name]: Number(dial.value) }));
+    }
+    if (turn) {
+      const button = node("button", "", tools);
+      button.type = "button";
+      button.title = "Show this weight in the whole forward pass";
+      put(button, "Open in Inside");
+      button.addEventListener("click", turn);
     }
     this.intro = node("p", "sentence", parent);
     const list = node("ol", "steps", parent);

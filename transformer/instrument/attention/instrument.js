@@ -25,8 +25,8 @@ const BEGIN = {
 
 export class AttentionInstrument {
   /**
-   * host: { select(chosen), want(parts), change({ add, remove }) }: told what is looked at, asked for parts of the pass and,
-   * where it can, to change the model.
+   * host: { select(chosen), want(parts), change({ add, remove }), turn(place) }: told what is looked at, asked for parts of the
+   * pass and, where it can, to change the model, and to show a query and a key in the whole pass on another page.
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
@@ -51,7 +51,7 @@ export class AttentionInstrument {
     });
     this.measures = new Measures(this.parts);
     this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
-    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change));
+    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change), host.turn && (() => this.turn()));
     this.makeControls();
     let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
@@ -154,6 +154,12 @@ export class AttentionInstrument {
     }
     this.show();
     this.host.select(this.chosen);
+  }
+
+  /** Leave for the whole pass, to see the cell there. */
+  turn() {
+    const { row: query, column: key } = this.cell;
+    this.host.turn({ query, key });
   }
 
   zoom(change) {

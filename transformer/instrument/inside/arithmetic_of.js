@@ -30,7 +30,7 @@ const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
  * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
  * along: { dim, length, label(which) }, what the bars stand for; rows: [{ name, values, upward }] of bars; mark: the bar that
  * belongs to the cell, or null, where all of them add up to it; links: [{ title, name, at(which) }], the cells it is made of;
- * shares: [{ title, value, name, place }], what heads and the bias add; picture: a curve or an angle; each empty or null where there is none.
+ * shares: [{ title, value, name, place }], what heads and the bias add; picture: as `SmallPlot` draws it; each empty or null where there is none.
  */
 export function arithmeticOf(pass, name, place) {
   const equation = pass.equation(name);
@@ -200,7 +200,8 @@ const OPERATIONS = {
     const width = cell.config.d_model / cell.config.n_heads;
     const result = x.value / Math.sqrt(width);
     const lines = [`÷ √d_head: ${n(x.value)} ÷ √${width} = ${n(x.value)} ÷ ${n(Math.sqrt(width))} = ${n(result)}`];
-    return { result, lines, links: titled(cell.links(x), ["q · k"]) };
+    const picture = { kind: "curve", name: "÷ √d_head", of: (score) => score / Math.sqrt(width), x: x.value, y: result, shrinks: true };
+    return { result, lines, links: titled(cell.links(x), ["q · k"]), picture };
   },
 
   see: ({ pass, name, by: { query, key } }) => {
@@ -210,14 +211,17 @@ const OPERATIONS = {
         : isEncoder ? "An encoder reads the whole source at once: nothing is after the query"
           : `The key at position ${key} isn't after the query at position ${query}`];
     if (!isAfter) lines.push(isPadding ? "The key is padding, so it is hidden: False" : "The key can be seen: True");
-    return { result: Number(!isAfter && !isPadding), lines };
+    return { result: Number(!isAfter && !isPadding), lines, picture: { kind: "keys", seen: keysSeen(pass, name, query), mark: key, passes: null } };
   },
 
   hide: (cell) => {
     const [score, mask] = [cell.one("x"), cell.one("mask")];
     const result = mask.value ? score.value : -Infinity;
     const lines = [mask.value ? `The mask is True, so the score stays ${n(result)}` : `The mask is False: ${n(score.value)} becomes −∞`];
-    return { result, lines, links: titled(cell.links(score, mask), ["the score", "the mask"]) };
+    const { pass, by: { query, key } } = cell;
+    const seen = keysSeen(pass, mask.name, query).with(key, Boolean(mask.value));
+    const picture = { kind: "keys", seen, mark: key, passes: [score.value, result] };
+    return { result, lines, links: titled(cell.links(score, mask), ["the score", "the mask"]), picture };
   },
 
   softmax: (cell) => {
@@ -256,9 +260,18 @@ const OPERATIONS = {
       gelu: () => [`x · Φ(x) = ${n(x.value)} × ${n(normalShare(x.value))} = ${n(result)}`],
       gelu_tanh: () => [`x ÷ 2 · (1 + tanh(√(2 ÷ π) · (x + 0.044715 x³))) at x = ${n(x.value)} is ${n(result)}`],
     }[kind]();
-    return { result, lines, links: titled(cell.links(x), ["x"]), picture: { kind: "curve", activation: kind, x: x.value, y: result } };
+    return { result, lines, links: titled(cell.links(x), ["x"]), picture: { kind: "curve", name: kind, of: ACTIVATIONS[kind], x: x.value, y: result } };
   },
 };
+
+/** Whether a query sees each key. */
+function keysSeen(pass, name, query) {
+  const { dims, sizes } = pass.describe(name);
+  return Array.from({ length: sizes[dims.indexOf("key")] }, (_, key) => {
+    const { isAfter, isPadding } = pass.visibility(name, query, key);
+    return !isAfter && !isPadding;
+  });
+}
 
 /** Links with these titles. */
 function titled(links, titles) {

@@ -8,6 +8,7 @@ import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut } from "./layout.js";
 import { changesAt } from "./changes.js";
+import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
@@ -34,9 +35,14 @@ const ROOM = {
   wide: { gutter: 112, margin: 92 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
+const LEAST = 300; // so that all of it is seen on a projector, too
+const ABOVE = 252; // pixels of a window that stand above it and below
 
 export class InsideInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass; as in AttentionInstrument. */
+  /**
+   * host: { select(chosen), want(parts), change, turn(place) }: told what is looked at, asked for parts of the pass; as in
+   * AttentionInstrument, but that turn is to show a cell of an attention.
+   */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
     this.parts = partsOf(parent);
@@ -177,13 +183,14 @@ export class InsideInstrument {
     this.chapters = chaptersOf(structure, chosen.open);
     this.play.set(chosen.moment);
     this.scene.play = this.playing();
-    this.draw();
+    this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
-    this.trail.show(this.focus, cell, cell ? pass.inWords(chosen.open, cell) : "");
+    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "");
     this.prose.show(structure, this.focus, pass);
     this.showNumbers();
     this.showChapter();
     put(parts.readout, selectionInWords(pass, this));
+    parts.turn.hidden = !this.host.turn || !attentionPlace(this);
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
     this.below.follow(this.focus?.part?.module ?? null, this.head);
@@ -248,23 +255,29 @@ export class InsideInstrument {
   /** Draw everything again, in the page's present size and colours. */
   draw() {
     if (!this.pass || !this.scene) return;
-    const { parts, structure, focus } = this;
-    const page = pageOf(parts.stage);
-    if (!page.width) return;
+    this.page = null;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
     this.below.draw();
+    this.drawPicture();
+  }
+
+  /** Draw the picture as the scene is now. */
+  drawPicture() {
+    const { parts, structure, focus } = this;
+    if (!this.page?.width) this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+    const { page } = this;
+    if (!page.width) return;
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(420, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - 262));
+    const tall = Math.max(LEAST, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
     const room = { width: page.width, height: tall, ...ROOM[kind] };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
     parts.stage.style.height = `${this.layout.height}px`;
     this.picture.draw(this.layout, this.scene);
     this.names.show(this.pass, this.layout, this.scene);
-    const accent = getComputedStyle(parts.root).getPropertyValue("--accent");
-    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, { ...page, accent });
+    this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, page);
   }
 
   // The parts that what is open shows and that aren't there yet, the most important first.
@@ -296,6 +309,7 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
     parts.circuits.addEventListener("click", () => this.below.circuits.open());
     parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);

@@ -19,12 +19,15 @@ export const MARKUP_INSIDE = `
     <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
     <div class="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
+      <div class="said">
+        <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+        <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
+        <button type="button" class="save" data-part="png">Save as PNG</button>
+      </div>
       <aside class="prose" data-part="prose" aria-label="In words"></aside>
+      <div class="tensor" data-part="tensor" hidden></div>
+      <div class="cell" data-part="cell" hidden></div>
     </div>
-    <button type="button" class="save" data-part="png">Save as PNG</button>
-    <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
-    <div class="tensor" data-part="tensor" hidden></div>
-    <div class="cell" data-part="cell" hidden></div>
     <section class="below" data-part="below"></section>
     <div class="tip" popover="manual" role="tooltip" data-part="tip"></div>
   </div>`;

@@ -101,7 +101,8 @@ export class Names {
       element = node(tag, className);
       if (tag === "button") element.type = "button";
       this.made.set(key, element);
-    }
+      element.dataset.new = "";
+    } else delete element.dataset.new;
     if (element.className !== className) element.className = className;
     if (text !== null) put(element, text);
     for (const side of ["left", "top", "width", "height"]) {

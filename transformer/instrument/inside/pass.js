@@ -254,19 +254,30 @@ export class InsidePass {
     return this.labels[isSource ? "source" : "text"];
   }
 
-  /** "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. */
+  /**
+   * "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. Positions count what the model reads; of
+   * a text that is longer than that the place in all of it is said, too, as the other pages count.
+   */
   inWords(name, place) {
     const { dims } = this.entries.get(name);
     const words = dims.map((dim, axis) => {
       const at = place[axis];
       if (at === null || dim === "1") return "";
       if (dim === "pos" || dim === "query" || dim === "key") {
-        const label = this.tokensAlong(name, dim)?.[at];
-        return label === undefined ? `position ${at}` : `${dim === "pos" ? "" : `${dim} `}“${label}” at position ${at}`;
+        const labels = this.tokensAlong(name, dim);
+        if (labels?.[at] === undefined) return `position ${at}`;
+        const place = this.offset && labels === this.labels.text ? ` (place ${at + this.offset} of the text)` : "";
+        return `${dim === "pos" ? "" : `${dim} `}“${labels[at]}” at position ${at}${place}`;
       }
       return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${UNITS[dim] ?? dim} ${this.label(name, dim, at)}`;
     });
     return words.filter(Boolean).join(", ");
+  }
+
+  /** "head 2, query 5, key 3": the same in numbers. */
+  inNumbers(name, place) {
+    const { dims } = this.entries.get(name);
+    return dims.map((dim, axis) => (dim === "1" ? "" : `${dim === "pos" ? "position" : (UNITS[dim] ?? dim)} ${place[axis]}`)).filter(Boolean).join(", ");
   }
 
   // The sizes of the dimensions that a tensor is read by.

@@ -1,13 +1,14 @@
 // The picture: streams, arcs and rows of cells on a canvas, and above it a second one for what is pointed at or plays.
 
 import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
+import { Move, isAlike, mayMove } from "./move.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { drawnArcs, firstIn, poolOf } from "./arcs.js";
 import { headColour, ROLES, roleColour } from "./roles.js";
 import { drawNorm, drawPlus } from "./signs.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
-import { node } from "../dom.js";
-import { pageOf, prepared } from "../heatmap.js";
+import { attribute, node } from "../dom.js";
+import { prepared } from "../heatmap.js";
 
 const DIM = 0.3; // of what isn't on the way to the selected token
 const BRIGHT = 0.1; // the share from which on something is fully lit
@@ -36,15 +37,21 @@ export class Picture {
   begin(pass) {
     this.pass = pass;
     this.images.clear();
+    this.layout = null;
+    this.land();
   }
 
-  refresh() {
-    this.page = null;
+  /** The picture stands still. */
+  land() {
+    this.move?.stop();
+    this.move = null;
+    attribute(this.canvas.parentElement, "data-moving", "false");
+    if (this.layout) this.mark(null);
   }
 
-  /** scene: { head, token, source, reach, weights(part) }; layout: as `layOut` gives it. */
+  /** `page` is to be set: the colours to draw in. scene: { head, token, source, reach, weights(part) }; layout: as `layOut` gives it. */
   draw(layout, scene) {
-    this.page ??= pageOf(this.canvas.parentElement);
+    this.leaveFor(layout, scene);
     Object.assign(this, { layout, scene });
     const context = (this.context = prepared(this.canvas, layout.width, layout.height));
     for (const stack of layout.stacks) {
@@ -57,7 +64,18 @@ export class Picture {
       this.drawSelected(stack);
     }
     context.globalAlpha = 1;
+    this.move?.aim(layout);
     this.mark(null);
+  }
+
+  // What else is opened is moved to; what else has changed, as the page's width, is there at once.
+  leaveFor(layout, scene) {
+    if (!this.layout || isAlike(this.layout, layout)) return;
+    this.move?.stop();
+    this.move = null;
+    const moves = this.layout.width === layout.width && !scene.play && mayMove();
+    if (moves) this.move = new Move(this.canvas, this.layout, () => this.land());
+    attribute(this.canvas.parentElement, "data-moving", String(moves));
   }
 
   partsOf(stack) {
@@ -311,6 +329,7 @@ export class Picture {
     if (!this.layout) return;
     const { layout, page, scene, pass } = this;
     const context = prepared(this.marks, layout.width, layout.height);
+    if (this.move) return; // nothing is where it stands yet
     const { made, own, play } = scene;
     const about = { dims: (name) => pass.describe(name).dims, sizes: (name) => pass.describe(name).sizes, spanOf };
     drawMade(context, layout, made, { ...about, colour: page.ink });

@@ -1,6 +1,9 @@
 // Two dimensions of a tensor, which can be drawn: its last two, with the others held at a place. No page is needed here.
 
+import { largestAbsolute } from "../arithmetic.js";
+
 const TABLE = ["part", "head"]; // dimensions that are held before others are
+const OWN_SCALE = /_scores$/; // a head's own, as on the page Attention; other tensors have one scale for all that is held
 const LABELLED = 4096; // places along a dimension that are labelled at most
 const SHARES = /hook_pattern$|hook_mask$|^probabilities$/; // from 0 to 1
 const BINS = 48;
@@ -17,8 +20,8 @@ export function planeDims(dims) {
 }
 
 export class Plane {
-  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way. */
-  constructor(pass, name, fixed) {
+  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way, or beyond `most`. */
+  constructor(pass, name, fixed, most = Infinity) {
     const { dims, sizes } = pass.describe(name);
     Object.assign(this, { pass, name, fixed, dims });
     const { held, drawn } = planeDims(dims);
@@ -27,9 +30,10 @@ export class Plane {
     [this.rows, this.columns] = this.axes.map((axis) => (axis === null ? 1 : sizes[axis]));
     this.head = held.includes("head") ? fixed.head : null;
     this.kind = SHARES.test(name) ? "weights" : "scores";
-    this.limit = this.kind === "weights" ? 1 : pass.magnitude(name) || 1;
     [this.rowLabels, this.columnLabels] = this.axes.map((axis) => (axis === null || sizes[axis] === 1 ? null : this.labels(axis, sizes[axis])));
-    this.values = this.cut();
+    this.values = this.rows * this.columns <= most ? this.cut() : null;
+    const largest = this.values && OWN_SCALE.test(name) ? largestAbsolute(this.values) : pass.magnitude(name);
+    this.limit = this.kind === "weights" ? 1 : largest || 1;
   }
 
   labels(axis, size) {

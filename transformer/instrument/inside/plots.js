@@ -1,15 +1,18 @@
-// Small pictures beside an arithmetic: a point on the curve of an activation function, a pair of numbers turned by an angle.
+// Small pictures beside an arithmetic: a point on the curve of a function, a pair of numbers turned by an angle, the keys that a
+// query sees.
 
 import { attribute, node } from "../dom.js";
+import { SEQUENTIAL, colourAt } from "../colours.js";
 import { pageOf, prepared } from "../heatmap.js";
 import { LABEL_FONT } from "../labels.js";
 import { plainNumber } from "../numbers.js";
-import { ACTIVATIONS } from "./functions.js";
 
 const SIDE = 180; // pixels
 const MARGIN = 14;
 const POINT = "#d55e00";
 const BEFORE = "#0072b2";
+const KEYS = { high: 92, cell: 18 }; // pixels of the keys' picture, and of a key at most
+const [UNSEEN, SEEN] = [0, 1].map((place) => `rgb(${colourAt(SEQUENTIAL, place)})`); // as a mask's heatmap has them
 
 export class SmallPlot {
   constructor(parent) {
@@ -18,7 +21,10 @@ export class SmallPlot {
     attribute(this.canvas, "role", "img");
   }
 
-  /** picture: as `arithmeticOf` has it, or null. */
+  /**
+   * picture: null, or one of { kind: "curve", name, of(x), x, y, shrinks }, of a function, perhaps one that only makes smaller;
+   * { kind: "angle", from, to, angle, side }, of pairs; { kind: "keys", seen, mark, passes }, passes null or what goes in and out.
+   */
   show(picture) {
     this.picture = picture;
     this.plot.hidden = !picture;
@@ -29,29 +35,57 @@ export class SmallPlot {
     if (!this.picture) return;
     const page = pageOf(this.plot);
     if (!page.width) return;
-    const context = prepared(this.canvas, Math.min(SIDE * 1.4, page.width), SIDE);
+    const wide = Math.min(SIDE * 1.4, page.width);
+    const context = prepared(this.canvas, wide, this.picture.kind === "keys" ? KEYS.high : SIDE);
     context.font = LABEL_FONT;
     context.textBaseline = "middle";
-    if (this.picture.kind === "curve") this.drawCurve(context, page);
+    if (this.picture.kind === "curve") this.drawCurve(context, page, wide);
+    else if (this.picture.kind === "keys") this.drawKeys(context, page, wide);
     else this.drawAngle(context, page);
   }
 
-  drawCurve(context, { ink, muted }) {
-    const { activation, x, y } = this.picture;
-    attribute(this.canvas, "aria-label", `The curve of ${activation} with the point (${plainNumber(x)}, ${plainNumber(y)})`);
-    const wide = context.canvas.clientWidth || SIDE * 1.4;
+  drawKeys(context, { ink }, wide) {
+    const { seen, mark, passes } = this.picture;
+    const count = seen.filter(Boolean).length;
+    attribute(this.canvas, "aria-label", `The query sees ${count} of ${seen.length} ${seen.length === 1 ? "key" : "keys"}; this one ${seen[mark] ? "can be seen" : "is hidden"}`);
+    const cell = Math.min(KEYS.cell, (wide - 2 * MARGIN) / seen.length);
+    const [top, high] = [(KEYS.high - KEYS.cell) / 2, KEYS.cell];
+    seen.forEach((isSeen, key) => {
+      context.fillStyle = isSeen ? SEEN : UNSEEN;
+      context.fillRect(MARGIN + key * cell, top, Math.max(cell - (cell > 4 ? 1 : 0), 0.5), high);
+    });
+    const middle = MARGIN + (mark + 0.5) * cell;
+    context.strokeStyle = POINT;
+    context.lineWidth = 2;
+    context.strokeRect(MARGIN + mark * cell - 1, top - 1, Math.max(cell, 2) + 1, high + 2);
+    context.fillStyle = ink;
+    context.textAlign = middle < wide / 3 ? "left" : middle > (2 * wide) / 3 ? "right" : "center";
+    if (!passes) {
+      context.fillText(seen[mark] ? "seen" : "hidden", middle, top + high + 14);
+      return;
+    }
+    lines(context, POINT, 1.5, [[[middle, top - 10], [middle, top - 1]], [[middle, top + high + 1], [middle, top + high + 10]]]);
+    context.fillText(plainNumber(passes[0], 3), middle, top - 20);
+    context.fillText(plainNumber(passes[1], 3), middle, top + high + 20);
+  }
+
+  drawCurve(context, { ink, muted }, wide) {
+    const { name, of, x, y, shrinks } = this.picture;
+    attribute(this.canvas, "aria-label", `The curve of ${name} with the point (${plainNumber(x)}, ${plainNumber(y)})`);
     const reach = Math.max(3, 1.15 * Math.abs(x));
+    const low = shrinks ? -reach : -0.2 * reach;
     const toX = (value) => wide / 2 + (value / reach) * (wide / 2 - MARGIN);
-    const toY = (value) => SIDE - MARGIN - ((value + 0.2 * reach) / (1.2 * reach)) * (SIDE - 2 * MARGIN);
+    const toY = (value) => SIDE - MARGIN - ((value - low) / (reach - low)) * (SIDE - 2 * MARGIN);
     lines(context, muted, 1, [[[MARGIN, toY(0)], [wide - MARGIN, toY(0)]], [[toX(0), MARGIN / 2], [toX(0), SIDE - MARGIN / 2]]]);
-    const curve = Array.from({ length: 121 }, (_, at) => reach * (at / 60 - 1)).map((each) => [toX(each), toY(ACTIVATIONS[activation](each))]);
+    const curve = Array.from({ length: 121 }, (_, at) => reach * (at / 60 - 1)).map((each) => [toX(each), toY(of(each))]);
     lines(context, ink, 2, [curve]);
     context.setLineDash([3, 3]);
-    lines(context, POINT, 1, [[[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
+    if (shrinks) lines(context, muted, 1, [[[toX(-reach), toY(-reach)], [toX(reach), toY(reach)]]]); // what would stay as it is
+    lines(context, POINT, 1, [shrinks ? [[toX(x), toY(x)], [toX(x), toY(y)]] : [[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
     context.setLineDash([]);
     dot(context, toX(x), toY(y));
     context.fillStyle = ink;
-    context.textAlign = "left"; // where no activation function comes
+    context.textAlign = "left"; // where no such curve comes
     context.fillText(`x = ${plainNumber(x, 3)}`, MARGIN, MARGIN);
     context.fillText(`→ ${plainNumber(y, 3)}`, MARGIN, MARGIN + 15);
   }

@@ -29,9 +29,9 @@ export class Search {
     const id = `search-names-${made++}`;
     const root = (this.root = node("div", "numbers search", parent));
     const label = node("label", "", root);
-    label.append("Find a tensor ");
+    put(node("span", "", label), "Find a tensor ");
     const input = (this.input = node("input", "", label));
-    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "for example hook_q" });
+    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "Find a tensor", title: "Type parts of its name, for example hook_q" });
     const about = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id, autocapitalize: "off" };
     for (const [name, value] of Object.entries(about)) attribute(input, name, value);
     this.box = node("ul", "", root);

@@ -2,6 +2,7 @@
 
 import { percent, plainNumber } from "../numbers.js";
 import { firstIn, poolOf, strongestIn } from "./arcs.js";
+import { attentionAt } from "./elsewhere.js";
 import { shortName } from "./structure.js";
 
 /** The selection in a sentence or two, with its numbers. */
@@ -15,7 +16,7 @@ export function selectionInWords(pass, { chosen, focus, token, scene, structure 
     return `${focus.name}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
   }
   const said = `Token ${token} “${pass.labels.text[token]}”: ${nextInWords(pass, token)}`;
-  const [part] = focus?.part?.module ? [focus.part] : (focus?.group?.parts.filter(({ module }) => module) ?? lastAttention(structure));
+  const part = attentionAt(structure, focus);
   return part ? `${said} ${attentionInWords(pass, scene, part, token)}` : said;
 }
 
@@ -31,11 +32,6 @@ function nextInWords(pass, token) {
     return `“${pass.vocabulary[data[place]]}” ${percent(shares[place])}`;
   });
   return `next comes ${likeliest[0]}, or ${likeliest.slice(1).join(", ")}.`;
-}
-
-function lastAttention(structure) {
-  const stack = structure.stacks.find(({ writes }) => writes);
-  return stack.groups.flatMap(({ parts }) => parts).filter(({ module }) => module).slice(-1);
 }
 
 /** Where a token looks most, in one attention. */

@@ -5,14 +5,16 @@ import { closer, farther, following } from "../attention/zoom.js";
 import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { plainNumber } from "../numbers.js";
+import { exactNumber, plainNumber } from "../numbers.js";
 import { composed, csv, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { Plane, planeDims } from "./plane.js";
+import { Sources } from "./sources.js";
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
+const DIGITS = 4; // of a number that sums up a tensor
 const HELD = { head: "Head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
@@ -43,6 +45,7 @@ export class TensorView {
     this.formula = node("p", "formula", root);
     this.shape = node("p", "shape", root);
     this.sources = links(root, "Made of");
+    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
@@ -88,6 +91,7 @@ export class TensorView {
     }
     if (this.window && this.selected?.column != null && cell) this.window = following(this.window, this.selected);
     if (isRedrawn || this.window !== this.drawnWindow) this.drawHeat();
+    this.pictures.show(pass, name, cell);
     this.point(null);
     attribute(this.root, "data-state", isThere ? "shown" : "waiting");
     attribute(this.root, "aria-busy", String(!isThere && !pass.isComplete));
@@ -178,6 +182,7 @@ export class TensorView {
     const whole = pass.statistics(name);
     const shown = found ?? { ...whole, smallest: { value: whole.smallest }, largest: { value: whole.largest } };
     const isPart = Object.keys(this.fixed).length > 0;
+    const said = (value) => exactNumber(value, DIGITS);
     const fact = (title, value, extreme) => {
       const group = document.createElement("div");
       put(node("dt", "", group), title);
@@ -196,9 +201,9 @@ export class TensorView {
       return group;
     };
     this.facts.replaceChildren(
-      fact("mean", plainNumber(shown.mean)), fact("spread", plainNumber(shown.spread)),
-      fact("smallest", plainNumber(shown.smallest.value), shown.smallest), fact("largest", plainNumber(shown.largest.value), shown.largest),
-      ...(isPart && found ? [fact("the whole tensor", `${plainNumber(whole.mean)} ± ${plainNumber(whole.spread)}, ${plainNumber(whole.smallest)} to ${plainNumber(whole.largest)}`)] : []),
+      fact("mean", said(shown.mean)), fact("spread", said(shown.spread)),
+      fact("smallest", said(shown.smallest.value), shown.smallest), fact("largest", said(shown.largest.value), shown.largest),
+      ...(isPart && found ? [fact("the whole tensor", `${said(whole.mean)} ± ${said(whole.spread)}, ${said(whole.smallest)} to ${said(whole.largest)}`)] : []),
     );
     this.histogram.plot.hidden = !found;
     if (!found) return;
@@ -258,6 +263,7 @@ export class TensorView {
     if (!this.plane) return;
     this.heatmap.refresh();
     this.heatmap.draw();
+    this.pictures.draw();
     this.histogram.refresh();
     if (!this.histogram.plot.hidden) this.histogram.draw();
   }

@@ -8,14 +8,14 @@ import { roleColour } from "./roles.js";
 const MAP = { width: 64, height: 42 };
 
 /** The steps from the model to what is open: [{ title, open }]; the cell, where one is chosen, has `cell`. */
-export function stepsTo(focus, cell, inWords) {
+export function stepsTo(focus, cell, inNumbers) {
   const steps = [{ title: "model", open: "" }];
   if (!focus) return steps;
   const { stack, group, part, name } = focus;
   if (group.kind === "block") steps.push({ title: `${stack.title} ${group.title}`.trim(), open: group.id });
   if (part && group.kind === "block") steps.push({ title: part.title, open: part.id });
   if (name) steps.push({ title: group.kind === "block" ? shortName(name) : name, open: name });
-  if (name && cell) steps.push({ title: inWords, open: name, cell });
+  if (name && cell) steps.push({ title: inNumbers, open: name, cell });
   return steps;
 }
 
@@ -32,8 +32,8 @@ export class Trail {
     this.canvas.addEventListener("click", (event) => this.onMap(event));
   }
 
-  show(focus, cell, inWords) {
-    this.steps = stepsTo(focus, cell, inWords);
+  show(focus, cell, inNumbers) {
+    this.steps = stepsTo(focus, cell, inNumbers);
     while (this.list.children.length > this.steps.length) this.list.lastChild.remove();
     while (this.list.children.length < this.steps.length) node("button", "", node("li", "", this.list)).type = "button";
     this.steps.forEach(({ title }, at) => {

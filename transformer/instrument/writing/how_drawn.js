@@ -62,6 +62,11 @@ export class HowDrawn {
     return landed.token;
   }
 
+  /** The token that is drawn; null while nothing is known of it. */
+  get token() {
+    return this.found?.landed.token ?? null;
+  }
+
   say() {
     const { logits, dials, point, label } = this.what;
     const { landed: { token, from, to }, scaled, odds, order, ofTopK, kept, rank } = this.found;

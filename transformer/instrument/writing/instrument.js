@@ -17,6 +17,7 @@ export class WritingInstrument {
   /**
    * host: { act(name, more), report(), note(), isHeard() }: an event that something has to be done for; the hand has changed what
    * Python should know when it rests; it should know by the time the visitor turns to something else; nothing is unanswered.
+   * turn(): leave for the page that shows how a logit came about; missing where there is none.
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
@@ -36,6 +37,7 @@ export class WritingInstrument {
       compare: (other) => this.compare(other),
       press: (name) => this.chosen && this[name](),
       turn: (name, value) => this.chosen && this.turn(name, value),
+      leave: host.turn && ((token) => this.openInside(token)),
     });
   }
 
@@ -234,6 +236,12 @@ export class WritingInstrument {
     this.step = place;
     this.show();
     this.host.report();
+  }
+
+  /** Leave for the logits that the token at this place was drawn from, and for one of them. */
+  openInside(token) {
+    this.host.act("inside", { place: this.place, token });
+    this.host.turn();
   }
 
   /** The visitor leaves the page. */

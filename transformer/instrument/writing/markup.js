@@ -14,7 +14,7 @@ const number = (name, title, low, high, help) => `
 const choice = (name, title) => `<select data-dial="${name}" aria-label="${title}"></select>`;
 
 const DRAWN = [
-  ["logits", "Logits", ""],
+  ["logits", "Logits", `<button type="button" data-part="inside" title="Shows in the whole forward pass how the token's logit comes about.">Open in Inside</button>`],
   ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Logits are divided by it. 0 always takes the likeliest token; above 1 flattens the odds.")],
   ["kept", "Top-k, top-p", dial("top_k", "Top-k", 0, 100, 1, "Only the k likeliest tokens can be drawn. 0 turns it off.")
     + dial("top_p", "Top-p", 0.05, 1, 0.05, "Only the likeliest tokens that together reach this probability. 1 turns it off.")],

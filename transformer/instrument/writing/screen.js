@@ -18,7 +18,10 @@ import { Timeline } from "./timeline.js";
 import { verdictOf } from "./verdict.js";
 
 export class Screen {
-  /** on: { select(place), pick(token), back(branch), compare(branch or null), press(button), turn(dial, value) }. */
+  /**
+   * on: { select(place), pick(token), back(branch), compare(branch or null), press(button), turn(dial, value), leave(token) }; leave,
+   * to see a token's logit come about, is missing where that can't be.
+   */
   constructor(parts, on) {
     this.parts = parts;
     this.tip = new Tip(parts.tip);
@@ -40,6 +43,8 @@ export class Screen {
     this.controls = new Controls(parts, on);
     parts.ramp.style.background = gradient(SEQUENTIAL);
     parts.instead.addEventListener("click", () => !this.isLocked && this.verdict?.token !== undefined && on.pick(this.verdict.token));
+    parts.inside.addEventListener("click", () => this.howDrawn.token !== null && on.leave(this.howDrawn.token));
+    parts.inside.hidden = !on.leave;
     parts.png.addEventListener("click", () => this.save());
     this.listen();
   }

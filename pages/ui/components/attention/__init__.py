@@ -81,6 +81,7 @@ def attention(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_turn: Callable[[int, int], None],
     on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
@@ -90,14 +91,21 @@ def attention(
 
     outline: what `recordings.overview` gives, and in its metadata `offsets`, the places of the first query and key in
     the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called, and
-    `interventions`, what is changed in the model, [{"code", "words"}]. The rest is as in `fed.show`.
+    `interventions`, what is changed in the model, [{"code", "words"}]. on_turn: called with the query and the key that
+    the page Inside is to show of the head that is looked at. The rest is as in `fed.show`.
     """
+
+    def turn(place: Any) -> None:
+        cell = checked_cell(place, extent)
+        if cell is not None:
+            on_turn(*cell)
+
     fed.show(
         _view, _feed, key=key, name=name, whole=Recording(packed(outline), outline.metadata),
         chosen=as_message(chosen), serial=serial, first=[("head", chosen.layer, chosen.head)],
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_turn=turn, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 
@@ -146,6 +154,14 @@ def checked_choice(value: Any, extent: Extent) -> Chosen | None:
         and found.share in SHARES
     )
     return found if fits else None
+
+
+def checked_cell(value: Any, extent: Extent) -> tuple[int, int] | None:
+    """A query and a key that there are, or None."""
+    if not isinstance(value, Mapping):
+        return None
+    query, key = value.get("query"), value.get("key")
+    return (query, key) if _is_within(query, extent.queries) and _is_within(key, extent.keys) else None
 
 
 def checked_zoom(value: Any, extent: Extent) -> Zoom | None:

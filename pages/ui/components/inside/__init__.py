@@ -15,6 +15,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components import fed
+from pages.ui.components.attention import STAGES
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -61,6 +62,21 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Place:
+    """What the page Attention can show: a head of an attention, and one of its cells."""
+
+    module: str
+    """The attention, "blocks.1.attn" for example."""
+    head: int | None
+    """None: whichever was looked at last."""
+    query: int
+    key: int | None
+    """None: the one that the query weighs most."""
+    stage: str
+    """The step from q · k to the weights that is looked at."""
+
+
+@dataclass(frozen=True)
 class Extent:
     """How much there is to choose from."""
 
@@ -92,6 +108,7 @@ def inside(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_turn: Callable[[Place], None],
     on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
@@ -100,15 +117,22 @@ def inside(
     """Show a pass.
 
     outline: what `insides.outline` gives, and in its metadata `offset`, the place of the first token in the text, and
-    `title`, what saved files are called. The rest is as in `fed.show`.
+    `title`, what saved files are called. on_turn: called with what the page Attention is to show. The rest is as in
+    `fed.show`.
     """
+
+    def turn(value: Any) -> None:
+        place = checked_place(value, extent)
+        if place is not None:
+            on_turn(place)
+
     first = [("tensor", chosen.open)] if chosen.open in extent.tensors else []
     fed.show(
         _view, _feed, key=key, name=name, whole=outline, chosen=dataclasses.asdict(chosen), serial=serial,
         first=checked_parts(first, extent),
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_turn=turn, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 
@@ -142,6 +166,21 @@ def is_cell(cell: Any, name: str, extent: Extent) -> bool:
     """Whether a tensor has this cell."""
     sizes = tuple(extent.tensors.get(name, {}).values())
     return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
+
+
+def checked_place(value: Any, extent: Extent) -> Place | None:
+    """What a `turn` says, or None unless all of it is there."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("module"), str):
+        return None
+    found = Place(*(value.get(field.name) for field in dataclasses.fields(Place)))
+    sizes = extent.tensors.get(f"{found.module}.hook_pattern", {})
+    fits = (
+        (found.head is None or _is_within(found.head, sizes.get("head", 0)))
+        and _is_within(found.query, sizes.get("query", 0))
+        and (found.key is None or _is_within(found.key, sizes.get("key", 0)))
+        and found.stage in STAGES
+    )
+    return found if fits else None
 
 
 def checked_parts(value: Any, extent: Extent) -> list[Part]:

@@ -8,5 +8,5 @@ const make = (root, host) => new InsideInstrument(root, host);
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
 export default function ({ data, parentElement }) {
   if (!data) return;
-  withView(parentElement, (parts) => new FedView(parts, make), (view) => view.update(data));
+  withView(parentElement, (parts) => new FedView(parts, make, "Attention"), (view) => view.update(data));
 }

@@ -39,6 +39,7 @@ ACTS: dict[str, tuple[str, ...]] = {
     "rows": ("first", "last"),
     "logits": ("place",),
     "compare": ("with",),
+    "inside": ("place", "token"),
     "again": (),
 }
 """What the browser can ask for, and the whole numbers that go with it."""

@@ -3,8 +3,10 @@
 import { boxOf } from "../../../../transformer/instrument/box.js";
 import { withView } from "../../../../transformer/instrument/dom.js";
 import { WritingInstrument } from "../../../../transformer/instrument/writing/instrument.js";
+import { pageLink } from "../page_link.js";
 import { Reporter } from "../reporter.js";
 
+const OTHER = "Inside"; // the page that shows how a logit came about
 const PATIENCE_MS = 2500; // for which a text is waited for, before one that is there already is taken up
 
 class View {
@@ -26,6 +28,7 @@ class View {
       report: () => this.reporter.report(event("rest")),
       note: () => this.reporter.note(event("rest")),
       isHeard: () => !this.reporter.isBusy,
+      turn: pageLink(OTHER) && (() => pageLink(OTHER)?.click()), // which waits until all has been heard
     });
     this.reporter = new Reporter(this.parts.root, (value) => this.box.send?.("tell", value), {
       leave: () => this.instrument.leave(), wake: () => this.wake(),

@@ -1,0 +1,8 @@
+// Another page of the app, by the link to it in the sidebar: to leave for it is as if the visitor had clicked that link.
+
+export const PAGE_LINK = "[data-testid=stPageLink] a";
+
+/** The link to a page; undefined where there is none, as beside a page that runs by itself. */
+export function pageLink(title) {
+  return [...document.querySelectorAll(PAGE_LINK)].find((link) => link.textContent.trim().endsWith(title));
+}

@@ -1,0 +1,214 @@
+"""Reaches every recorded tensor and every parameter of a model on the page Inside, by clicks and by name, in Chromium.
+
+    python -m tests.browser.reach_everything --model shakespeare --model next-vowel
+
+Without a model named, of every shipped one. The way is found as a visitor finds it: whatever can be clicked in the
+picture is clicked, from the page's first view on, until every name has been seen. Then each is opened by its way, in
+at most four clicks, and once more by typing its name; both times the extremes that the page says are those of a pass
+that is computed here.
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import numpy as np
+
+from transformer import Checkpoint, Sampling, generate, load_checkpoint, whole_pass
+from transformer.inference.outline import array_of, tensors_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
+MOST_CLICKS = 4
+HELD_FIRST = ("part", "head")
+"""Of a tensor of more than two dimensions, those of which the page shows the first place, until two are left."""
+ENOUGH = 1e-3
+"""How far an extreme may be from its own, as a share of the tensor's largest absolute value: it is said in four
+digits."""
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+TARGETS = """(root) => [...root.querySelectorAll(".names [data-open]")]
+  .filter((each) => each.checkVisibility()).map((each) => each.dataset.open)"""
+SHOWN = """([root, name]) => {
+  const tensor = root.querySelector(".numbers.tensor");
+  const isOpen = root.dataset.open === name && tensor.querySelector("h2").textContent === name;
+  return isOpen && tensor.dataset.state === "shown";
+}"""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the page is to say of a tensor: the least and the largest of the finite numbers that are drawn at first."""
+
+    smallest: float
+    largest: float
+
+
+def expected_of(checkpoint: Checkpoint, prompt: str) -> dict[str, Expected]:
+    """Of every tensor and parameter, by name; for an encoder–decoder of a pass over the words that it would write."""
+    model, card = checkpoint.model.eval(), checkpoint.card
+    text, source = list(checkpoint.tokenizer.encode(prompt)), []
+    if model.config.architecture == "encoder-decoder":
+        text, source = [card.start_token_id], text
+        steps = generate(model, text, source=source, max_new_tokens=model.config.context_length - 1,
+                         sampling=Sampling(temperature=0), stop_tokens=[card.end_token_id])  # fmt: skip
+        text += [step.token_id for step in steps]
+        if text[-1] == card.end_token_id:
+            text.pop()
+    text = text[-model.config.context_length :]
+    found = whole_pass(model, text, source)
+    infos = tensors_of(model.config, len(text), len(source))
+    missing = {*model.hook_names(), *(name for name, _ in model.named_parameters())} - infos.keys()
+    assert not missing, f"the registry doesn't tell of {sorted(missing)}"
+    return {name: _extremes(array_of(found, info), info.dims) for name, info in infos.items()}
+
+
+def _extremes(array: np.ndarray, dims: Iterable[str]) -> Expected:
+    dims = list(dims)
+    if "pair" in dims:  # the two sides of each stand in one row
+        at = dims.index("pair")
+        array = array.reshape(*array.shape[:at], -1, *array.shape[at + 2 :])
+        dims[at : at + 2] = ["d_head"]
+    while len(dims) > 2:
+        at = next((dims.index(dim) for dim in HELD_FIRST if dim in dims), 0)
+        array = array.take(0, at)
+        del dims[at]
+    finite = array[np.isfinite(array)]
+    return Expected(float(finite.min()), float(finite.max()))
+
+
+class Explorer:
+    """A visitor of the page Inside, on one model."""
+
+    def __init__(self, page: "Page", url: str, model: str, prompt: str) -> None:
+        self.page = page
+        page.goto(f"{url}/Inside?{urlencode({'model': model, 'prompt': prompt})}")
+        self.root = page.get_by_test_id("inside")
+        self.root.locator(".names [data-open]").first.wait_for(timeout=60_000)
+        self.ways: dict[str, list[str]] = {}
+        """What has to be clicked for each thing that can be opened, one after the other."""
+
+    def begin(self) -> None:
+        """Back to the page's first view, where nothing is open."""
+        if self.root.get_attribute("data-open"):
+            self.root.get_by_role("navigation").get_by_role("button", name="model").click()
+        assert self.root.get_attribute("data-open") == ""
+
+    def click(self, target: str) -> None:
+        """Click what opens something."""
+        self.root.locator(f'.names [data-open="{target}"]').first.click()
+
+    def look_for(self, wanted: Iterable[str]) -> set[str]:
+        """Click what there is, the likeliest first, until ways to all are known; those to which there is none."""
+        reached: list[list[str]] = [[]]
+        for clicks in range(MOST_CLICKS):
+            ways = [way for way in reached if len(way) == clicks]
+            for way in sorted(ways, key=lambda way: not _may_lead_to(way, wanted)):
+                if not set(wanted) - self.ways.keys():
+                    return set()
+                self.begin()
+                for target in way:
+                    self.click(target)
+                for target in self.root.evaluate(TARGETS):
+                    if target not in self.ways:
+                        self.ways[target] = [*way, target]
+                        reached.append(self.ways[target])
+        return set(wanted) - self.ways.keys()
+
+    def reach_by_clicks(self, name: str) -> None:
+        """Go the way to a tensor, from the first view."""
+        self.begin()
+        for target in self.ways[name]:
+            self.click(target)
+
+    def reach_by_name(self, name: str) -> None:
+        """Type the whole name."""
+        self.begin()
+        box = self.root.get_by_role("combobox", name="Find a tensor")
+        box.fill(name)
+        box.press("Enter")
+
+    def problem(self, name: str, expected: Expected) -> str | None:
+        """What is wrong with the tensor that is open; None if it is this one, with these extremes."""
+        try:
+            self.page.wait_for_function(SHOWN, arg=[self.root.element_handle(), name], timeout=20_000)
+        except Exception:  # Playwright's own, which isn't at hand without a browser
+            return f"{name} isn't shown, but {self.root.get_attribute('data-open')!r}"
+        largest = max(abs(expected.smallest), abs(expected.largest))
+        for fact, own in (("smallest", expected.smallest), ("largest", expected.largest)):
+            facts = self.root.locator(".numbers.tensor .facts")
+            said = facts.get_by_role("button", name=re.compile(f"^{fact} ")).inner_text()
+            if abs(number_in(said) - own) > ENOUGH * largest:
+                return f"{name}: its {fact} number is said to be {said}, and is {own}"
+        return None
+
+
+def _may_lead_to(way: list[str], wanted: Iterable[str]) -> bool:
+    """Whether the way ends in a module that one of these belongs to: what a visitor clicks first."""
+    return any(name.startswith(f"{way[-1]}.") for name in wanted) if way else True
+
+
+def number_in(said: str) -> float:
+    """A number as the page says it: "−0.5", "1.2 × 10⁻⁷"."""
+    mantissa, _, power = said.replace("−", "-").partition(" × 10")
+    return float(mantissa) * 10.0 ** int(power.translate(SUPERSCRIPTS) or 0)
+
+
+def reach(
+    page: "Page", url: str, model: str, choose: Callable[[list[str]], list[str]] = list
+) -> tuple[list[str], list[str]]:
+    """Reach a shipped model's tensors and parameters; returns their names, and what is wrong.
+
+    choose: takes some of all names.
+    """
+    checkpoint = load_checkpoint(CHECKPOINTS / model)
+    prompt = checkpoint.card.examples[0]
+    expected = expected_of(checkpoint, prompt)
+    chosen = choose(list(expected))
+    explorer = Explorer(page, url, model, prompt)
+    lost = explorer.look_for(chosen)
+    problems = [f"{name} can't be reached in {MOST_CLICKS} clicks" for name in sorted(lost)]
+    for name in chosen:
+        for go in (explorer.reach_by_clicks, explorer.reach_by_name):
+            if name in lost and go == explorer.reach_by_clicks:
+                continue
+            go(name)
+            if problem := explorer.problem(name, expected[name]):
+                problems.append(f"{go.__name__.replace('_', ' ')}: {problem}")
+    return chosen, problems
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Reach everything, print a line for each model and each problem; returns 1 if there is any."""
+    from tests.browser.standalone import own_browser, own_server
+
+    about = __doc__.split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.reach_everything", description=about)
+    shipped = sorted(path.name for path in CHECKPOINTS.iterdir())
+    parser.add_argument("--model", action="append", choices=shipped, help="may be given several times")
+    options = parser.parse_args(arguments)
+    count = 0
+    with ExitStack() as stack:
+        server = stack.enter_context(own_server(None))
+        visit = stack.enter_context(own_browser([]))
+        for model in options.model or shipped:
+            began = time.monotonic()
+            names, problems = reach(visit(), server.url, model)
+            count += len(problems)
+            print(f"{model}: {len(names)} tensors and parameters in {time.monotonic() - began:.0f} s, "
+                  f"{len(problems)} problems", flush=True)  # fmt: skip
+            print("".join(f"  {problem}\n" for problem in problems), end="", flush=True)
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

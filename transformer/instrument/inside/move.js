@@ -1,0 +1,103 @@
+// How the picture comes from one layout to another when something is opened: every group's band slides and stretches to its
+// new place, while what it was fades into what it is.
+
+import { node } from "../dom.js";
+
+export const MOVE_MS = 240;
+
+/** Whether the system lets things move. */
+export function mayMove() {
+  return !matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+export class Move {
+  /** From what a canvas shows, whose layout this is. ended(): called when the new picture stands there alone. */
+  constructor(canvas, layout, ended) {
+    Object.assign(this, { canvas, from: layout, ended, before: copyOf(canvas), began: performance.now() });
+  }
+
+  /** To what the canvas shows now. May be called again, when more of that has come. */
+  aim(layout) {
+    this.after = copyOf(this.canvas);
+    this.to = layout;
+    this.paint();
+    this.frame ??= requestAnimationFrame(() => this.tick());
+  }
+
+  stop() {
+    cancelAnimationFrame(this.frame);
+  }
+
+  tick() {
+    this.paint();
+    if (this.share < 1) this.frame = requestAnimationFrame(() => this.tick());
+    else this.ended();
+  }
+
+  get share() {
+    return Math.min(1, (performance.now() - this.began) / MOVE_MS);
+  }
+
+  paint() {
+    const { canvas, before, after, from, to, share } = this;
+    const context = canvas.getContext("2d");
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.globalAlpha = 1;
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (share < 1) for (const band of bandsAt(from, to, ease(share))) this.paintBand(context, band, { before, after }, ease(share));
+    else context.drawImage(after, 0, 0);
+    context.restore();
+  }
+
+  // In pixels of the canvas. The band has its part of both pictures; the old one goes late and the new one comes early, or it
+  // would grow pale in between.
+  paintBand(context, { left, right, was, is, now }, { before, after }, share) {
+    const ratio = this.canvas.width / this.to.width;
+    const [x, wide, top, high] = [left, right - left, now.top, now.bottom - now.top].map((length) => length * ratio);
+    const draw = (image, { top: y, bottom }, light) => {
+      context.globalAlpha = light;
+      context.drawImage(image, x, y * ratio, wide, Math.max(1, (bottom - y) * ratio), x, top, wide, high);
+    };
+    draw(before, was, 1 - share ** 2);
+    draw(after, is, share * (2 - share));
+  }
+}
+
+/**
+ * Where each group, and what is below and above all of them, stands at a share of the way, from 0 to 1:
+ * { left, right, was, is, now }, the last three with top and bottom.
+ */
+export function bandsAt(from, to, share) {
+  return to.stacks.flatMap((stack, at) => {
+    const next = to.stacks[at + 1];
+    const [left, right] = [Math.max(0, stack.left - stack.gutter), next ? next.left - next.gutter : to.width];
+    const before = bandsOf(from.stacks[at], from.height);
+    return bandsOf(stack, to.height).map((is, which) => {
+      const was = before[which];
+      const between = (side) => was[side] + share * (is[side] - was[side]);
+      return { left, right, was, is, now: { top: between("top"), bottom: between("bottom") } };
+    });
+  });
+}
+
+function bandsOf({ groups }, height) {
+  return [{ top: groups[0].bottom, bottom: height }, ...groups, { top: 0, bottom: groups.at(-1).top }];
+}
+
+/** Whether every group of a pass stands in the same place in two of its layouts. */
+export function isAlike(one, other) {
+  const places = ({ width, height, stacks }) => [width, height, ...stacks.flatMap(({ groups }) => groups.flatMap(({ top, bottom }) => [top, bottom]))];
+  return places(one).join() === places(other).join();
+}
+
+function ease(share) {
+  return 1 - (1 - share) ** 3;
+}
+
+function copyOf(canvas) {
+  const copy = node("canvas", "");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  if (canvas.width && canvas.height) copy.getContext("2d").drawImage(canvas, 0, 0);
+  return copy;
+}
