@@ -234,7 +234,7 @@ def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, ste
     missing = left_out(current)
     assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
     for name in TOO_LONG:
-        assert (name in missing) == (getattr(current, name) not in ("", None) and name not in parameters)
+        assert (name in missing) == (getattr(current, name) not in ("", None, ()) and name not in parameters)
     if "prompt" in missing:
         assert "text" not in parameters  # it goes on from the prompt
     if "text" in missing:

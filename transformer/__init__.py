@@ -22,10 +22,12 @@ from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
 from .inference.intervention_codes import from_code, to_code
 from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
+from .inference.places_set import PlaceSet, places_set
 from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .inference.windows import Within, in_window
 from .model.attention import attention
 from .model.caches import KeyValueCache
 from .model.equations import Equation, equations
@@ -66,6 +68,7 @@ __all__ = [
     "ModelConfig",
     "NotFiniteError",
     "Pass",
+    "PlaceSet",
     "Patching",
     "Recording",
     "Replaced",
@@ -82,6 +85,7 @@ __all__ = [
     "UnknownPiece",
     "UnknownTokenError",
     "Weighed",
+    "Within",
     "Without",
     "attention",
     "attention_modules",
@@ -96,6 +100,7 @@ __all__ = [
     "generate",
     "head_measures",
     "hook_points",
+    "in_window",
     "induction_score",
     "list_checkpoints",
     "load_checkpoint",
@@ -104,6 +109,7 @@ __all__ = [
     "ov_circuit",
     "padding_mask",
     "patching",
+    "places_set",
     "qk_circuit",
     "record",
     "sampling_distribution",

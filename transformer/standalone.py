@@ -114,6 +114,7 @@ def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:
         layers.append(outline_of_layer(pattern, mask, ids))
     cells, measures = zip(*layers, strict=True)
     beginning = outline(config, kind, labels, cells, measures)
+    beginning = Recording(beginning.tensors, {**beginning.metadata, "changed": recording.metadata.get("changed", [])})
     for names in beginning.metadata["names"]:
         for name in (names["q"], names["k"], names["v"]):
             if name:

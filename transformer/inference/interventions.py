@@ -74,8 +74,11 @@ class _Change(ABC):
         dims = points[self.point].shape
         if self.head is not None and ("head" not in dims or not 0 <= self.head < config.n_heads):
             raise ValueError(f"{self.point} has no head {self.head}")
-        if self.position is not None and not ("pos" in dims and self.position >= 0):
+        longest = config.context_length if self.point.startswith("encoder.") else math.inf  # a decoder's text slides
+        if self.position is not None and not ("pos" in dims and 0 <= self.position < longest):
             raise ValueError(f"{self.point} has no position {self.position}")
+        if "query" in dims or self.point.endswith("hook_scale"):  # what is divided by must never be 0
+            raise ValueError(f"{self.point} can't be changed in this way")
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
@@ -116,8 +119,7 @@ class Scaled(_Change):
     def check(self, config: ModelConfig) -> None:
         """As in `_Change`."""
         super().check(config)
-        if not math.isfinite(self.factor):
-            raise ValueError(f"a factor must be a number, not {self.factor}")
+        _check_factor(self.factor)
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         return tensor[:, first - begin : last - begin] * self.factor
@@ -147,10 +149,16 @@ class Replaced(_Change):
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
 
+    def check(self, config: ModelConfig) -> None:
+        """As in `_Change`."""
+        super().check(config)
+        _check_text(config, self.tokens, self.source)
+
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         values = tensor[:, first - begin : last - begin].clone()
-        there = self._of_head(other(self.tokens, self.source))[:, first:last]
-        values[:, : there.shape[1]] = there  # a shorter text has nothing for what comes after it
+        padding = max(-first, 0)  # before the text's start there is nothing to take
+        there = self._of_head(other(self.tokens, self.source))[:, max(first, 0) : last]
+        values[:, padding : padding + there.shape[1]] = there  # a shorter text has nothing for what comes after it
         return values
 
     def __str__(self) -> str:
@@ -165,6 +173,13 @@ class Steered(_Change):
     against: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     factor: float = 1.0
+
+    def check(self, config: ModelConfig) -> None:
+        """As in `_Change`."""
+        super().check(config)
+        _check_factor(self.factor)
+        for each in (self.tokens, self.against):
+            _check_text(config, each, self.source)
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         toward, away = (self._of_head(other(each, self.source))[:, -1:] for each in (self.tokens, self.against))
@@ -209,6 +224,13 @@ class Without:
         }
         return [(point, lambda tensor, hook: changes[self.rule](tensor)) for point in points]
 
+    def sets(self, config: ModelConfig) -> list[str]:
+        """The points whose numbers it sets in a model of this configuration."""
+        found = self._points(config)
+        if self.rule == "positions" and config.positions == "rotary":
+            return [point for query in found for point in (query, f"{query[:-1]}k")]
+        return found
+
     def _points(self, config: ModelConfig) -> list[str]:
         ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
         found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
@@ -239,12 +261,18 @@ class Weighed:
             raise ValueError(f"{self.point} is no attention pattern of this model")
         if not 0 <= self.head < config.n_heads:
             raise ValueError(f"{self.point} has no head {self.head}")
+        for role, place in (("query", self.query), ("key", self.key)):
+            of_source = self.point.startswith("encoder.") or (role == "key" and ".cross_attn." in self.point)
+            if not 0 <= place < (config.context_length if of_source else math.inf):
+                raise ValueError(f"{self.point} has no {role} {place}")
         if not 0 <= self.weight <= 1:
             raise ValueError(f"a weight is from 0 to 1, not {self.weight:g}")
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         self.check(model.config)
+        if self.point.startswith("encoder."):
+            start = from_the_start
 
         def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
             query = self.query - start()
@@ -273,6 +301,21 @@ def hooks_of(
 ) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
     return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
+
+
+def _check_factor(factor: float) -> None:
+    if not math.isfinite(factor):
+        raise ValueError(f"a factor must be a number, not {factor}")
+
+
+def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int]) -> None:
+    """Raise ValueError unless a model of this configuration can read another text."""
+    if not tokens or bool(source) != (config.architecture == "encoder-decoder"):
+        raise ValueError("the other prompt is one that this model can't read")
+    if (longest := max(len(tokens), len(source))) > config.context_length:
+        raise ValueError(f"the other prompt has {longest} tokens, and this model reads {config.context_length}")
+    if unknown := [token for token in (*tokens, *source) if not 0 <= token < config.vocab_size]:
+        raise ValueError(f"the other prompt has a token {unknown[0]}, which this model doesn't know")
 
 
 def place_in_words(name: str) -> str:

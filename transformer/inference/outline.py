@@ -18,6 +18,7 @@ from ..model.equations import LOGITS, PROBABILITIES, Equation, equations
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
 from .overview import pool, quantise
+from .places_set import places_set
 from .recompute import Pass
 from .recording import Recording
 from .residual import heights, logit_lens
@@ -79,7 +80,7 @@ def outline(found: Pass) -> Recording:
     `lens.probability`; `lens.right`, the probability of the token that follows in the text, NaN where none does, and
     `lens.rank`, its rank, 0 where none does.
     Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
-    `strip_limits` by name; `ids` of text and source.
+    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `places_set` has.
     """
     config = found.config
     infos, table = tensors_of(config, len(found.tokens), len(found.source)), equations(config)
@@ -100,6 +101,7 @@ def outline(found: Pass) -> Recording:
             "stacks": _stacks(config),
             "strip_limits": {name: limit for name, (_, limit) in strips.items()},
             "ids": {"text": found.tokens.tolist(), "source": found.source.tolist()},
+            "changed": [dataclasses.asdict(place) for place in places_set(found.interventions, config)],
         },
     )
 

@@ -56,6 +56,8 @@ class Check:
     """The largest difference of two cells; None where one is infinite and the other isn't."""
     magnitude: float
     """The tensor's largest absolute value."""
+    set_by: tuple[str, ...] = ()
+    """What was changed in it, in words."""
 
 
 def outline(
@@ -120,7 +122,8 @@ def checks(
     with _one_at_a_time:
         found = deviations(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
     return tuple(
-        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude) for each in found
+        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
+        for each in found
     )
 
 

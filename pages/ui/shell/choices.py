@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from pages.ui.models.changes import Change
 from transformer import Sampling
 from transformer.data.corpora import LONGEST_TEXT
 
@@ -26,6 +27,8 @@ class Visitor:
     """None: the model's first example."""
     text: str = ""
     """What has been written after the prompt."""
+    changes: tuple[Change, ...] = ()
+    """What is changed in the model; those that are off are among them."""
     temperature: float = 0.8
     top_k: int = 0
     """0: off."""

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
+from pages.ui.models import changes
 from pages.ui.shell.choices import HEADS, LONGEST, PACES, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
@@ -19,14 +20,17 @@ LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
-TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt"}
+TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
+            "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"))
+SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"),
+              ("text", "batch", "prompt", "changes"))  # fmt: skip
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
     "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
     "text": ("step", "query", "key", "zoom", "place", "cell"),
     "batch": ("batch_row",),
+    "changes": (),
 }
 """What means nothing without a text that was left out."""
 
@@ -104,6 +108,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
     "text": _text("text"),
+    "changes": changes.from_text,
     "temperature": Number(float, *LIMITS["temperature"], "the temperature"),
     "top_k": Number(int, *LIMITS["top_k"], "top-k"),
     "top_p": Number(float, *LIMITS["top_p"], "top-p"),
@@ -166,6 +171,9 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
         if name in parameters:
             try:
                 setattr(found, name, parse(parameters[name]))
+            except changes.Partly as error:
+                setattr(found, name, error.kept)
+                found.notices.append(str(error))
             except ValueError as error:
                 shown = parameters[name][:40]
                 found.notices.append(f"The link has {name} = “{shown}”, but {error}. The default is used instead.")
@@ -199,6 +207,8 @@ def _everything(current: Visitor) -> dict[str, str]:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, tuple) and value and isinstance(value[0], changes.Change):
+        return changes.as_text(value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".

@@ -14,13 +14,14 @@ from pages.ui.markdown import code, plain
 from pages.ui.models import library, places
 from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
+from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import state, widgets
+from pages.ui.shell import changes, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
 from pages.ui.shell.state import visitor
-from transformer import TASKS, ModelConfig, UnknownPiece
+from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
 
 PAGES = (
     ("app.py", "Generate", ":material/edit_note:"),
@@ -43,6 +44,7 @@ class Session:
     """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
 
     A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
+    `interventions` are in force in every pass of the page; `changes` are these and those that are off.
     """
 
     visitor: Visitor
@@ -53,6 +55,8 @@ class Session:
     prompt: str
     tokens: tuple[int, ...] | None
     source: tuple[int, ...] = ()
+    changes: Changes = ()
+    interventions: tuple[Intervention, ...] = ()
 
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
@@ -78,18 +82,24 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         _link_pages()
         _show_training()
         name = pick_model(current, finish_early)
+        changes.settle(name, library.config(name))
         prompt = _pick_prompt(current, name)
+        changes.show()
+    interventions = in_force(current.changes)
     st.title(title, anchor=False)
     st.caption(what)
+    if interventions and reads_prompt:
+        st.markdown(f":material/science: {plain(changes.in_words(interventions))}")
     notices = st.container()
     tokens, source = _read_prompt(name, prompt) if reads_prompt else (None, ())
-    writer = _writer(current, name, tokens, source)
+    writer = _writer(current, name, tokens, source, interventions)
     if not writes:
         writer.stop()
     _fit(current, library.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found
         _show_notices(current)
-    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source)
+    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source, current.changes,
+                   interventions)  # fmt: skip
 
 
 def finish() -> None:
@@ -225,12 +235,15 @@ def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
     return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
 
 
-def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]) -> Writer:
+def _writer(
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
+    interventions: tuple[Intervention, ...],
+) -> Writer:  # fmt: skip
     writer: Writer = st.session_state.setdefault("writer", Writer())
     if tokens is None:
         writer.stop()
         return writer
-    changed = writer.begin(name, tokens, source)
+    changed = writer.begin(name, tokens, source, interventions)
     if state.arrived():
         state.taken_over()
         if current.text != _text(writer):

@@ -42,7 +42,7 @@ def offer_files(session: Session, looked: Looked) -> None:
         st.download_button(
             "Save this layer",
             lambda: recordings.whole_layer(
-                looked.model, looked.tokens, looked.source, looked.kind, current.layer
+                looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
             icon=":material/download:",
@@ -65,9 +65,8 @@ def lines(session: Session, looked: Looked) -> str:
 
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
-    where = looked.model, looked.tokens, looked.source, looked.kind
     return page(
-        recordings.overview(*where), recordings.whole_attention(*where),
+        recordings.overview(*looked.read), recordings.whole_attention(*looked.read),
         title=f"{session.name.replace('/', '-')}-attention", layer=current.layer, head=current.head,
         offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
     ).html  # fmt: skip

@@ -16,7 +16,7 @@ from pages.ui.shell import instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
-from transformer import Recording, attention_modules
+from transformer import Intervention, Recording, attention_modules, in_window
 
 KEY = "inside"
 TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
@@ -41,17 +41,21 @@ class Looked:
     source: tuple[int, ...]
     offset: int
     """The place of the first token in the whole text: the model reads the last of a long one."""
+    interventions: tuple[Intervention, ...] = ()
+    """What is changed in this pass, at positions that count from its first token."""
 
     def answer(self, parts: Iterable[Part]) -> Recording:
         """The parts of the pass that are asked for."""
-        return insides.parts(self.model, self.tokens, self.source, parts)
+        return insides.parts(self.model, self.tokens, self.source, parts, self.interventions)
 
 
 def choose(session: Session) -> Looked:
     """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
     text = whole_text(session)
     tokens = library.window(session.name, text)
-    return Looked(library.opened(session.name), tokens, session.source, len(text) - len(tokens))
+    offset = len(text) - len(tokens)
+    changed = in_window(session.interventions, offset)
+    return Looked(library.opened(session.name), tokens, session.source, offset, changed)
 
 
 def explain(session: Session, looked: Looked) -> None:
@@ -65,7 +69,7 @@ def explain(session: Session, looked: Looked) -> None:
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
-    outline = insides.outline(looked.model, looked.tokens, looked.source)
+    outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
     details = {"offset": looked.offset, "title": session.name.replace("/", "-")}
     extent = _extent(looked)
 
@@ -75,7 +79,7 @@ def show(session: Session, looked: Looked) -> None:
 
     instrument.inside(
         key=KEY,
-        name=recordings.identity(looked.model, looked.tokens, looked.source),
+        name=recordings.identity(looked.model, looked.tokens, looked.source, interventions=looked.interventions),
         outline=Recording(outline.tensors, {**outline.metadata, **details}),
         extent=extent,
         chosen=_chosen(looked, extent, current),
@@ -101,7 +105,9 @@ def offer_numbers(session: Session, looked: Looked) -> None:
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
-            lambda: insides.file_of(looked.model, looked.tokens, looked.source, current.inside).to_bytes(),
+            lambda: insides.file_of(
+                looked.model, looked.tokens, looked.source, current.inside, looked.interventions
+            ).to_bytes(),
             file, key="save_inside", on_click="ignore", icon=":material/download:",
         )  # fmt: skip
 

@@ -99,8 +99,6 @@ export class AttentionInstrument {
     this.text.begin(pass);
     this.hand.begin(pass);
     parts.overRamp.style.background = gradient(SEQUENTIAL);
-    parts.scaleSwitch.hidden = pass.uniform;
-    parts.maskSwitch.hidden = !pass.causal;
     parts.root.dataset.kind = pass.kind;
     this.pointed = null;
     this.show();
@@ -164,13 +162,15 @@ export class AttentionInstrument {
   show() {
     const { pass, parts } = this;
     const chosen = (this.chosen = fitted(this.chosen, pass));
-    const { layer, head, without } = chosen;
+    const { layer, head } = chosen;
+    const done = pass.left(layer); // the model itself did without these
+    const without = (this.without = chosen.without.filter((rule) => !done.includes(rule)));
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
     const window = (this.window = chosen.zoom);
     this.showControls();
-    this.panels.show(pass, { steps, outline: steps ? null : pass.outline(layer, head), without, window });
+    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window });
     this.point(this.pointed);
     this.note();
     this.showOver(model);
@@ -184,12 +184,16 @@ export class AttentionInstrument {
 
   showControls() {
     const { parts, chosen, pass } = this;
-    const { layer, head, without } = chosen;
+    const { layer, head } = chosen;
+    const { without } = this;
     put(parts.where, `Layer ${layer}, head ${head}`);
     this.measures.show(pass.measures(layer, head));
     attribute(parts.panels, "data-stage", chosen.stage);
     for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
     for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
+    const done = pass.left(layer);
+    parts.scaleSwitch.hidden = pass.uniform || done.includes("scale");
+    parts.maskSwitch.hidden = !pass.causal || done.includes("mask");
     put(parts.warning, without.length ? "The model didn't compute this: only this head's picture is redrawn." : "");
     parts.direction.value = chosen.direction;
     parts.share.value = chosen.share;
@@ -203,14 +207,14 @@ export class AttentionInstrument {
     const { layer, head, share, direction } = chosen;
     const weights = share === "layer" ? pass.mean(layer) : model?.weights;
     const whose = share === "layer" ? `the mean of layer ${layer}` : `layer ${layer}, head ${head}`;
-    put(parts.overSentence, this.text.show(pass, cell, weights, direction, whose));
+    put(parts.overSentence, this.text.show(pass, { layer, ...cell }, weights, direction, whose));
   }
 
   /** Point at a cell in all panels at once; null for none. */
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
-    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.chosen.without));
+    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
   }
 
   /** Which labels had no room, and which part of the text is seen. */

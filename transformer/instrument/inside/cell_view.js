@@ -57,7 +57,7 @@ export class CellView {
     this.small.show(found?.picture ?? null);
     if (!found) return;
     this.lines.replaceChildren(...found.lines.map((line) => text("li", line)));
-    sayCompared(this.badge, found.difference, pass.magnitude(name));
+    sayCompared(this.badge, found.difference, pass.magnitude(name), pass.setBy(name, place));
     this.showShares(found);
     this.look(found.mark ?? strongest(found.rows.at(-1)?.values));
   }

@@ -1,6 +1,7 @@
 // One forward pass, as far as its recordings have arrived: an outline of every tensor, the table of equations that says
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
+import { Changed } from "../changed.js";
 import { arithmeticOf } from "./arithmetic_of.js";
 
 const SLICED = 100_000; // cells above which a tensor with heads comes head by head
@@ -14,6 +15,7 @@ export class InsidePass {
   constructor({ metadata, tensors }) {
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
+    this.changed = new Changed(metadata.changed);
     this.metadata = metadata;
     this.outline = tensors;
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
@@ -94,6 +96,13 @@ export class InsidePass {
   arcs(module) {
     const found = this.outline[`arcs.${module}`];
     return found ? { heads: found.shape[0], rows: found.shape[1], columns: found.shape[2], data: found.data } : null;
+  }
+
+  /** What set a cell, or any cell of a tensor, in words; nothing where it follows from its equation. */
+  setBy(name, place = null) {
+    const { dims } = this.entries.get(name);
+    const along = (...among) => place?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
+    return this.changed.setBy(name, along("head"), along("pos", "query"));
   }
 
   // What has come

@@ -101,10 +101,13 @@ def attention(
 
 
 def packed(outline: Recording) -> dict[str, np.ndarray]:
-    """An outline's tensors, smaller: of a causal attention's overview only the cells on and below the diagonal."""
+    """An outline's tensors, smaller: of a causal attention's overview only the cells on and below the diagonal.
+
+    Unless the mask was taken away: then there is something above it.
+    """
     tensors = dict(outline.tensors)
     cells = tensors["overview"]
-    if outline.metadata["causal"]:
+    if outline.metadata["causal"] and not any(place["rule"] == "mask" for place in outline.metadata["changed"]):
         tensors["overview"] = cells[..., *np.tril_indices(cells.shape[-1])]
     return tensors
 
