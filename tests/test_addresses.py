@@ -60,6 +60,10 @@ CHANGES = [
 ]  # fmt: skip
 
 
+def drawn_masks(at):
+    return [c.proto.json for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
+
+
 @pytest.mark.parametrize(("page", "change", "added"), CHANGES)
 def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
     at = start(page, prompt=LONG)
@@ -70,6 +74,7 @@ def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added
     assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
     for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
         assert one.proto.spec == same.proto.spec
+    assert drawn_masks(at) == drawn_masks(other)
     if page == "Attention":
         assert component(at, "headsup_attention").bytes == component(other, "headsup_attention").bytes
         assert looked_at(at) == looked_at(other)

@@ -69,9 +69,10 @@ class TestAdamW:
         """Five steps with falling rates; a weight that has no gradient stays; what is remembered can be taken over."""
         generator = torch.Generator().manual_seed(0)
         ours, theirs = ([nn.Parameter(weight.clone()) for weight in weights] for weights in
-                        [[torch.randn(shape, generator=generator) for shape in ((4, 3), (5,), (2, 2))]] * 2)  # fmt: skip
+                        [[torch.randn(shape, generator=generator) for shape in ((4, 3), (5,), (2, 2))]] * 2)
         betas, decays = (0.9, 0.99), (0.5, 0.0)
-        groups = [[{"params": weights[:1], "weight_decay": decays[0]}, {"params": weights[1:], "weight_decay": decays[1]}]
+        parts = slice(1), slice(1, None)
+        groups = [[{"params": weights[part], "weight_decay": decay} for part, decay in zip(parts, decays, strict=True)]
                   for weights in (ours, theirs)]  # fmt: skip
         adamw = AdamW(groups[0], lr=1.0, betas=betas)
         reference = torch.optim.AdamW(groups[1], lr=1.0, betas=betas, fused=True)
