@@ -17,16 +17,18 @@ from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.circuits import Circuit, ov_circuit, qk_circuit
-from .inference.effects import Effects, Patching, patching, silencing
+from .inference.effects import Effects, silencing
 from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
 from .inference.intervention_codes import from_code, to_code
 from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
+from .inference.patching import Patching, patching
 from .inference.places_set import PlaceSet, places_set
 from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .inference.whole_recording import record_pass
 from .inference.windows import Within, in_window
 from .model.attention import attention
 from .model.caches import KeyValueCache
@@ -68,8 +70,8 @@ __all__ = [
     "ModelConfig",
     "NotFiniteError",
     "Pass",
-    "PlaceSet",
     "Patching",
+    "PlaceSet",
     "Recording",
     "Replaced",
     "Sampling",
@@ -112,6 +114,7 @@ __all__ = [
     "places_set",
     "qk_circuit",
     "record",
+    "record_pass",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookedModule, HookPoint
 from ..model.registry import hook_points
+from .places_in_words import part_in_words, place_in_words
 
 RULES = {
     "mask": "the causal mask",
@@ -173,16 +173,19 @@ class Steered(_Change):
     against: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     factor: float = 1.0
+    against_source: tuple[int, ...] = ()
+    """What the encoder reads with `against`; empty for the same source."""
 
     def check(self, config: ModelConfig) -> None:
         """As in `_Change`."""
         super().check(config)
         _check_factor(self.factor)
-        for each in (self.tokens, self.against):
-            _check_text(config, each, self.source)
+        _check_text(config, self.tokens, self.source)
+        _check_text(config, self.against, self.against_source or self.source)
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        toward, away = (self._of_head(other(each, self.source))[:, -1:] for each in (self.tokens, self.against))
+        pairs = (self.tokens, self.source), (self.against, self.against_source or self.source)
+        toward, away = (self._of_head(other(*pair))[:, -1:] for pair in pairs)
         return tensor[:, first - begin : last - begin] + self.factor * (toward - away)
 
     def __str__(self) -> str:
@@ -316,32 +319,6 @@ def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int
         raise ValueError(f"the other prompt has {longest} tokens, and this model reads {config.context_length}")
     if unknown := [token for token in (*tokens, *source) if not 0 <= token < config.vocab_size]:
         raise ValueError(f"the other prompt has a token {unknown[0]}, which this model doesn't know")
-
-
-def place_in_words(name: str) -> str:
-    """A block or an attention in plain words: "decoder layer 1"."""
-    found = re.search(r"(?:(encoder|decoder)\.)?blocks\.(\d+)", name)
-    if not found:
-        return {"encoder.": "the encoder", "decoder.": "the decoder"}.get(name, name)
-    side, layer = found.groups()
-    words = f"{side} layer {layer}" if side else f"layer {layer}"
-    return f"{words}, cross-attention" if ".cross_attn" in name else words
-
-
-def part_in_words(change: _Change) -> str:
-    """What is changed, in plain words: "layer 0, head 0", "the feed-forward layer of layer 2 at position 3"."""
-    where = place_in_words(change.point)
-    last = change.point.rpartition(".")[2]
-    whole = {
-        "hook_attn_out": f"attention of {where}", "hook_cross_attn_out": f"cross-attention of {where}",
-        "hook_mlp_out": f"feed-forward of {where}",
-    }.get(last, f"{where}, {last.removeprefix('hook_')}")  # fmt: skip
-    if last.startswith("hook_resid"):
-        when = {"pre": "before", "post": "after"}.get(last.rpartition("_")[2], "within")
-        whole = f"the stream {when} {where}"
-    if change.head is not None:
-        whole = f"{where}, head {change.head}"
-    return whole if change.position is None else f"{whole} at position {change.position}"
 
 
 @torch.no_grad()

@@ -21,7 +21,7 @@ from .overview import pool, quantise
 from .places_set import places_set
 from .recompute import Pass
 from .recording import Recording
-from .residual import heights, logit_lens
+from .residual import heights, read_lens
 
 MOST_CELLS = 48
 """Cells of a token's strip."""
@@ -158,19 +158,18 @@ def _arcs(config: ModelConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np
 
 def _said_next(found: Pass) -> dict[str, np.ndarray]:
     """What the stack that writes says comes next, at its end and, read by the logit lens, at each height."""
-    probabilities = found.tensors[PROBABILITIES]
-    order = probabilities.argsort(dim=-1, descending=True, stable=True)[:, :LIKELIEST]
-    lens = logit_lens(found)
-    likeliest = lens.logits.argmax(-1)
-    of_likeliest = lens.logits.softmax(-1).gather(-1, likeliest[..., None])[..., 0]
     follows = torch.cat([found.tokens[1:], found.tokens[:1]])  # the last has none, and is left out below
-    right, rank = lens.of(follows)
+    lens = read_lens(found, follows)
+    right, rank = lens.probability, lens.rank
     right[:, -1], rank[:, -1] = torch.nan, 0
+    # A row at a time: in order, all rows of a large vocabulary take twice their memory and more.
+    order = torch.stack([row.argsort(descending=True, stable=True)[:LIKELIEST]
+                         for row in found.tensors[PROBABILITIES]])  # fmt: skip
     return {
         "next": order.int().numpy(),
-        "next.probability": probabilities.gather(-1, order).float().numpy(),
-        "lens": likeliest.int().numpy(),
-        "lens.probability": of_likeliest.float().numpy(),
+        "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
+        "lens": lens.likeliest.int().numpy(),
+        "lens.probability": lens.likeliest_probability.float().numpy(),
         "lens.right": right.float().numpy(),
         "lens.rank": rank.int().numpy(),
     }

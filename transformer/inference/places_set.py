@@ -48,4 +48,8 @@ def places_set(interventions: Sequence[Intervention], config: ModelConfig) -> li
         else:
             place = None if intervention.position is None else intervention.position - start
             found.append(PlaceSet(intervention.point, intervention.head, place, words))
+            module, _, last = intervention.point.rpartition(".")
+            if last == "hook_result":  # its heads' sum is what attention gives, not what z · W_O would
+                block, _, name = module.rpartition(".")
+                found.append(PlaceSet(f"{block}.hook_{name}_out", None, place, words))
     return found

@@ -6,8 +6,9 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from transformer import Intervention, ModelConfig, from_code, to_code
+from transformer import Intervention, ModelConfig, Within, from_code, to_code
 
 MOST = 24
 """Changes at once."""
@@ -93,6 +94,25 @@ def apart_from_dials(intervention: Intervention) -> Intervention:
     """The same for two that differ by how much alone."""
     dials = {field.name: 0 for field in dataclasses.fields(intervention) if field.name in DIALS}
     return dataclasses.replace(intervention, **dials)
+
+
+def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:
+    """The names to be imported from `transformer`, and an expression for the interventions: a list."""
+    interventions = list(interventions)
+    names = {type(each).__name__ for each in interventions}
+    names |= {type(each.intervention).__name__ for each in interventions if isinstance(each, Within)}
+    return sorted(names), f"[{', '.join(map(_in_python, interventions))}]"
+
+
+def _in_python(value: Any) -> str:
+    """A value as it is written, without what it would have anyway."""
+    if not dataclasses.is_dataclass(value):
+        return repr(value)
+    given = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)
+             if getattr(value, field.name) != field.default]  # fmt: skip
+    first, *others = given
+    arguments = [_in_python(first[1]), *(f"{name}={_in_python(one)}" for name, one in others)]
+    return f"{type(value).__name__}({', '.join(arguments)})"
 
 
 def problem_of(change: Change, config: ModelConfig) -> str:

@@ -6,17 +6,19 @@ model they are put away, and they come back with their own. A link's changes bel
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import streamlit as st
 
 from pages.ui.markdown import plain
-from pages.ui.models.changes import Change, Changes, joined, problem_of
+from pages.ui.models.changes import LONGEST, MOST, Change, Changes, joined, problem_of
 from pages.ui.shell import widgets
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
-from transformer import Intervention, ModelConfig
+from transformer import Intervention, ModelConfig, from_code, to_code
 
 MOST_STEPS = 100
 """Steps that can be undone."""
@@ -61,6 +63,30 @@ def add(*interventions: Intervention) -> None:
     _become(found)
 
 
+def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
+    """Do what an instrument in the browser asks for: `add` and `remove`, codes of interventions. They can be anything.
+
+    name: of the model on screen; what was meant for another one isn't done.
+    """
+    if wish.get("model") != title_of(name):
+        return
+    wanted, unwanted = (_read(wish.get(name), config) for name in ("add", "remove"))
+    if wanted:
+        add(*wanted)
+    if unwanted:
+        without(unwanted)
+
+
+def title_of(name: str) -> str:
+    """What an instrument calls a model, and files that are saved from it."""
+    return name.replace("/", "-")
+
+
+def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
+    """Interventions as an instrument shows them: codes, and words."""
+    return [{"code": to_code(each), "words": str(each)} for each in interventions]
+
+
 def remove(index: int) -> None:
     """Take a change back; none if there is none with this number."""
     changes = visitor().changes
@@ -98,7 +124,7 @@ def show() -> None:
     changes = visitor().changes
     if changes:
         st.caption("Changed in this model")
-        with st.container(gap=None, key="changes"):
+        with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
                 _chip(index, change)
     if changes or _shelf().before:
@@ -114,9 +140,28 @@ def in_words(interventions: Iterable[Intervention]) -> str:
     return f"Changed: {'; '.join(map(str, interventions))}."
 
 
+def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
+    """Those of a browser's codes that say what can be done with this model."""
+    found = []
+    for code in codes[:MOST] if isinstance(codes, list) else ():
+        if isinstance(code, str) and len(code) <= LONGEST:
+            with contextlib.suppress(ValueError):
+                intervention = from_code(code)
+                intervention.check(config)
+                found.append(intervention)
+    return found
+
+
+def sentence(intervention: Intervention) -> str:
+    """One change as a sentence of its own."""
+    words = str(intervention)
+    return f"{words[0].upper()}{words[1:]}."
+
+
 def _chip(index: int, change: Change) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)))
+        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
+                         width="stretch")  # fmt: skip
         st.button("Remove this change", key=f"remove_change_{index}_{hash(change)}", type="tertiary",
                   icon=":material/close:", on_click=remove, args=(index,))  # fmt: skip
 

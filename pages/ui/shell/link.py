@@ -11,7 +11,7 @@ from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
-from pages.ui.shell.choices import HEADS, LONGEST, PACES, Visitor
+from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -21,15 +21,17 @@ LONGEST_QUERY = 7_500
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
 TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
-            "changes": "the changes of the model"}  # fmt: skip
+            "other_prompt": "the other prompt", "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"),
-              ("text", "batch", "prompt", "changes"))  # fmt: skip
+SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "batch", "other_prompt"),
+              ("text", "prompt"), ("text", "batch", "prompt", "other_prompt"),
+              ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
     "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
     "text": ("step", "query", "key", "zoom", "place", "cell"),
     "batch": ("batch_row",),
+    "other_prompt": ("own_token", "other_token"),
     "changes": (),
 }
 """What means nothing without a text that was left out."""
@@ -134,6 +136,14 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "cell": _cell,
     "heads": _one_of(*HEADS),
     "moment": Number(float, 0, LATEST, "the moment"),
+    "question": _one_of(*QUESTIONS),
+    "effect": _one_of(*EFFECTS),
+    "token": Number(int, 0, 10**6, "the token"),
+    "other_prompt": _text("other_prompt"),
+    "own_token": Number(int, 0, 10**6, "the prompt's token"),
+    "other_token": Number(int, 0, 10**6, "the other prompt's token"),
+    "beside": _one_of(*BESIDE),
+    "other_model": _text("other_model"),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),

@@ -89,7 +89,7 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     given = {"own_text"}
     missing = set(links.left_out(current)) - set(links.to_query(found))
     if found.model == current.model:
-        given |= missing & {"batch", "prompt", "changes"}
+        given |= missing & {"batch", "prompt", "other_prompt", "changes"}
         if "prompt" in missing or found.prompt == current.prompt:
             given |= missing & {"text"}
     for name in set(fields()) - given:

@@ -16,7 +16,7 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments, widgets
+from pages.ui.shell import changes, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -121,7 +121,8 @@ def show(session: Session, looked: Looked) -> None:
     details = {
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
-        "title": session.name.replace("/", "-"),
+        "title": changes.title_of(session.name),
+        "interventions": changes.listed(session.interventions),
     }
 
     def take(found: Chosen) -> None:
@@ -137,6 +138,7 @@ def show(session: Session, looked: Looked) -> None:
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_attention"),
         patient=st.session_state["begins"],
     )

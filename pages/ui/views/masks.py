@@ -27,7 +27,7 @@ from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
-from transformer import ModelConfig, in_window
+from transformer import ModelConfig, Without, in_window
 
 SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
@@ -101,6 +101,8 @@ def without_mask(session: Session) -> None:
                               interventions=in_window(session.interventions, reading.offset))
             for masked in (True, False)]  # fmt: skip
     st.markdown(_how_it_is_done(session))
+    if changed := _taken_away(session):
+        st.info(f"{changed.strip()} So the first reading, too, goes without that much of the mask.")
     _verdict(session, reading, *both)
     if len(reading.tokens) > 1:
         _by_position(session, reading, *both)
@@ -149,9 +151,15 @@ def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
     whose = " Its rows are what the decoder reads." if session.source else ""
     words = (
         "Hides the future: a token sees itself and what came before it. In training every token is followed by the "
-        f"right answer; without this mask the model could read it there. {used}{whose}"
+        f"right answer; without this mask the model could read it there. {used}{_taken_away(session)}{whose}"
     )
     return _panel(session, "Causal mask", text, mask, shown, words)
+
+
+def _taken_away(session: Session) -> str:
+    """What a visitor has changed in the causal mask, as a sentence; empty if nothing."""
+    words = [str(each) for each in session.interventions if isinstance(each, Without) and each.rule == "mask"]
+    return f" It is changed now: {'; '.join(words)}." if words else ""
 
 
 def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:

@@ -4,9 +4,11 @@
 import { attribute, node, partsOf, put } from "../dom.js";
 import { every } from "../numbers.js";
 import { OverviewGrid } from "../overview.js";
+import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { SEQUENTIAL, gradient } from "../colours.js";
 import { ByHand } from "./by_hand.js";
+import { changedHeads, changesAt } from "./changes.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { Measures } from "./measures.js";
@@ -22,7 +24,10 @@ const BEGIN = {
 };
 
 export class AttentionInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /**
+   * host: { select(chosen), want(parts), change({ add, remove }) }: told what is looked at, asked for parts of the pass and,
+   * where it can, to change the model.
+   */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
@@ -32,6 +37,12 @@ export class AttentionInstrument {
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
+    this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
+      // A weight that is set stays the one that is looked at, whichever is the heaviest then.
+      if (change.add.some((code) => code.startsWith("weigh"))) this.chosen = { ...this.chosen, query: this.cell.row, key: this.cell.column };
+      host.change(change);
+    }));
+    if (host.change) this.overview.offerMenu(() => this.changing.open());
     this.panels = new Panels(this.parts.panels, {
       point: (cell) => this.point(this.isPooled ? null : cell),
       select: ({ row, column }) => !this.isPooled && this.choose({ query: row, key: column }),
@@ -95,6 +106,7 @@ export class AttentionInstrument {
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
     options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.orders.map(({ name, title }) => [name, title])) });
+    this.overview.tell(changedHeads(pass));
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
     this.hand.begin(pass);
@@ -176,6 +188,7 @@ export class AttentionInstrument {
     this.showOver(model);
     this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
+    this.changing.show(changesAt(pass, chosen, cell, model?.weights));
     this.arrange();
     this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);

@@ -14,6 +14,7 @@ export class Pass {
     const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
     Object.assign(this, { kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
     this.changed = new Changed(metadata.changed);
+    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
     this.isComplete = complete === true; // what isn't there by now won't come
     this.labels = {
       queries: kind === "encoder" ? labels.source : labels.text,

@@ -1,7 +1,9 @@
-// Below the picture: what each height would say for every token, whose work a logit is, and what holds in this pass.
+// Below the picture: what each height would say for every token, whose work a logit is, what holds in this pass, and the
+// circuits of a head.
 
 import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
+import { Circuits } from "./circuits.js";
 
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
@@ -12,6 +14,7 @@ export class Below {
     this.lens = fold(parent, "What each height would say", events.changed);
     this.who = fold(parent, "Who said it", events.changed);
     this.checks = fold(parent, "What holds", events.changed);
+    this.circuits = new Circuits(fold(parent, "Circuits", events.changed), events);
     this.candidate = null;
     parent.addEventListener("click", (event) => this.onClick(event));
   }
@@ -34,7 +37,7 @@ export class Below {
     if (this.who.open && !pass.more[whoOf(token, chosen)]) wanted.push(["who", token, chosen]);
     if (this.who.open) wanted.push(...pass.missing("logits"));
     if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
-    return wanted;
+    return [...wanted, ...this.circuits.needs(pass)];
   }
 
   // Another token, another question: the likeliest, unless one of the candidates was chosen.
@@ -48,6 +51,16 @@ export class Below {
     if (this.lens.open) this.showLens(pass, token);
     if (this.who.open) this.showWho(pass, token);
     if (this.checks.open) this.showChecks(pass);
+    this.circuits.show(pass);
+  }
+
+  /** What is looked at above: an attention, or null, and a head, or null; draw(): the page has another size or colours. */
+  follow(attention, head) {
+    this.circuits.follow(attention, head);
+  }
+
+  draw() {
+    this.circuits.draw();
   }
 
   showLens(pass, token) {

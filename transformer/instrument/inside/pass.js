@@ -8,6 +8,12 @@ const SLICED = 100_000; // cells above which a tensor with heads comes head by h
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
 const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", part: "part", vocab: "token" };
+const ON_ITS_WAY = { number: "on its way", tensor: "Its numbers are on their way.", cell: "The numbers that it is made of are on their way." };
+const LEFT_OUT = { // of a page of its own, that has no server to ask
+  number: "left out of this page",
+  tensor: "Its numbers were left out of this page, which would be too large with them.",
+  cell: "Some of the numbers that it is made of were left out of this page, which would be too large with them.",
+};
 const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
 
 export class InsidePass {
@@ -16,7 +22,11 @@ export class InsidePass {
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
     this.changed = new Changed(metadata.changed);
+    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
+    this.offset = metadata.offset ?? 0; // the place of the first token in the text
     this.metadata = metadata;
+    this.isComplete = Boolean(metadata.complete); // nobody can be asked for more
+    this.absent = this.isComplete ? LEFT_OUT : ON_ITS_WAY; // what is said of what isn't there
     this.outline = tensors;
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
     this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
@@ -35,6 +45,7 @@ export class InsidePass {
   /** Take in a recording of parts. */
   add({ metadata, tensors }) {
     Object.assign(this.said, metadata);
+    Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
     for (const [name, tensor] of Object.entries(tensors)) {
       if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.arrived.set(name, tensor.data);
       else this.more[name] = tensor;
