@@ -24,8 +24,7 @@ print([name for name in ("torch._dynamo", "sympy", "streamlit.emojis") if name i
 """
 
 # Threads that all hold memory at once, and how many pools it came from; large pieces that are taken, given back, and
-# taken again, and how many of them lie outside of the pools; and the megabytes that go back to the system of 40 that are
-# free, but for the last piece.
+# taken again, and how many of them lie outside of the pools; whether most of 40 free MB go back to the system.
 POOLS = """
 import ctypes, os, tempfile, threading
 from pages.ui import serving
