@@ -8,9 +8,11 @@ from pages.ui.markdown import JOINER
 from pages.ui.shell import state
 from pages.ui.shell.link import LONGEST_QUERY
 from tests.app_driver import (
+    act,
     checked,
     component,
     go,
+    have,
     link_of,
     look_at,
     looked_at,
@@ -60,6 +62,10 @@ CHANGES = [
 ]  # fmt: skip
 
 
+def drawn_masks(at):
+    return [c.proto.json for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
+
+
 @pytest.mark.parametrize(("page", "change", "added"), CHANGES)
 def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
     at = start(page, prompt=LONG)
@@ -70,6 +76,7 @@ def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added
     assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
     for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
         assert one.proto.spec == same.proto.spec
+    assert drawn_masks(at) == drawn_masks(other)
     if page == "Attention":
         assert component(at, "headsup_attention").bytes == component(other, "headsup_attention").bytes
         assert looked_at(at) == looked_at(other)
@@ -156,6 +163,16 @@ def test_what_is_left_out_of_a_link_is_said():
     assert len(address.value) < LONGEST_QUERY + 100
     type_prompt(at, "short")
     assert "Too long for the link" not in captions(at)
+
+
+def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
+    at = start(prompt="," * 2_480)
+    assert "Too long for the link" not in captions(at)
+    for _ in range(40):  # each of which runs the instrument's part of the page, and no more
+        act(at, "rest", seen=have(at))
+        if "Too long for the link, and left out of it: what was written." in captions(at):
+            return
+    pytest.fail("nothing was said")
 
 
 def test_boxes_hold_no_more_than_a_session_can_bear():

@@ -41,7 +41,11 @@ def test_where_there_is_room_every_token_is_labelled():
 
 
 def thinned(size: int) -> go.Figure:
-    return masks.mask_panel(np.ones((size, size), dtype=bool), ["q"] * size, ["k"] * size)
+    """Tokens along both axes, in the width that a figure beside two others has at the least."""
+    labels, places = ["q"] * size, np.arange(size)
+    pitch = axes.room(axes.THIRD, labels) / size
+    across, down = (axes.token_axis(labels, places, pitch, upright=upright)[0] for upright in (True, False))
+    return go.Figure(layout=dict(xaxis=across, yaxis=down))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def thinned(size: int) -> go.Figure:
         (160, "One token in 10 is labelled; pointing at a cell names both of its tokens."),
     ],
 )
-def test_what_a_mask_leaves_out_is_said(size, note):
+def test_what_a_picture_of_cells_leaves_out_is_said(size, note):
     assert axes.labelling_note(thinned(size)) == note
 
 

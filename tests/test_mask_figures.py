@@ -1,15 +1,15 @@
-"""The figures of the page Masks draw what they are given, with every label, and refuse what does not fit."""
+"""The pictures of the page Masks draw what they are given, with every label, and refuse what does not fit."""
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from pages.ui.components.masks import Panel, build_payload
 from pages.ui.figures import masks as mask_figures
 from pages.ui.figures import palette
 from pages.ui.figures.palette import Theme
 
 DARK = pytest.mark.parametrize("dark", [False, True])
-CAUSAL = np.tri(3, dtype=bool)
 PADDED = np.array([[False, False, True], [False, False, False]])
 LABELS = [["a", "␣", "∅"], ["<b>", "$x$", "&lt;"]]
 
@@ -19,43 +19,20 @@ def trace(figure: go.Figure, name: str):
     return found
 
 
-class TestAMask:
-    @DARK
-    def test_visible_and_hidden_cells_have_a_colour_each_that_is_named(self, dark):
-        figure = mask_figures.mask_panel(CAUSAL, list("abc"), list("abc"), theme=Theme(dark))
-        np.testing.assert_array_equal(trace(figure, "visible").z == 1, CAUSAL)
-        np.testing.assert_array_equal(trace(figure, "hidden").z == 1, ~CAUSAL)
-        (names,) = [note.text for note in figure.layout.annotations]
-        for name, color in (("visible", palette.CATEGORICAL[0]), ("hidden", Theme(dark).hidden)):
-            assert trace(figure, name).colorscale[0][1] == color
-            assert f"color:{color}" in names and name in names
-
-    def test_queries_run_down_and_keys_across_from_their_position(self):
-        figure = mask_figures.mask_panel(CAUSAL, list("abc"), list("xyz"), offset=5)
-        assert figure.layout.xaxis.range == (4.5, 7.5) and figure.layout.yaxis.range == (7.5, 4.5)
-        assert list(figure.layout.xaxis.ticktext) == list("xyz")
-        assert list(figure.layout.yaxis.ticktext) == list("abc")
-        assert list(figure.layout.yaxis.tickvals) == [5, 6, 7]
-        assert list(trace(figure, "visible").x) == list(trace(figure, "visible").y) == [5, 6, 7]
-
-    def test_long_labels_stand_upright_below_and_leave_the_cells_less(self):
-        words = ["hundred", "and", "seventy"]
-        wide, narrow = (mask_figures.mask_panel(CAUSAL, labels, labels) for labels in (["a", "b", "c"], words))
-        assert (wide.layout.xaxis.tickangle, narrow.layout.xaxis.tickangle) == (0, -90)
-        plots = [fig.layout.height - fig.layout.margin.t - fig.layout.margin.b for fig in (wide, narrow)]
-        assert plots[1] < plots[0]
-
-    def test_markup_in_a_token_is_shown_as_it_is(self):
-        axes = mask_figures.mask_panel(CAUSAL, ["q"] * 3, ["<b>", "&lt;", "$x$"]).layout
-        assert list(axes.xaxis.ticktext) == ["&lt;b&gt;", "&amp;lt;", "&#36;x&#36;"]
-
-    @pytest.mark.parametrize("size", [1, 2, 9, 48, 300])
-    def test_any_number_of_tokens_has_a_sensible_height(self, size):
-        assert 100 < mask_figures.mask_panel(np.eye(size, dtype=bool), ["q"] * size, ["k"] * size).layout.height < 500
+class TestMasks:
+    @pytest.mark.parametrize("size", [1, 3, 96])
+    def test_each_cell_is_sent_as_visible_or_hidden_row_by_row(self, size):
+        mask = np.tri(size, dtype=bool)
+        panel = Panel("Causal", ["<b>"] * size, mask, 5, "Hides the future.")
+        (sent,) = build_payload([panel])["panels"]
+        assert (np.array(list(sent["visible"])) == "1").reshape(size, size).tolist() == mask.tolist()
+        assert (sent["labels"], sent["offset"], sent["title"], sent["words"]) == (
+            ["<b>"] * size, 5, "Causal", "Hides the future.",
+        )  # fmt: skip
 
     def test_labels_that_do_not_fit_are_refused(self):
-        with pytest.raises(ValueError, match="2 and 3 labels"):
-            mask_figures.mask_panel(CAUSAL, ["a", "b"], list("abc"))
+        with pytest.raises(ValueError, match=r"2 labels were given for a mask of \(3, 3\)"):
+            build_payload([Panel("Causal", ["a", "b"], np.tri(3, dtype=bool), 0, "")])
 
 
 class TestABatch:

@@ -8,10 +8,10 @@ from torch import nn
 
 from tests.helpers import tiny_config
 from transformer import build_model
-from transformer.training.optimizers import Muon, make_optimizers, orthogonalise
+from transformer.training.optimizers import AdamW, Muon, Optimizer, make_optimizers, orthogonalise
 
 
-def optimizers_of(model: nn.Module, muon: bool = True, **fields) -> list[torch.optim.Optimizer]:
+def optimizers_of(model: nn.Module, muon: bool = True, **fields) -> list[Optimizer]:
     return make_optimizers(
         model, **{"muon": muon, "learning_rate": 1e-3, "betas": (0.9, 0.99), "momentum": 0.95, "weight_decay": 0.1,
                   **fields}
@@ -61,7 +61,36 @@ class TestWhoUpdatesWhat:
 
     def test_without_blocks_there_is_nothing_for_muon(self):
         (adamw,) = optimizers_of(build_model(tiny_config(n_layers=0), seed=0))
-        assert isinstance(adamw, torch.optim.AdamW)
+        assert isinstance(adamw, AdamW)
+
+
+class TestAdamW:
+    def test_it_updates_as_pytorch_s_does_to_the_last_bit(self):
+        """Five steps with falling rates; a weight that has no gradient stays; what is remembered can be taken over."""
+        generator = torch.Generator().manual_seed(0)
+        ours, theirs = ([nn.Parameter(weight.clone()) for weight in weights] for weights in
+                        [[torch.randn(shape, generator=generator) for shape in ((4, 3), (5,), (2, 2))]] * 2)
+        betas, decays = (0.9, 0.99), (0.5, 0.0)
+        parts = slice(1), slice(1, None)
+        groups = [[{"params": weights[part], "weight_decay": decay} for part, decay in zip(parts, decays, strict=True)]
+                  for weights in (ours, theirs)]  # fmt: skip
+        adamw = AdamW(groups[0], lr=1.0, betas=betas)
+        reference = torch.optim.AdamW(groups[1], lr=1.0, betas=betas, fused=True)
+        for step in range(5):
+            for one, other in zip(ours[:2], theirs[:2], strict=True):
+                one.grad = torch.randn(one.shape, generator=generator)
+                other.grad = one.grad.clone()
+            if step == 2:
+                states, adamw = adamw.states(), AdamW(adamw.param_groups, lr=1.0, betas=betas)
+                adamw.load_states(states)
+            for optimizer in (adamw, reference):
+                for group in optimizer.param_groups:
+                    group["lr"] = 0.1 / (step + 1)
+                optimizer.step()
+                optimizer.zero_grad()
+        assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+        assert adamw.states().keys() == reference.state_dict()["state"].keys() == {0, 1}
+        assert all(weight.grad is None for weight in ours)
 
 
 class TestMuon:

@@ -1,5 +1,6 @@
 """A visitor's text: computed ahead in turns, kept as far as it was seen, with all that the model computed for it."""
 
+import gc
 import shutil
 import time
 
@@ -30,6 +31,7 @@ from tests.writers import (
     written,
 )
 from transformer import CheckpointError, Sampling, generate, token_statistics
+from transformer.model.caches import KeyValues
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,23 @@ def test_chunks_of_any_size_with_stops_between_write_what_one_go_writes(chunks, 
 def test_a_second_run_goes_on_from_the_first():
     writer = written(written(begin(), 10), 5)
     assert ids(writer) == expected(writer.prompt, 15)
+
+
+def test_at_rest_a_text_holds_no_keys_and_values():
+    def held():
+        gc.collect()
+        return [found for found in gc.get_objects() if type(found) is KeyValues and found.keys is not None]
+
+    before = len(held())
+    writer = begin()
+    writer.aim(FOREVER)
+    writer.write(SAMPLING, HERE, FOREVER, ahead=3)
+    assert len(held()) > before
+    writer.stop()
+    assert len(held()) == before
+    written(writer, 6)
+    assert len(held()) == before
+    assert all_ids(writer) == expected(writer.prompt, len(all_ids(writer)))
 
 
 def test_other_dials_count_from_the_next_token():

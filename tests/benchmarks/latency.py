@@ -27,7 +27,7 @@ TOKEN = "[data-testid=live-text-token]"
 CONTENT = {
     "Generate": TOKEN,
     "Attention": "[data-testid=attention][data-whole=true]",
-    "Masks": ".js-plotly-plot .main-svg",
+    "Masks": "[data-testid=masks] canvas",
     "Positions": ".js-plotly-plot .main-svg",
     "Inside": "[data-testid=inside] .names [data-open]",
     "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",

@@ -1,6 +1,7 @@
 """When the app in a tab has come to rest: what was asked for is done, and nothing more is asked for."""
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -13,32 +14,76 @@ if TYPE_CHECKING:
 IDLE = "[data-testid='stApp'][data-test-connection-state='CONNECTED'][data-test-script-state='notRunning']"
 EXCEPTION = "[data-testid='stException']"
 BEAT = 0.03  # seconds between two looks at a page that isn't at rest
-ASKED, RUNNING = "a run is asked for", "a run has begun"
-_busy: "WeakKeyDictionary[Page, str]" = WeakKeyDictionary()
+RUNNING = "a run has begun"
+ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
+_busy: "WeakKeyDictionary[Page, str | Asked]" = WeakKeyDictionary()
 """Pages whose last request for a run is not done with."""
 _stirred: "WeakKeyDictionary[Page, float]" = WeakKeyDictionary()
 """When each page's last run ended, on the monotonic clock."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A run is asked for. fragment: of which part of the page; empty for all of it."""
+
+    fragment: str
+
+
+@dataclass
+class _Run:
+    """The run in progress, or the last one."""
+
+    is_of_page: bool = False
+    fragments: set[str] = field(default_factory=set)
+    """Parts of the page that it has drawn."""
+    there: set[str] | None = None
+    """Those that the server knows at rest; None until a whole page has been drawn."""
+
+    def ends(self, is_successful: bool) -> None:
+        if is_successful:
+            self.there = self.fragments | (set() if self.is_of_page else self.there or set())
+
+
 def follow_reruns(page: "Page") -> None:
-    """Keep `_busy` and `_stirred` up to date: after a click the app looks at rest until the server starts a rerun."""
+    """Keep `_busy` and `_stirred` up to date: after a click the app looks at rest until the server starts a rerun.
+
+    A request for a part of the page that has just gone is never answered: Streamlit drops it, or runs nothing for it.
+    Once the whole page has been drawn without that part, it isn't waited for.
+    """
+    run = _Run()
+    parts: dict[str, str] = {}  # of the messages that may come again as a mere reference
 
     def sent(frame: bytes | str) -> None:
-        if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
-            _busy[page] = ASKED
+        message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
+        if message.WhichOneof("type") == "rerun_script":
+            asked = Asked(message.rerun_script.fragment_id)
+            if page in _busy or run.there is None or asked.fragment in {"", *run.there}:
+                _busy[page] = asked
 
     def received(frame: bytes | str) -> None:
-        kind = ForwardMsg.FromString(frame).WhichOneof("type") if isinstance(frame, bytes) else ""
+        message = ForwardMsg.FromString(frame) if isinstance(frame, bytes) else ForwardMsg()
+        kind = message.WhichOneof("type")
         if kind == "new_session":
+            run.is_of_page, run.fragments = not message.metadata.run.fragment_ids, set()
             _busy[page] = RUNNING
+        elif kind == "delta":
+            run.fragments.add(message.delta.fragment_id)
+            parts[message.hash] = message.delta.fragment_id
+        elif kind == "ref_hash":
+            run.fragments.add(parts.get(message.ref_hash, ""))
         elif kind == "script_finished":
             _stirred[page] = time.monotonic()
-            if _busy.get(page) == RUNNING:  # else another run is asked for
-                del _busy[page]
+            asked = _busy.get(page)
+            run.ends(message.script_finished in ENDS)
+            is_whole = run.is_of_page and message.script_finished in ENDS
+            is_dropped = isinstance(asked, Asked) and asked.fragment not in {"", *run.fragments}
+            if asked == RUNNING or (is_whole and is_dropped):  # else another run is asked for
+                _busy.pop(page, None)
 
     def follow(socket: "WebSocket") -> None:
         if "/_stcore/stream" in socket.url:
             _busy.pop(page, None)  # what an earlier connection asked for is forgotten
+            run.there = None
             socket.on("framesent", sent)
             socket.on("framereceived", received)
 

@@ -95,7 +95,7 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
             page.get_by_test_id("stPopoverBody").wait_for(state="detached")
 
 
-@pytest.mark.parametrize(("path", "charts"), [("Masks", 11)])
+@pytest.mark.parametrize(("path", "charts"), [("Masks", 5)])
 def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready, path, charts):
     page = visit(f"{path}{LONG}", width=1440)
     plots = page.locator(".js-plotly-plot")
@@ -105,5 +105,5 @@ def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready, path, charts)
         page.wait_for_timeout(500)  # plotly draws anew when its box has come to rest
         assert plots.count() == charts
         assert plots.evaluate_all(OVERLAPPING) == []
-        assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 4
+        assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")

@@ -7,7 +7,8 @@ import pytest
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
-CHARTS = 11
+CHARTS, ROWS = 5, 2
+"""Figures of Plotly's, and rows of masks."""
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question"
 LONG_LINE = "batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
@@ -43,6 +44,7 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
         page = new_page(**options)
         page.goto(f"{tiny_server.url}/Masks{link}")
         expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
+        expect(page.get_by_test_id("masks")).to_have_count(ROWS)
         wait_ready(page, timeout=60)
         return page
 
@@ -50,13 +52,22 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
     browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
 
 
+def masks(page, row, number=0):
+    """The canvas of a mask: of the prompt in row 0, of the batch in row 1."""
+    return page.get_by_test_id("masks").nth(row).locator("figure").nth(number).locator("canvas.marks")
+
+
+def said_of(page, row):
+    return page.get_by_test_id("masks").nth(row).get_by_role("status")
+
+
 def charts(page):
     return page.locator(".js-plotly-plot")
 
 
 def picture(page):
-    """The batch: the fourth figure, after the three masks of the prompt."""
-    return charts(page).nth(3)
+    """The batch."""
+    return charts(page).first
 
 
 def editor(page):
@@ -119,9 +130,54 @@ def test_nothing_is_clipped_or_overlaps(visit, link, width, dark):
     page = visit(link, width=width, dark=dark)
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
     assert charts(page).evaluate_all(MISPLACED) == []
-    shown = page.locator("[class*=st-key-side_by_side]").first.locator(".js-plotly-plot")
+    shown = page.get_by_test_id("masks").first.locator("figure")
     tops = {shown.nth(i).bounding_box()["y"] for i in range(3)}
     assert len(tops) == (1 if width == 1280 else 3)
     if LONG_LINE in link:  # scrolls inside itself, so that it can be read
         assert picture(page).evaluate(FONT_SIZE) >= 9
         assert picture(page).bounding_box()["width"] > 420
+
+
+BLUE = """(marks, size) => {
+  const { width, height } = marks.parentElement.querySelector(".picture");
+  const pixels = marks.parentElement.querySelector(".picture").getContext("2d").getImageData(0, 0, width, height).data;
+  const places = [...Array(width * height).keys()].filter((at) => pixels[4 * at] === 0 && pixels[4 * at + 1] === 114);
+  const [xs, ys] = [places.map((at) => at % width), places.map((at) => Math.floor(at / width))];
+  const [left, top, right, bottom] = [Math.min(...xs), Math.min(...ys), Math.max(...xs) + 1, Math.max(...ys) + 1];
+  const blue = new Set(places);
+  const middle = (from, to, at) => Math.floor(from + ((at + 0.5) * (to - from)) / size);
+  return [...Array(size).keys()].map((row) => [...Array(size).keys()].map((column) =>
+    blue.has(middle(top, bottom, row) * width + middle(left, right, column))));
+}"""
+"""Of a mask whose first column and last row are visible: which of its cells are drawn so."""
+
+
+def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_key(visit):
+    page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&batch_row=1")
+    assert masks(page, 0).evaluate(BLUE, 5) == [[key <= query for key in range(5)] for query in range(5)]
+
+    marks = masks(page, 0)
+    place = {"x": 190, "y": 20}  # in the last column of the first row: cells of 40 pixels, after the rows' labels
+    marks.hover(position=place)
+    tip = page.get_by_test_id("masks").first.get_by_role("tooltip")
+    expect(tip).to_have_text("query T at position 0\nkey e at position 4\nhidden")
+    marks.click(position=place)
+    expect(said_of(page, 0)).to_have_text("Causal mask: query T at position 0, key e at position 4, hidden.")
+    page.keyboard.press("PageDown")
+    expect(said_of(page, 0)).to_have_text("Causal mask: query e at position 4, key e at position 4, visible.")
+
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    expect(said_of(page, 0)).to_have_text("Padding mask: query ∅ at position 6, key ∅ at position 6, hidden.")
+    assert "Hides filler" in masks(page, 0, 1).get_attribute("aria-label")
+    masks(page, 1, 2).focus()
+    page.keyboard.press("ArrowDown")
+    words = "Both: causal and padding: query ∅ at position 4, key o at position 0, visible."
+    expect(said_of(page, 1)).to_have_text(words)
+
+
+def test_the_page_says_which_tokens_of_a_mask_have_no_label(visit):
+    page = visit(LONG, width=1280)
+    note = page.get_by_test_id("masks").first.locator(".note")
+    expect(note).to_have_text(re.compile("^Every (second|third) token is labelled; pointing at a cell names both"))
+    expect(page.get_by_test_id("masks").nth(1).locator(".note")).to_be_empty()

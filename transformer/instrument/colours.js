@@ -16,6 +16,9 @@ export const DIVERGING = [
   [0.9090909090909091, "#780e28"], [1, "#3c0911"],
 ];
 
+/** Cells that are there, without a number. */
+export const PLAIN = [[0, "#0072b2"], [1, "#0072b2"]];
+
 /** The byte of a cell that is hidden; 0 to 254 stand for the places 0 to 1 of a colour scale. */
 export const HIDDEN = 255;
 

@@ -2,7 +2,7 @@
 // The picture is one canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws
 // only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
 
-import { DIVERGING, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
+import { DIVERGING, PLAIN, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
 import { node, attribute, put } from "./dom.js";
 import { LABEL_FONT, LONGEST, cut, fitColumns, fitRows } from "./labels.js";
 import { nextCell } from "./keys.js";
@@ -15,8 +15,8 @@ const DRAG = 6; // pixels that a pointer moves before it drags
 const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
 const SELECTED = "#d55e00";
 const LEVELS = 254; // of a colour scale; the byte above stands for what is hidden
-const SCALES = { weights: SEQUENTIAL, scores: DIVERGING };
-const PIXELS = { weights: lookupTable(SEQUENTIAL), scores: lookupTable(DIVERGING) };
+const SCALES = { weights: SEQUENTIAL, scores: DIVERGING, visible: PLAIN };
+const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => [kind, lookupTable(stops)]));
 
 export class Heatmap {
   /**
@@ -42,9 +42,9 @@ export class Heatmap {
 
   /**
    * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden, or null, like
-   * `limit`, while they are on their way; kind "weights" runs from 0 to `limit`, "scores" from −limit to limit. In pixels, and optional: pitch, of a row; tallest, of the
-   * picture; gutter, left of the cells, which then take all the width; widest, of a cell. above(context): draws over the
-   * cells. window: what of it is drawn; null for all.
+   * `limit`, while they are on their way; kind "weights" runs from 0 to `limit`, "scores" from −limit to limit, "visible" has
+   * one colour. In pixels, and optional: pitch, of a row; tallest, of the picture; gutter, left of the cells, which then take
+   * all the width; widest, of a cell. above(context): draws over the cells. window: what of it is drawn; null for all.
    */
   show(data, window) {
     this.data = data;

@@ -144,7 +144,7 @@ class TrainingRun:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
         if self.average:
             self.average.update_parameters(self.model)
         self.step += 1
@@ -162,7 +162,7 @@ class TrainingRun:
         if self.average:
             tensors |= {f"average.{name}": tensor for name, tensor in self.average.state_dict().items()}
         for number, optimizer in enumerate(self.optimizers):
-            for index, state in optimizer.state_dict()["state"].items():
+            for index, state in optimizer.states().items():
                 tensors |= {f"optimizer.{number}.{index}.{name}": value for name, value in state.items()}
         tensors |= {f"kept.{name}": tensor for name, tensor in (kept or {}).items()}
         tensors["random_state"] = self.generator.get_state()
@@ -203,8 +203,7 @@ class TrainingRun:
             for name, tensor in _under(f"optimizer.{number}.", tensors).items():
                 index, field = name.split(".", 1)
                 state.setdefault(int(index), {})[field] = tensor
-            groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": state, "param_groups": groups})
+            optimizer.load_states(state)
         return _under("kept.", tensors), notes
 
     def _check_fits(self, path: str | Path, tensors: dict[str, Tensor], optimizer: str) -> None:

@@ -1,13 +1,15 @@
 """The optimisers: AdamW for vectors and embeddings, Muon for the matrices inside blocks.
 
-PyTorch has a Muon of its own; it orthogonalises in bfloat16, which a CPU without bfloat16 units emulates some
-hundred times slower than float32. This one keeps the weights' own precision.
+PyTorch has both, in classes that import its compiler: a second, and 75 MB that a server keeps. So the classes are ours,
+around PyTorch's own kernels. Besides, its Muon orthogonalises in bfloat16, which a CPU without bfloat16 units emulates
+some hundred times slower than float32. This one keeps the weights' own precision.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,72 @@ PARTS = {"attn.qkv.weight": 3, "cross_attn.kv.weight": 2}
 """Weights that hold several matrices, one below the other, by the end of their name."""
 
 
-class Muon(torch.optim.Optimizer):
+class Optimizer:
+    """What both have in common: groups of parameters, each with its settings, and what is remembered of a parameter."""
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        """groups: `params`, a list of tensors, and the settings of their updates by name, `lr` among them."""
+        self.param_groups = groups
+        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        raise NotImplementedError
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self._parameters():
+            parameter.grad = None
+
+    def states(self) -> dict[int, dict[str, Tensor]]:
+        """What is remembered of each parameter that was updated, by its number, counted through all groups."""
+        numbered = enumerate(self._parameters())
+        return {number: self.state[parameter] for number, parameter in numbered if parameter in self.state}
+
+    def load_states(self, states: Mapping[int, Mapping[str, Tensor]]) -> None:
+        """Go on from what `states` returned."""
+        parameters = self._parameters()
+        self.state.clear()
+        for number, state in states.items():
+            device = parameters[number].device
+            self.state[parameters[number]] = {name: value.to(device, copy=True) for name, value in state.items()}
+
+    def _parameters(self) -> list[Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2), by PyTorch's fused kernel."""
+
+    def __init__(self, groups: Iterable[Mapping[str, Any]], *, lr: float, betas: tuple[float, float]) -> None:
+        """groups: `params` and their `weight_decay`."""
+        super().__init__([{**group, "lr": lr, "betas": betas} for group in groups])
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        for group in self.param_groups:
+            updated = [parameter for parameter in group["params"] if parameter.grad is not None]
+            states = [self._state(parameter) for parameter in updated]
+            means, squares, steps = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+            gradients = [parameter.grad for parameter in updated]
+            if updated:
+                torch._foreach_add_(steps, 1)
+                torch._fused_adamw_(
+                    updated, gradients, means, squares, [], steps, lr=group["lr"], beta1=group["betas"][0],
+                    beta2=group["betas"][1], weight_decay=group["weight_decay"], eps=1e-8, amsgrad=False,
+                    maximize=False,
+                )  # fmt: skip
+
+    def _state(self, parameter: Tensor) -> dict[str, Tensor]:
+        state = self.state[parameter]
+        if not state:
+            state |= {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return state
+
+
+class Muon(Optimizer):
     """Momentum, made orthogonal: every direction of a matrix is updated by the same amount.
 
     The queries', keys' and values' matrices of one weight are made orthogonal each for itself, as `PARTS` says by
@@ -29,10 +96,12 @@ class Muon(torch.optim.Optimizer):
     def __init__(
         self, parameters: Iterable[tuple[str, Tensor]], *, lr: float, momentum: float, weight_decay: float
     ) -> None:
-        super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        names, weights = zip(*parameters, strict=True)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__([{"params": list(weights), "param_names": list(names), **settings}])
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self) -> None:
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             named = zip(group["param_names"], group["params"], strict=True)
@@ -101,7 +170,7 @@ def make_optimizers(
     betas: tuple[float, float],
     momentum: float,
     weight_decay: float,
-) -> list[torch.optim.Optimizer]:
+) -> list[Optimizer]:
     """AdamW for all parameters, or, with `muon`, for all but the matrices inside blocks.
 
     Weight decay falls on matrices only.
@@ -111,7 +180,7 @@ def make_optimizers(
     matrices = [p for name, p in parameters.items() if p.dim() == 2 and name not in by_muon]
     vectors = [p for p in parameters.values() if p.dim() != 2]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, betas=betas, fused=True)
+    adamw = AdamW([group for group in groups if group["params"]], lr=learning_rate, betas=betas)
     if not by_muon:
         return [adamw]
     return [Muon(by_muon.items(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay), adamw]

@@ -1,6 +1,6 @@
-"""Figures of the page Masks: small masks side by side, a padded batch, and predictions with and without a mask.
+"""Figures of the page Masks: a padded batch, and predictions with and without a mask.
 
-Arrays in, a plotly figure out. Shapes: query (row) and key (column) of a mask; batch (row) and pos of a batch.
+Arrays in, a plotly figure out. Shapes: batch (row) and pos of a batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,18 +11,15 @@ import plotly.graph_objects as go
 from pages.ui.figures.axes import (
     MARGINS,
     PHONE,
-    THIRD,
     longest_label,
     number_axis,
     plotly_label,
     room,
     token_axis,
 )
-from pages.ui.figures.cells import FOOT, LEGEND_BELOW, TOKENS, Note, note_traces, outline, swatches
+from pages.ui.figures.cells import FOOT, LEGEND_BELOW, Note, note_traces, outline, swatches
 from pages.ui.figures.palette import CATEGORICAL, LEGEND_ABOVE, LIGHT, MONOSPACE, Theme, style
 
-SPARE = 25
-"""Pixels more in height, for where there is more room."""
 ROW = 26
 BAR = 24
 LEGIBLE = 9.6
@@ -30,42 +27,6 @@ LEGIBLE = 9.6
 WIDEST = 4000
 """Pixels of a batch; where it would need more, its tokens are not written in their cells."""
 STROKES = (("solid", "circle"), ("dash", "diamond"))
-
-
-def mask_panel(
-    mask: np.ndarray,
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
-    *,
-    theme: Theme = LIGHT,
-    offset: int = 0,
-) -> go.Figure:
-    """A mask, bool (query, key), True where a key may be seen, to stand beside others; a legend names its colours.
-
-    offset: the position of row 0 and column 0 in the text. ValueError for labels that don't fit.
-    """
-    rows, columns = mask.shape
-    if (len(query_labels), len(key_labels)) != (rows, columns):
-        raise ValueError(f"{len(query_labels)} and {len(key_labels)} labels were given for a mask of {mask.shape}")
-    places = {"x": np.arange(columns) + offset, "y": np.arange(rows) + offset}
-    notes = [Note(mask, CATEGORICAL[0], "visible"), Note(~mask, theme.hidden, "hidden")]
-    traces = note_traces(notes, places, TOKENS)
-    side = room(THIRD, query_labels)
-    pitch = side / max(rows, columns)
-    across, foot = token_axis(key_labels, places["x"], pitch)
-    down, _ = token_axis(query_labels, places["y"], pitch, upright=False)
-    looks = "query: the token that looks" if side > 180 else "query"
-    height = round(side + SPARE)
-    layout = style(theme, height=height, bottom=34 + foot + FOOT, across="key", down=looks)
-    layout["xaxis"] |= dict(title=dict(text="key: the token looked at" if side > 160 else "key", standoff=8))
-    layout["xaxis"] |= across | dict(range=[offset - 0.5, offset + columns - 0.5], constrain="domain")
-    layout["yaxis"] |= down | dict(range=[offset + rows - 0.5, offset - 0.5], constrain="domain")
-    layout["yaxis"] |= dict(constraintoward="top", scaleanchor="x")
-    # Plotly's own legend would put one name below the other where the plot is narrow.
-    named = "&nbsp;&nbsp;&nbsp;".join(f'<span style="color:{n.color}">■</span> {n.words}' for n in notes)
-    place = dict(x=0.5, xref="paper", xanchor="center", y=-(40 + foot) / height, yref="paper", yanchor="top")
-    layout["annotations"] = [dict(text=named, showarrow=False, font=dict(size=12), **place)]
-    return go.Figure(traces, layout | dict(dragmode=False))
 
 
 def batch_picture(

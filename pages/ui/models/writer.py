@@ -219,8 +219,14 @@ class Writer:
             self.goal = goal if goal > self.length and not self.finished else None
 
     def stop(self) -> None:
-        """Compute no more, from now on; what is computed and wasn't seen stays ahead."""
+        """Compute no more, from now on; what is computed and wasn't seen stays ahead.
+
+        The keys and values of the text are let go: two megabytes of a context, which one pass computes again.
+        """
         self.goal = None
+        if self.lock.acquire(blocking=False):  # else a run writes its last token, and lets go of them then
+            self._steps = None
+            self.lock.release()
 
     # What is computed
 
@@ -267,6 +273,8 @@ class Writer:
                 self._one_step(sampling, looked)
                 if time.monotonic() >= deadline:
                     break
+            if self.goal is None or self.ended:
+                self._steps = None
 
     def logits(self, places: Iterable[int]) -> list[np.ndarray]:
         """Of each place, up to the first that isn't computed: the logits (vocab,) that its token is chosen from."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import streamlit as st
 
+from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.state import completed_runs, write_address
 
@@ -34,12 +35,13 @@ def follower(
     address: the key of the component that writes the address. at_most_every: as in `write_address`.
     """
     others = [name for name in fields() if name not in set(tied)]
-    before = _held(current, others)
+    before, missing = _held(current, others), links.left_out(current)
 
     def follow() -> None:
         # What another widget tells in the same moment comes in one message with an event of the instrument, and
         # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
-        if _held(current, others) != before:
+        # And a text that has outgrown the link while it was written is said to have, which the page does.
+        if _held(current, others) != before or links.left_out(current) != missing:
             st.rerun()
         write_address(address, at_most_every=at_most_every())
 

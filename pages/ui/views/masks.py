@@ -6,13 +6,14 @@ Dimensions: pos, query, key, vocab.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from pages.ui.components.masks import Panel, masks
 from pages.ui.figures import masks as mask_figures
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.palette import CATEGORICAL
@@ -41,18 +42,6 @@ WITH, WITHOUT = "with the mask", "without it"
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One mask over some tokens, and what to say about it."""
-
-    title: str
-    labels: list[str]
-    mask: np.ndarray
-    """(query, key), True where visible."""
-    offset: int
-    words: str
-
-
-@dataclass(frozen=True)
 class Reading:
     """A text as a decoder reads it: its last tokens, as many as the context holds."""
 
@@ -77,24 +66,20 @@ def three_masks(session: Session) -> None:
         _padding_panel(session, text, shown),
         _open_panel(session, text, shown),
     ]
-    show_panels(session, panels, "prompt")
+    show_panels(panels, "prompt")
     offer_data(lambda: pd.concat(
         matrix_table({"visible": panel.mask}, panel.labels, panel.labels, panel.offset).assign(mask=panel.title)
         for panel in panels
     ), "These masks as a table", f"{session.name}-masks.csv")  # fmt: skip
 
 
-def show_panels(session: Session, panels: Sequence[Panel], name: str) -> None:
+def show_panels(panels: Sequence[Panel], name: str) -> None:
     """Masks beside one another, with what to say about each."""
-    for number, (panel, place) in enumerate(zip(panels, side_by_side(name, len(panels)), strict=True)):
-        with place:
-            st.markdown(f"**{panel.title}**")
-            figure = mask_figures.mask_panel(panel.mask, panel.labels, panel.labels, theme=session.theme,
-                                             offset=panel.offset)  # fmt: skip
-            show(figure, f"{name}_{number}")
-            hidden = int((~panel.mask).sum())
-            st.caption(f"{panel.words} In this picture it hides {hidden:,} of {panel.mask.size:,} cells. "
-                       f"{labelling_note(figure)}")  # fmt: skip
+    masks([replace(panel, words=f"{panel.words} {_hidden(panel.mask)}") for panel in panels], key=f"mask_panels_{name}")
+
+
+def _hidden(mask: np.ndarray) -> str:
+    return f"In this picture it hides {int((~mask).sum()):,} of {mask.size:,} cells."
 
 
 def show(figure: go.Figure, name: str) -> None:

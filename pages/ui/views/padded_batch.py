@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.ui.components.masks import Panel
 from pages.ui.figures import masks as mask_figures
 from pages.ui.markdown import code
 from pages.ui.models import library, masking
@@ -18,7 +19,7 @@ from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
-from pages.ui.views.masks import UNMOVED, Panel, show, show_panels
+from pages.ui.views.masks import UNMOVED, show, show_panels
 from pages.ui.views.prompt_batch import MOST_LINES, PADDING, PromptBatch
 
 SIDES = {"right": "On the right", "left": "On the left"}
@@ -134,10 +135,10 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
         Panel("Both: causal and padding", labels, causal & padding, 0,
               "A key is visible only where both masks let it be seen."),
     ]  # fmt: skip
-    show_panels(session, panels, "batch")
+    show_panels(panels, "batch")
     st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
-    masks = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
-    offer_data(lambda: matrix_table(masks, labels, labels), "These masks as a table",
+    table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
+    offer_data(lambda: matrix_table(table, labels, labels), "These masks as a table",
                f"{session.name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
 
 

@@ -1,0 +1,62 @@
+"""Masks beside one another, each with what there is to say about it: cells of two kinds, visible and hidden.
+
+Shapes: query (row), key (column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.components.sources import reader, script, style
+
+_mount = st.components.v2.component(
+    "headsup_masks",
+    html=reader(__file__)("masks.html"),
+    css=style(__file__, "masks.css", instruments=["tip.css"]),
+    js=script(__file__, "masks.js"),
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One mask over some tokens, and what to say about it."""
+
+    title: str
+    labels: list[str]
+    mask: np.ndarray
+    """(query, key), True where visible."""
+    offset: int
+    """The first token's place in the text."""
+    words: str
+
+
+def masks(panels: Sequence[Panel], *, key: str) -> None:
+    """Show masks beside one another, or below one another where there is no room."""
+    _mount(key=key, data=build_payload(panels))
+
+
+def build_payload(panels: Sequence[Panel]) -> dict[str, Any]:
+    """What the browser gets: of each mask a string of ones and zeros, row by row.
+
+    Raises: ValueError for a mask that isn't as wide and as high as there are labels.
+    """
+    for panel in panels:
+        if panel.mask.shape != (len(panel.labels),) * 2:
+            raise ValueError(f"{len(panel.labels)} labels were given for a mask of {panel.mask.shape}")
+    return {
+        "panels": [
+            {
+                "title": panel.title,
+                "words": panel.words,
+                "labels": panel.labels,
+                "offset": panel.offset,
+                "visible": "".join("1" if cell else "0" for cell in panel.mask.ravel().tolist()),
+            }
+            for panel in panels
+        ]
+    }

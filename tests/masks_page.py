@@ -1,0 +1,121 @@
+"""The page Masks in a test: a model of each kind to open it with, and what it shows."""
+
+import base64
+import copy
+import json
+from dataclasses import replace
+
+import numpy as np
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.models import library
+from tests.app_driver import ROOT, checked, figure, named, open_drawers
+from tests.tiny_models import save_tiny, save_translator
+
+PAGE = "pages/Masks.py"
+BATCH = "KING:\nTo be\nHath"
+SHIPPED = ["shakespeare", "martin-fierro", "next-vowel", "number-words-en-es", "ladder-3-average"]
+SUGGESTED = "KING:\nROMEO:\nBut, soft\nTo be, or not"
+KINDS = {
+    "shakespeare": {},
+    "padded": {"pad_token_id": 0},
+    "learned": {"positions": "learned", "n_layers": 1},
+    "sinusoidal": {"positions": "sinusoidal", "norm": "post"},
+    "blind": {"positions": "none", "n_layers": 3},
+    "average": {"attention": "uniform", "n_heads": 1},
+    "bigram": {"n_layers": 0},
+}
+THREE_MASKS, COSTS, CELLS, BATCH_MASKS, PREDICTIONS, CANDIDATES = range(6)
+"""The tables, in the order of the page."""
+
+
+def save_kinds(folder):
+    """A model of each kind, at random weights that are far enough from zero to tell one token from another."""
+    for seed, (name, shape) in enumerate(KINDS.items()):
+        save_tiny(folder, name, title=name.capitalize(), seed=seed, **shape)
+    save_translator(folder)
+    return folder
+
+
+def visit(alone=False, **link):
+    """A visitor who opens the page, perhaps by a link."""
+    at = AppTest.from_file(str(ROOT / (PAGE if alone else "app.py")), default_timeout=120)
+    if not alone:
+        at.switch_page(PAGE)
+    for name, value in link.items():
+        at.query_params[name] = str(value)
+    return checked(at.run())
+
+
+def turn_to(at, page):
+    at.switch_page(page)
+    return checked(at.run())
+
+
+def editor(at):
+    return named(at.main.text_area, "Prompts, one a line")
+
+
+def type_batch(at, text):
+    return checked(editor(at).set_value(text).run())
+
+
+def button(at, label):
+    return named(at.main.button, label)
+
+
+def side(at, value):
+    return checked(named(at.get("button_group"), "Padding").set_value(value).run())
+
+
+def panel(at, name):
+    """What the browser gets of a mask, such as the first of the prompt: "prompt_0"."""
+    row, number = name.split("_")
+    rows = [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
+    return json.loads(rows[("prompt", "batch").index(row)].json)["panels"][int(number)]
+
+
+def visible(at, name):
+    """A drawn mask, True where visible; as wide and as high as there are labels."""
+    found, size = panel(at, name)["visible"], len(labels_of(at, name))
+    assert set(found) <= {"0", "1"}
+    return (np.array(list(found)) == "1").reshape(size, size)
+
+
+def labels_of(at, name):
+    return panel(at, name)["labels"]
+
+
+def table(at, index):
+    return open_drawers(at).dataframe[index].value
+
+
+def line_of(at, name, line):
+    """The y of a line in a figure."""
+    (y,) = [trace["y"] for trace in figure(at, f"masks_{name}")["data"] if trace["name"] == line]
+    return np.frombuffer(base64.b64decode(y["bdata"]), dtype=y["dtype"])
+
+
+def metric(at, label):
+    (found,) = [metric.value for metric in at.metric if metric.label == label]
+    return float(found.removesuffix(" nats"))
+
+
+def tokens_of(name, text):
+    return library.tokenizer(name).encode(text)
+
+
+def distributions(name, tokens, *, causal, source=None, padding=True):
+    """The model's own probabilities, (pos, vocab), from a copy of it whose attention is causal or is not.
+
+    padding: whether it knows its padding token.
+    """
+    model = copy.deepcopy(library.model(name).model)
+    for block in (model.decoder if source else model).blocks:
+        block.attn.causal = causal
+    if not padding:
+        model.encoder.config = replace(model.encoder.config, pad_token_id=None)
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    with torch.no_grad():
+        return model(*inputs)[0].double().softmax(-1).numpy()

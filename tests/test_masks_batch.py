@@ -1,0 +1,165 @@
+"""The page Masks: a batch of unequal prompts, what its padding costs, and what padding does to a model."""
+
+import numpy as np
+import pytest
+import torch
+
+from pages.ui.models import activations, library, masking
+from tests.app_driver import choose, drawn, link_of, markdown_with, named, press, said
+from tests.masks_page import (
+    BATCH,
+    BATCH_MASKS,
+    CELLS,
+    COSTS,
+    SUGGESTED,
+    button,
+    distributions,
+    editor,
+    save_kinds,
+    side,
+    table,
+    tokens_of,
+    type_batch,
+    visible,
+    visit,
+)
+from transformer import causal_mask
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+
+
+@pytest.mark.parametrize("where", ["right", "left"])
+def test_the_batch_s_masks_are_those_the_model_uses(where):
+    at = visit(model="padded", batch=BATCH, pad_side=where, batch_row=2)
+    rows = [tokens_of("padded", line) for line in BATCH.split("\n")]
+    fill = [[0] * (5 - len(row)) for row in rows]
+    tokens = [f + r if where == "left" else r + f for f, r in zip(fill, rows, strict=True)]
+    with torch.no_grad():
+        _, cache = library.model("padded").model.run_with_cache(torch.tensor(tokens))
+    used = cache["mask", 0].numpy()  # (batch, 1, query, key)
+    for row in range(3):
+        choose(at, "Masks of", row)
+        np.testing.assert_array_equal(visible(at, "batch_2"), used[row, 0])
+        np.testing.assert_array_equal(visible(at, "batch_1"), causal_mask(5, 5).numpy())
+        np.testing.assert_array_equal(visible(at, "batch_0"), [[token != 0 for token in tokens[row]]] * 5)
+        cells = table(at, BATCH_MASKS)
+        np.testing.assert_array_equal(cells["both"].to_numpy().reshape(5, 5), used[row, 0])
+    padding = np.isfinite(drawn(at, "masks_batch", "padding"))
+    np.testing.assert_array_equal(padding, np.array(tokens) == 0)
+    listed = table(at, CELLS)
+    assert listed["padding"].tolist() == padding.ravel().tolist()
+    assert listed[~listed["padding"]].groupby("line")["token"].agg("".join).tolist() == ["KING:", "To␣be", "Hath"]
+
+
+def test_what_is_wasted_is_counted():
+    costs = table(visit(batch="abc\na\nab"), COSTS)
+    assert costs["tokens"].tolist() == [3, 1, 2] and costs["padding"].tolist() == [0, 2, 1]
+    assert costs["cells of use"].tolist() == [6, 1, 3]
+    assert costs["wasted: padding"].tolist() == [0, 8, 5] and costs["wasted: future"].tolist() == [3, 0, 1]
+    assert costs["wasted"].tolist() == ["33%", "89%", "67%"]
+    costs = table(visit(model="translator", batch="two\nforty two"), COSTS)
+    assert costs["cells of use"].tolist() == [1, 4] and costs["wasted: padding"].tolist() == [3, 0]
+    assert costs["wasted"].tolist() == ["75%", "0%"] and "wasted: future" not in costs
+
+
+def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
+    at = visit()
+    assert button(at, "Take the examples again").disabled
+    type_batch(at, "To be\nor")
+    assert drawn(at, "masks_batch", "token").shape == (2, 5)
+    assert link_of(at)["batch"] == "To be\nor"
+    press(at, "Take the examples again")
+    assert editor(at).value == SUGGESTED and "batch" not in link_of(at)
+    type_batch(at, SUGGESTED)
+    assert "batch" not in link_of(at)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence", "rows"),
+    [
+        ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
+        ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
+        ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
+        ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
+        ("![x](http://a.b)\n*a*", "Line 1 has `[` (character 2), `]` (character 4)", 1),
+        ("", "There is no prompt to draw.", 0),
+        ("é\nè", "There is no prompt to draw.", 0),
+    ],
+)
+def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, sentence, rows):
+    at = type_batch(visit(), typed)
+    assert sentence in said(at)
+    assert editor(at).value == typed and link_of(at).get("batch") == typed
+    assert len(at.get("plotly_chart")) == (5 if rows else 4)
+    if rows:
+        assert len(table(at, COSTS)) == rows
+    type_batch(at, "To be")
+    assert not said(at)
+
+
+def test_prompts_of_one_length_need_no_padding():
+    at = visit(batch="abc\nabd")
+    assert np.isfinite(drawn(at, "masks_batch", "token")).all()
+    assert markdown_with(at, "This prompt has no padding.")
+
+
+def test_a_shorter_batch_takes_the_choice_along():
+    at = visit(batch="a\nab\nabc", batch_row=2)
+    type_batch(at, "a\nab")
+    assert "The batch has no prompt 3; the last one, 2, is shown." in said(at)
+    assert named(at.selectbox, "Masks of").value == 1
+
+
+def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_encoder():
+    at = visit(batch="To be, or\nTo")
+    choose(at, "Masks of", 1)
+    words = markdown_with(at, "Padding on the right never matters")
+    assert "the padding mask hides 0 cells that the causal mask leaves visible" in words
+    assert "its real tokens would see 14 cells of padding" in words
+    assert "change not at all under the causal mask alone, and by up to" in words
+    side(at, "left")
+    words = markdown_with(at, "Padding on the left stands before")
+    assert "the padding mask hides 14 cells that the causal mask leaves visible" in words
+    assert "change by up to" in words and "not at all under both masks" in words  # rotary: only distances count
+
+
+@pytest.mark.parametrize("where", ["right", "left"])
+@pytest.mark.parametrize("model", ["shakespeare", "learned", "average"])
+def test_what_padding_does_is_what_the_model_does(model, where):
+    prompt, fill = tuple(tokens_of(model, "To be")), (0, 0, 0)
+    padded = fill + prompt if where == "left" else prompt + fill
+    real = slice(3, None) if where == "left" else slice(5)
+    for causal in (True, False):
+        alone = distributions(model, prompt, causal=causal)
+        moved = np.abs(distributions(model, padded, causal=causal)[real] - alone).max()
+        found = masking.padding_effect(model, prompt, 3, where, causal=causal, padding=False)
+        assert found == pytest.approx(moved, abs=1e-6)
+        assert (found > 1e-4) == (not causal or where == "left")
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_padding_mask_undoes_padding_where_only_distances_count(causal):
+    prompt = tuple(tokens_of("shakespeare", "To be"))
+    for where in ("right", "left"):
+        assert masking.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
+
+
+def test_a_translator_needs_its_padding_mask():
+    prompt = tuple(tokens_of("translator", "two hundred"))
+    masked, free = (masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
+                    for padding in (True, False))  # fmt: skip
+    start = (library.model("translator").card.start_token_id,)
+    text = start + activations.answer("translator", start, prompt)
+    filled = prompt + (library.config("translator").pad_token_id,) * 2
+    alone, blind = (distributions("translator", text[:12], causal=True, source=source, padding=padding)
+                    for source, padding in ((prompt, True), (filled, False)))  # fmt: skip
+    assert masked < 1e-6 < 1e-4 < free == pytest.approx(np.abs(blind - alone).max(), abs=1e-6)
+    at = visit(model="translator", batch="two hundred and five\ntwo hundred", batch_row=1)
+    assert f"change not at all with the padding mask, and by up to {100 * free:.3g} percentage points" in (
+        markdown_with(at, "Tried on this model with 2 × `[pad]`")
+    )

@@ -1,0 +1,127 @@
+"""The page Masks: what a model predicts without its mask is what the model itself says."""
+
+import numpy as np
+import pytest
+
+from pages.ui.models import activations, library
+from pages.ui.models.masking import Predicted
+from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
+from tests.app_driver import checked, markdown_with, named, said
+from tests.masks_page import (
+    CANDIDATES,
+    KINDS,
+    PREDICTIONS,
+    distributions,
+    labels_of,
+    line_of,
+    metric,
+    save_kinds,
+    table,
+    tokens_of,
+    visible,
+    visit,
+)
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+
+
+@pytest.mark.parametrize("model", [name for name in KINDS if name != "bigram"])
+def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
+    typed = "To be, or not"
+    at = visit(model=model, prompt=typed)
+    tokens = tokens_of(model, typed)
+    found, candidates = table(at, PREDICTIONS), table(at, CANDIDATES)
+    assert "".join(found["token"]) == "To␣be,␣or␣not" and "".join(found["next token"]) == "o␣be,␣or␣not?"
+    for name, words, causal in (("with the mask", "with the mask", True), ("without it", "without it", False)):
+        odds = distributions(model, tokens, causal=causal)
+        right = odds[np.arange(len(tokens) - 1), tokens[1:]]
+        assert np.allclose(found[f"probability {name}"][:-1], right, atol=1e-6)
+        assert np.isnan(found[f"probability {name}"].iloc[-1])
+        assert np.allclose(found[f"loss {name} (nats)"][:-1], -np.log(right), atol=1e-5)
+        assert np.allclose(found[f"entropy {name} (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
+        assert metric(at, f"Mean loss {words}") == pytest.approx(-np.log(right).mean(), abs=6e-5)
+        best = np.argsort(-odds[-1])[:5]
+        shown = candidates[candidates["mask"] == name]
+        assert np.allclose(shown["probability"], odds[-1][best], atol=1e-6)
+        assert shown["token"].tolist() == library.tokenizer(model).labels(best.tolist())
+        assert np.allclose(line_of(at, "probability", name), right, atol=1e-6)
+        assert np.allclose(line_of(at, "entropy", name), found[f"entropy {name} (nats)"])
+    masked, free = (found[f"probability {name}"][:-1] for name in ("with the mask", "without it"))
+    place = int((free - masked).abs().argmax())
+    labels = library.tokenizer(model).labels(tokens)
+    assert markdown_with(at, "The loss is −ln").endswith(
+        f"The largest change is after `{labels[place]}` at position {place}: from {masked[place]:.1%} to "
+        f"{free[place]:.1%} for `{labels[place + 1]}`."
+    )
+    one_layer = library.config(model).n_layers == 1
+    assert (markdown_with(at, "comes after all others").endswith("no probability changes here.")) == one_layer
+
+
+def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
+    source = "two hundred and five"
+    at = visit(model="translator", prompt=source)
+    card = library.model("translator").card
+    read = tuple(tokens_of("translator", source))
+    text = (card.start_token_id, *activations.answer("translator", (card.start_token_id,), read))
+    tokens = text[:-1] if text[-1] == card.end_token_id else text
+    found = table(at, PREDICTIONS)
+    assert len(found) == len(tokens)
+    for name, causal in (("with the mask", True), ("without it", False)):
+        odds = distributions("translator", tokens, causal=causal, source=read)
+        right = odds[np.arange(len(text) - 1), text[1:]]
+        assert np.allclose(found[f"probability {name}"][: len(right)], right, atol=1e-6)
+    assert markdown_with(at, "The text is what the model would write")
+
+
+def test_what_was_written_can_be_read_without_the_mask_too():
+    at = visit(prompt="To be", text=", or", scope="all")
+    assert "".join(table(at, PREDICTIONS)["token"]) == "To␣be,␣or"
+    checked(named(at.get("button_group"), "Text").set_value("prompt").run())
+    assert "".join(table(at, PREDICTIONS)["token"]) == "To␣be"
+
+
+def test_a_text_longer_than_the_context_is_read_from_its_end():
+    typed = "abcdefghijklmnopqrstuvwxyz"
+    at = visit(prompt=typed)
+    found = table(at, PREDICTIONS)
+    assert "".join(found["token"]) == typed[-16:] and found["position"].tolist() == list(range(10, 26))
+    odds = distributions("shakespeare", tokens_of("shakespeare", typed[-16:]), causal=False)
+    assert np.allclose(found["entropy without it (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
+    assert labels_of(at, "prompt_0") == list(typed[-16:])
+
+
+@pytest.mark.parametrize("model", [*KINDS, "translator"])
+def test_one_token_is_enough(model):
+    token = "six" if model == "translator" else "a"
+    at = visit(model=model, prompt=token, batch=token)
+    assert visible(at, "prompt_2").shape == (1, 1)
+    if model not in ("bigram", "translator"):
+        assert "A single token has no future" in said(at)
+        assert markdown_with(at, "The last token is the only one: no probability changes here.")
+
+
+def prediction(*probabilities):
+    return Predicted(np.array(probabilities), np.zeros(len(probabilities)), np.array([0.5, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("masked", "free", "words"),
+    [
+        ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 place and more at 1 place."),
+        ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 places."),
+        ((0.5, 0.5), (0.5, 0.501), "**about as well as with it**. … less probability nowhere and more at 1 place."),
+    ],
+)
+def test_the_verdict_follows_the_numbers(masked, free, words):
+    assert words.replace("…", "The right token got") in _verdict_in_words(prediction(*masked), prediction(*free))
+
+
+def test_the_last_token_s_change_is_said_in_numbers():
+    same, other = prediction(0.5), Predicted(np.array([0.5]), np.zeros(1), np.array([0.625, 0.375]))
+    assert _last_token_in_words(3, 9, same, other).endswith("a probability here is 12.5 percentage points.")
+    assert _last_token_in_words(1, 9, same, same).endswith("no other layer: no probability changes here.")
