@@ -36,7 +36,7 @@ class Stack(nn.Module):
         self,
         config: ModelConfig,
         n_layers: int,
-        make_one: Callable[[ModelConfig], nn.Module],
+        make_one: Callable[[ModelConfig, int], nn.Module],
         embed: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Stack(nn.Module):
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(make_one(config) for _ in range(n_layers))
+        self.blocks = nn.ModuleList(make_one(config, layer) for layer in range(n_layers))
         self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
 
     def embed_tokens(self, tokens: Tensor, start: int = 0) -> Tensor:
