@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..model.equations import Equation, equations
 from ..model.models import DecoderOnly, EncoderDecoder
-from ..model.positions import rotate
+from ..model.positions import rotate, rotation
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ def qk_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int, d
     q, k = (_equation(model, table, f"{attention}.hook_{name}", head) for name in "qk")
     left, right = (_read(model, table, equation, head) for equation in (q, k))
     if f"{attention}.hook_rot_q" in table:
-        left = rotate(left[:, None, None], start=distance)[:, 0, 0]
-        right = rotate(right[:, None, None])[:, 0, 0]
-    return Circuit(left / model.config.d_head**0.5, right)
+        turn = rotation(model.config)
+        left = rotate(left[:, None, None], start=distance, **turn)[:, 0, 0]
+        right = rotate(right[:, None, None], **turn)[:, 0, 0]
+    return Circuit(left / model.config.d_head**0.5 if model.config.attention_scale else left, right)
 
 
 @torch.no_grad()
@@ -70,7 +71,7 @@ def ov_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int) -
     unembedding = parameters["unembed.weight"].double()
     if model.config.norm == "pre":
         prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
-        unembedding = _centred(unembedding * parameters[f"{prefix}ln_final.weight"].double())
+        unembedding = _centred(model, unembedding * parameters[f"{prefix}ln_final.weight"].double())
     return Circuit(values, unembedding @ out)
 
 
@@ -93,14 +94,17 @@ def _read(model: DecoderOnly | EncoderDecoder, table: dict[str, Equation], equat
         embeddings = embeddings * config.d_model**0.5
     if config.norm == "pre":
         gain = parameters[table[reads].operands["gain"][0].name].double()
-        embeddings = _centred(embeddings) * gain
+        embeddings = _centred(model, embeddings) * gain
     operand = equation.operands["weight"][0]
-    weight = parameters[operand.name].double()
-    part = operand.cells[0] if operand.dims[0] == "part" else 0
-    of_head = weight.reshape(-1, config.n_heads, config.d_head, config.d_model)[part, head]
-    return embeddings @ of_head.T
+    heads = parameters[operand.name].double().reshape(-1, config.d_head, config.d_model)
+    is_shared = "kv_head" in operand.cells
+    first = operand.shift
+    if operand.dims[0] == "part":
+        first = operand.cells[0] * (config.kv_heads if is_shared else config.n_heads)
+    own = head * config.kv_heads // config.n_heads if is_shared else head
+    return embeddings @ heads[first + own].T
 
 
-def _centred(vectors: Tensor) -> Tensor:
-    """Without their mean, which a norm takes away."""
-    return vectors - vectors.mean(-1, keepdim=True)
+def _centred(model: DecoderOnly | EncoderDecoder, vectors: Tensor) -> Tensor:
+    """Without their mean, which a layer norm takes away."""
+    return vectors if model.config.norm_kind == "rms" else vectors - vectors.mean(-1, keepdim=True)

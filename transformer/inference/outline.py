@@ -137,6 +137,8 @@ def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) 
         "query": read,
         "key": source if is_encoder or ".cross_attn." in name else tokens,
         "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "qkv_head": config.n_heads + 2 * config.kv_heads,
         "d_head": config.d_head,
         "d_model": config.d_model,
         "d_ff": config.d_ff,

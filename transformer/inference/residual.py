@@ -128,6 +128,10 @@ def _shares_of(found: Pass, table: dict[str, Equation], equation: Equation) -> l
         parts = _shares(found, table, terms)
         scaled = [replace(part, vectors=_centred(part.vectors) / spread * gain) for part in parts]
         return [*scaled, Share(names["shift"], shift.expand(len(spread), -1))]
+    if equation.operation == "shorten":
+        spread, gain = (found.tensors[equation.operands[role][0].name].double() for role in ("spread", "gain"))
+        parts = _shares(found, table, terms)
+        return [replace(part, vectors=part.vectors / spread * gain) for part in parts]
     if equation.operation != "multiply":
         return [Share(equation.name, found.tensors[equation.name].double())]
     out = recompute(found, equation)
@@ -148,7 +152,10 @@ def _read_out(found: Pass, table: dict[str, Equation], height: tuple[str, ...]) 
     """Logits, (pos, vocab), from a height: through the last norm, with that height's own statistics."""
     x = torch.stack([found.tensors[name].double() for name in height]).sum(0)
     final = [operand.name for operand in table[LOGITS].operands["x"]]
-    if found.config.norm == "pre":
+    if found.config.norm == "pre" and found.config.norm_kind == "rms":
+        gain = found.tensors[table[final[0]].operands["gain"][0].name].double()
+        x = x / (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt() * gain
+    elif found.config.norm == "pre":
         gain, shift = (found.tensors[table[final[0]].operands[role][0].name].double() for role in ("gain", "shift"))
         spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
         x = _centred(x) / spread * gain + shift

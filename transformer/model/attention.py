@@ -17,7 +17,7 @@ from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
 from .masks import causal_mask
-from .positions import rotate
+from .positions import rotate, rotation
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -171,8 +171,7 @@ class SelfAttention(SoftmaxAttention):
         self.qkv = nn.Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
         self.rotary = config.positions == "rotary"
         if self.rotary:
-            self.rotation = {"base": config.rotary_base, "dims": config.turned_dims,
-                             "halves": config.rotary_pairs == "halves"}  # fmt: skip
+            self.rotation = rotation(config)
             self.hook_rot_q, self.hook_rot_k = HookPoint(), HookPoint()
 
     def forward(

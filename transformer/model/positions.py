@@ -8,9 +8,12 @@ Shapes: batch, pos, head, d_head, d_model.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from ..config import ModelConfig
 
 
 def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Tensor:
@@ -70,6 +73,11 @@ def rotate(
     pairs = torch.view_as_complex(pairs.contiguous())  # (batch, pos, head, d_head / 2)
     found = torch.view_as_real(pairs * turns)
     return (found.transpose(-1, -2) if halves else found).flatten(-2).type_as(vectors)
+
+
+def rotation(config: ModelConfig) -> dict[str, Any]:
+    """What `rotate` is given for a model of this configuration."""
+    return {"base": config.rotary_base, "dims": config.turned_dims, "halves": config.rotary_pairs == "halves"}
 
 
 def sinusoidal_rows(start: int, pos: int, d_model: int, device: torch.device) -> Tensor:
