@@ -132,12 +132,12 @@ class ModelConfig:
 
     def _check_kinds(self) -> None:
         """What goes together."""
-        if self.parallel_residual:
-            if self.architecture != "decoder-only" or not self.residual or self.norm == "post" or not self.d_ff:
-                raise ValueError(
-                    "parallel_residual is for a decoder-only model with residual connections, a feed-forward layer, "
-                    "and its norms, if any, before them."
-                )
+        is_common = self.architecture == "decoder-only" and self.residual and self.norm != "post" and self.d_ff
+        if self.parallel_residual and not is_common:
+            raise ValueError(
+                "parallel_residual is for a decoder-only model with residual connections, a feed-forward layer, "
+                "and its norms, if any, before them."
+            )
         if self.attention == "uniform" and self.kv_heads != self.n_heads:
             raise ValueError("n_kv_heads is for attention with queries; a uniform attention has none to group.")
         if isinstance(self.attention_windows, list):  # as JSON has it

@@ -68,8 +68,8 @@ def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | N
     """The hook points around one attention; None for what it doesn't have.
 
     `q`, `k`, `v` as they enter the product (rotated, where positions are rotary); `out`, what attention gives;
-    `before` and `after`, the residual stream: `after` is `before` + `out`. A parallel block has neither: what its stream
-    becomes has the feed-forward layer's share in it too.
+    `before` and `after`, the residual stream: `after` is `before` + `out`. A parallel block has neither: what
+    its stream becomes has the feed-forward layer's share in it too.
     """
     module = attention_modules(shape)[kind][layer]
     block, cross = module.rpartition(".")[0], kind == "cross"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..config import ModelConfig
-from ..model.equations import LOGITS, PROBABILITIES, Equation, equations
+from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
 from .overview import pool, quantise
@@ -189,6 +189,10 @@ def _stacks(config: ModelConfig) -> list[dict[str, object]]:
 
 
 def _as_table(equation: Equation) -> dict[str, object]:
-    operands = {role: [dataclasses.asdict(operand) for operand in operands]
-                for role, operands in equation.operands.items()}  # fmt: skip
+    operands = {role: [_as_row(operand) for operand in operands] for role, operands in equation.operands.items()}
     return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}
+
+
+def _as_row(operand: Operand) -> dict[str, object]:
+    row = dataclasses.asdict(operand)
+    return row if operand.shift else {name: value for name, value in row.items() if name != "shift"}

@@ -1,7 +1,7 @@
 """Attention: the paper's equation, then the modules around it: self-attention, cross-attention, the plain average.
 
-Shapes: batch, pos (or query, key), head, kv_head, d_head, d_model. There are as many kv_heads as heads, unless heads share
-keys and values in groups.
+Shapes: batch, pos (or query, key), head, kv_head, d_head, d_model. There are as many kv_heads as heads, unless heads
+share keys and values in groups.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class UnconnectedDecoderBlock(DecoderBlock):
         return self.hook_mlp_out(self.mlp(self.ln2(x))) if self.has_mlp else x
 
 
-def make_block(config: ModelConfig, layer: int, *, causal: bool) -> Block:
+def make_block(config: ModelConfig, *, causal: bool, layer: int = 0) -> Block:
     """The kind of block that the configuration describes, for an encoder or, causal, for a decoder-only model."""
     if not config.residual:
         return UnconnectedBlock(config, causal=causal, layer=layer)
@@ -236,8 +236,8 @@ def make_block(config: ModelConfig, layer: int, *, causal: bool) -> Block:
     return (PostNormBlock if config.norm == "post" else Block)(config, causal=causal, layer=layer)
 
 
-def make_decoder_block(config: ModelConfig, layer: int) -> DecoderBlock:
-    """The same for the decoder of an encoder–decoder, whose layers are all alike."""
+def make_decoder_block(config: ModelConfig) -> DecoderBlock:
+    """The same for the decoder of an encoder–decoder."""
     if not config.residual:
         return UnconnectedDecoderBlock(config)
     return PostNormDecoderBlock(config) if config.norm == "post" else DecoderBlock(config)

@@ -6,7 +6,7 @@ the arithmetic of a single cell all follow this one table.
 
 Dimensions are the registry's, without the batch; `vocab` counts tokens, `part` the queries, keys and values that share
 one matrix, `pair` and `side` the two dimensions that rotary positions turn together. Where heads share keys and values,
-`kv_head` counts these, `member` the heads that share one, and `qkv_head` the heads of queries, keys and values in one matrix.
+`kv_head` counts these, `member` the heads that share one, and `qkv_head` the heads of all three in one matrix.
 """
 
 from __future__ import annotations
@@ -172,7 +172,8 @@ class _Walk:
         x = tuple(Operand(part, dims, ("pos", ALL)) for part in self.stream)
         scale, out = f"{name}hook_scale", f"{name}hook_normalized"
         if self.config.norm_kind == "rms":
-            spread, gain = Operand(scale, ("pos", "1"), ("pos", 0)), Operand(f"{name}weight", ("d_model",), ("d_model",))
+            spread = Operand(scale, ("pos", "1"), ("pos", 0))
+            gain = Operand(f"{name}weight", ("d_model",), ("d_model",))
             yield Equation(scale, "length", ("pos", "1"), {"x": x})
             yield Equation(out, "shorten", dims, {"x": x, "spread": (spread,), "gain": (gain,)})
             self.stream = (out,)

@@ -99,7 +99,7 @@ export class AttentionInstrument {
     this.text.begin(pass);
     this.hand.begin(pass);
     parts.overRamp.style.background = gradient(SEQUENTIAL);
-    parts.scaleSwitch.hidden = pass.uniform;
+    parts.scaleSwitch.hidden = pass.uniform || pass.undivided;
     parts.maskSwitch.hidden = !pass.causal;
     parts.root.dataset.kind = pass.kind;
     this.pointed = null;
@@ -203,7 +203,7 @@ export class AttentionInstrument {
     const { layer, head, share, direction } = chosen;
     const weights = share === "layer" ? pass.mean(layer) : model?.weights;
     const whose = share === "layer" ? `the mean of layer ${layer}` : `layer ${layer}, head ${head}`;
-    put(parts.overSentence, this.text.show(pass, cell, weights, direction, whose));
+    put(parts.overSentence, this.text.show(pass, { ...cell, layer }, weights, direction, whose));
   }
 
   /** Point at a cell in all panels at once; null for none. */

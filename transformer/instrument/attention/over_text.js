@@ -53,7 +53,7 @@ export class OverText {
   }
 
   /**
-   * at: { row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`;
+   * at: { layer, row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`;
    * whose: "layer 1, head 2". Returns a sentence.
    */
   show(pass, at, weights, direction, whose) {
@@ -63,7 +63,7 @@ export class OverText {
     const count = from ? keys : queries;
     const given = Array.from({ length: count }, (_, place) => {
       const [row, column] = from ? [at.row, place] : [place, at.column];
-      return pass.visible(row, column) ? weights?.[row * keys + column] ?? null : null;
+      return pass.visible(row, column, at.layer) ? weights?.[row * keys + column] ?? null : null;
     });
     this.shown = { pass, given, other, asked, chosen };
     for (const [which, tokens] of Object.entries(this.strips)) {
