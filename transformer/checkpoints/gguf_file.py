@@ -40,7 +40,8 @@ _NAMES = {
 }  # fmt: skip
 """What a module is called in a folder in Hugging Face layout."""
 _FIELDS = {
-    "hidden_size": "embedding_length", "num_hidden_layers": "block_count", "num_attention_heads": "attention.head_count",
+    "hidden_size": "embedding_length", "num_hidden_layers": "block_count",
+    "num_attention_heads": "attention.head_count",
     "num_key_value_heads": "attention.head_count_kv", "head_dim": "attention.key_length",
     "intermediate_size": "feed_forward_length", "max_position_embeddings": "context_length",
     "rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "rope.freq_base",
@@ -97,7 +98,8 @@ class GgufFile:
         try:
             return torch.from_numpy(np.array(dequantize(data, place.kind), dtype=np.float32)).reshape(place.shape)
         except (NotImplementedError, ValueError) as error:
-            raise CheckpointError(f"{name} is stored as {place.kind.name}, which can't be read ({reason(error)}).") from None
+            kind = place.kind.name
+            raise CheckpointError(f"{name} is stored as {kind}, which can't be read ({reason(error)}).") from None
 
 
 class _Header:
@@ -239,7 +241,7 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
 def _byte_level(
     tokens: list[str], merges: list[str], kinds: list[int], cut: str, first: tuple[str, int] | None
 ) -> tokenizers.Tokenizer:
-    """kinds: 3 for a token of the model's own, 4 for one that is whole in any text. first: what every text begins with."""
+    """kinds: 3 for a token of the model's own, 4 for one that is whole in any text. first: what each text begins with."""
     vocabulary = {token: place for place, token in enumerate(tokens)}
     if len(vocabulary) < len(tokens):
         raise ValueError("it names a token twice")

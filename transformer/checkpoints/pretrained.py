@@ -1,29 +1,25 @@
-"""Other people's weights: a folder in Hugging Face layout, or a .gguf file, as a checkpoint of ours; and out again.
+"""Other people's weights: a folder in Hugging Face layout, or a .gguf file, as a checkpoint of ours.
 
 Files are untrusted. Sizes are compared with the headers before anything is read, and no pickle and no code is.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
-from ..model.models import DecoderOnly, shapes_alone
+from ..model.models import shapes_alone
 from .card import Card
 from .families import FAMILIES
-from .families.family import Family, Fields, Weight, read_weight, their_shapes, write_weight
+from .families.family import Family, Fields, Weight, read_weight, their_shapes
 from .folder import Checkpoint, CheckpointError, reason, with_weights
-from .replacing import replacing
 from .safetensors_folder import SafetensorsFolder, read_json, read_tokenizer
 
 EXAMPLES = ("The capital of France is", "Once upon a time")
@@ -145,9 +141,9 @@ def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
         config = family.read_config(Fields(fields))
         shapes_alone(replace(config, n_layers=1))
     except (RuntimeError, TypeError, OverflowError):
-        raise CheckpointError("config.json claims sizes that no model can have.") from None
+        raise CheckpointError("The configuration claims sizes that no model can have.") from None
     except ValueError as error:
-        raise CheckpointError(f"config.json can't be used: {reason(error).rstrip('.')}.") from None
+        raise CheckpointError(f"The configuration can't be used: {reason(error).rstrip('.')}.") from None
     return config
 
 
@@ -169,79 +165,3 @@ def _end(fields: Mapping[str, Any], config: ModelConfig) -> int | None:
 
 def _by(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape)) or "a single number"
-
-
-def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
-    """Write a checkpoint as a folder in Hugging Face layout, whole or not at all; returns the family that it is of.
-
-    Rotary positions that turn neighbouring dimensions are written for families that turn halves: the rows of W_Q and
-    W_K change places, which no product of a query and a key can tell.
-    Raises: CheckpointError for a model that no family can express, or a folder that can't be written.
-    """
-    path = Path(path)
-    state, config = _in_halves(checkpoint.model)
-    family = _expressing(config)
-    written = {}
-    for weight in family.weights(config):
-        tensors = write_weight(weight, config, state[weight.ours].detach())
-        written |= {_prefixed(family, name): tensor for name, tensor in tensors.items()}
-    about = {"model_type": family.model_type, "architectures": [family.architecture], "dtype": "float32",
-             **family.write_config(config)}  # fmt: skip
-    if checkpoint.card.end_token_id is not None:
-        about["eos_token_id"] = checkpoint.card.end_token_id
-    try:
-        with replacing(path) as folder:
-            save_file(written, folder / "model.safetensors", {"format": "pt"})
-            checkpoint.tokenizer.save(folder / "tokenizer.json")
-            for name, value in (("config.json", about), ("tokenizer_config.json", _TOKENIZER)):
-                (folder / name).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            folder.chmod(0o755)
-    except Exception as error:  # the libraries that write have errors of their own
-        raise CheckpointError(f"{path.name} can't be written: {reason(error)}.") from error
-    return family
-
-
-_TOKENIZER = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-
-
-def _prefixed(family: Family, name: str) -> str:
-    return name if name in ("lm_head.weight", "embed_out.weight") else family.prefix + name
-
-
-def _expressing(config: ModelConfig) -> Family:
-    """The family whose configuration, read again, says the same."""
-    for family in FAMILIES.values():
-        try:
-            again = family.read_config(Fields(family.write_config(config)))
-        except ValueError:
-            continue
-        if _resolved(again) == _resolved(config):
-            return family
-    known = ", ".join(family.name for family in FAMILIES.values())
-    raise CheckpointError(f"No family that is known has models of this shape; known are {known}.")
-
-
-def _resolved(config: ModelConfig) -> ModelConfig:
-    """The same shape with everything said, and without what is for training alone."""
-    is_rotary = config.positions == "rotary"
-    near = tuple(config.window(layer) for layer in range(config.n_layers))
-    return replace(
-        config, n_kv_heads=config.kv_heads, head_width=config.d_head, attention_out_bias=config.has_out_bias,
-        attention_windows=near if any(near) else (), rotary_dims=config.turned_dims if is_rotary else None,
-        rotary_base=config.rotary_base if is_rotary else 10000.0, dropout=0.0, n_encoder_layers=0,
-        rotary_pairs=config.rotary_pairs if is_rotary else "neighbours",
-    )  # fmt: skip
-
-
-def _in_halves(model: DecoderOnly) -> tuple[dict[str, Tensor], ModelConfig]:
-    """A model's weights and configuration, with rotary positions that turn halves if it turns neighbours."""
-    config, state = model.config, dict(model.state_dict())
-    if config.positions != "rotary" or config.rotary_pairs == "halves" or config.architecture != "decoder-only":
-        return state, config
-    turned, rest = torch.arange(config.turned_dims), torch.arange(config.turned_dims, config.d_head)
-    order = torch.cat((turned[0::2], turned[1::2], rest))
-    for name in [name for name in state if ".attn.qkv." in name]:
-        heads = state[name].unflatten(0, (-1, config.d_head))
-        of_both = config.n_heads + config.kv_heads  # queries and keys are turned, values aren't
-        state[name] = torch.cat((heads[:of_both, order], heads[of_both:])).flatten(0, 1)
-    return state, replace(config, rotary_pairs="halves")

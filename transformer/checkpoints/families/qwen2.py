@@ -1,4 +1,4 @@
-"""Qwen2 (Yang et al. 2024): Llama with biases for queries, keys and values, and windows in its upper layers if wanted."""
+"""Qwen2 (Yang et al. 2024): Llama with biases for queries, keys and values, and windows if wanted."""
 
 from __future__ import annotations
 
