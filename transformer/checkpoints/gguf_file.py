@@ -241,7 +241,7 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
 def _byte_level(
     tokens: list[str], merges: list[str], kinds: list[int], cut: str, first: tuple[str, int] | None
 ) -> tokenizers.Tokenizer:
-    """kinds: 3 for a token of the model's own, 4 for one that is whole in any text. first: what each text begins with."""
+    """kinds: 3 for a token of the model's own, 4 for one that is whole in any text. first: what each begins with."""
     vocabulary = {token: place for place, token in enumerate(tokens)}
     if len(vocabulary) < len(tokens):
         raise ValueError("it names a token twice")

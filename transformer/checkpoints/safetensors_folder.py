@@ -74,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path.name} can't be read: {reason(error)}") from None
+        raise CheckpointError(f"{path.name} can't be read ({reason(error)}).") from None
     if not isinstance(found, dict):
         raise CheckpointError(f"{path.name} is no set of named values.")
     return found
@@ -90,4 +90,4 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(path)
     except ValueError as error:
-        raise CheckpointError(reason(error)) from None
+        raise CheckpointError(f"{reason(error).rstrip('.')}.") from None
