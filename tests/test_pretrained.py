@@ -9,7 +9,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Tokenizer, export_pretrained, load_checkpoint, load_pretrained
+from transformer import (
+    Card,
+    Checkpoint,
+    CheckpointError,
+    Tokenizer,
+    export_pretrained,
+    load_checkpoint,
+    load_pretrained,
+)
 from transformer import __main__ as command_line
 from transformer.checkpoints import importing
 
