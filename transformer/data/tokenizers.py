@@ -119,7 +119,7 @@ class Tokenizer:
         return text if first or self._backend.decoder is not None or not text else f" {text}"
 
     def label(self, token_id: int) -> str:
-        """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for a part of a character."""
+        """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
         token = self._backend.id_to_token(token_id)
         if token is None:
             return f"#{token_id}"
