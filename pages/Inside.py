@@ -2,6 +2,7 @@
 
 from pages.ui.shell.sidebar import finish, open_page
 from pages.ui.views import inside as inside_view
+from pages.ui.views import inside_files
 
 session = open_page(
     "Inside",
@@ -12,5 +13,6 @@ session.require_tokens()
 looked = inside_view.choose(session)
 inside_view.explain(session, looked)
 inside_view.show(session, looked)
+inside_files.offer_page(session, looked)
 inside_view.offer_numbers(session, looked)
 finish()

@@ -21,7 +21,7 @@ from transformer import Recording
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
-         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py"}
+         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py", "What if": "pages/What_if.py"}
 every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
@@ -168,7 +168,7 @@ def component(at, name):
 
 
 def tell(at, name, event, value):
-    """What a component's script in the browser reports, and the run that this causes: of its fragment alone.
+    """What a component's script in the browser reports, and the run that this causes: of the page, or of its fragment.
 
     Only what the fragment draws can be read afterwards; another run brings back the rest of the page.
     """
@@ -176,7 +176,11 @@ def tell(at, name, event, value):
     state = states.widgets.add()
     state.id = _make_trigger_id(component(at, name).id, "events")
     state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-    (fragment,) = at._fragment_storage._fragments
+    fragments = list(at._fragment_storage._fragments)
+    if not fragments:
+        at._run(states)
+        return checked(at)
+    (fragment,) = fragments
     with pytest.MonkeyPatch.context() as patch:
         rerun = functools.partial(local_script_runner.RerunData, fragment_id=fragment)
         patch.setattr(local_script_runner, "RerunData", rerun)

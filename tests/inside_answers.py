@@ -12,6 +12,7 @@ from transformer import Recording, load_checkpoint
 from transformer.inference.outline import array_of, tensors_of
 from transformer.inference.recompute import deviations, whole_pass
 from transformer.inference.residual import direct_logit_attribution
+from transformer.inference.whole_recording import circuit_parts
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 
@@ -47,6 +48,9 @@ class Inside:
                 given = direct_logit_attribution(self.found, [token] * len(self.found.tokens))
                 tensors[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
                 metadata["who"] = {"names": list(given.names)}
+            elif kind == "circuit":
+                read = [*self.found.tokens.tolist(), *self.found.source.tolist()]
+                tensors |= circuit_parts(self.found, *what, read)
             else:
                 metadata["checks"] = [dataclasses.asdict(each) for each in deviations(self.found)]
         return Recording(tensors, metadata)

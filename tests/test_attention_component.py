@@ -179,7 +179,7 @@ def test_an_overview_can_be_unpacked(layers, heads, queries, keys, causal, rando
     if causal:
         cells[..., ~np.tri(queries, dtype=bool)] = 255
     measures = np.zeros((layers, heads, 2), dtype=np.float32)
-    found = packed(Recording({"overview": cells, "measures": measures}, {"causal": causal}))
+    found = packed(Recording({"overview": cells, "measures": measures}, {"causal": causal, "changed": []}))
     assert found["measures"] is measures
     unpacked = found["overview"]
     if causal:

@@ -323,8 +323,9 @@ def test_no_report_is_too_strange(told, folder):
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
-def test_the_lines_of_python_compute_what_is_shown(folder, model):
-    at = look_at(start("Attention", model=model), layer=1, head=1)
+@pytest.mark.parametrize("changes", ["", "scale~blocks.0.attn.hook_z~0~5~0.0!without~scale~"])
+def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
+    at = look_at(start("Attention", model=model, changes=changes), layer=1, head=1)
     at.run()
     (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
     names = {}

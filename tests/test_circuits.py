@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, configs, tiny_config, tiny_encoder_decoder, tiny_model
+from tests.helpers import any_configs, configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
 from transformer import attention_modules
-from transformer.inference.circuits import ov_circuit, qk_circuit
+from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
 from transformer.inference.recompute import whole_pass
 
 
@@ -59,9 +59,45 @@ def test_factored_is_full_for_every_head(config):
                 circuits.append(qk_circuit(model, module, config.n_heads - 1))
             for circuit in circuits:
                 assert circuit.full().shape == (config.vocab_size, config.vocab_size)
-                assert torch.linalg.matrix_rank(circuit.full()) <= config.d_head
-                torch.testing.assert_close(circuit.full()[5], circuit.row(5))
-                assert all(map(math.isfinite, circuit.full().flatten().tolist()))
+                full = circuit.full()
+                torch.testing.assert_close(circuit.left @ circuit.right.T, full)
+                torch.testing.assert_close(circuit.row(5), full[5])
+                assert torch.linalg.matrix_rank(full) <= config.d_head
+                some = torch.tensor([5, 1]), torch.tensor([2])
+                torch.testing.assert_close(circuit.full(*some), full[some[0]][:, some[1]])
+                assert all(map(math.isfinite, full.flatten().tolist()))
+
+
+@given(any_configs(), st.integers(1, 20), st.sets(st.integers(0, 9), max_size=4))
+def test_the_strongest_have_the_longest_rows_and_columns(config, most, among):
+    for modules in attention_modules(config).values():
+        for module in modules:
+            for kind in circuits_of(config, module):
+                circuit = (qk_circuit if kind == "qk" else ov_circuit)(tiny_model(config), module, 0)
+                full = circuit.full()
+                for found, matrix in zip(circuit.strongest(most, among), (full, full.T), strict=True):
+                    assert found.tolist() == sorted(set(found.tolist()))
+                    assert len(found) == min(most, config.vocab_size)
+                    assert set(found.tolist()) >= set(sorted(among)[:most])
+                    lengths, rest = matrix.norm(dim=-1), set(found.tolist()) - among
+                    others = set(range(config.vocab_size)) - set(found.tolist())
+                    assert not rest or not others or lengths[list(rest)].min() >= lengths[list(others)].max() - 1e-9
+
+
+@given(any_configs())
+def test_what_circuits_there_are_is_known_without_trying(config):
+    model, make = tiny_model(config), {"qk": qk_circuit, "ov": ov_circuit}
+    found = whole_pass(model, *reversed([row[0].tolist() for row in some_inputs(config)]))
+    for modules in attention_modules(config).values():
+        for module in modules:
+            kinds = circuits_of(config, module)
+            for kind in make:
+                if kind in kinds:
+                    of_pass, of_model = (make[kind](each, module, 0) for each in (found, model))
+                    assert torch.equal(of_pass.full(), of_model.full())
+                else:
+                    with pytest.raises(ValueError):
+                        make[kind](model, module, 0)
 
 
 def test_what_isn_t_there_is_said():

@@ -31,12 +31,13 @@ from transformer.training.evaluation import (
     evaluator_of,
     exact_matches,
     measure_induction,
+    measure_reading,
     token_loss,
     translations,
 )
 from transformer.training.objectives import TaskObjective, TextObjective
 
-VOWEL, NUMBERS, SORT, INDUCTION = TASKS.values()
+VOWEL, NUMBERS, SORT, INDUCTION, STORIES = TASKS.values()
 SPECIAL = ("[pad]", "[start]", "[end]")
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
 CORPUS = Corpus(CorpusSource("small", "A small text", "none", "public domain", 0.9), "abcdefgh hgfedcba " * 100)
@@ -65,6 +66,7 @@ class TestModes:
             lambda model: evaluate_loss(model, TEXT),
             lambda model: exact_matches(model, VOWEL, [Example("abc", "e")]),
             lambda model: measure_induction(model, INDUCTION, 2),
+            lambda model: measure_reading(model, STORIES, 2),
             lambda model: TaskEvaluator(TaskObjective(VOWEL, 1, 0)).glance(model),
             lambda model: TaskEvaluator(TaskObjective(VOWEL, 1, 0)).validation_loss(model),
             lambda model: TextEvaluator(TextObjective(CORPUS, 8, 4, 0), 8).glance(model),
@@ -147,14 +149,14 @@ class Oracle(nn.Module):
             read, written = source, so_far[1:]
             assert so_far[0] == start
         else:
-            length = so_far.index(tokenizer.encode("=")[0]) + 1
+            length = so_far.index(tokenizer.encode("?" if self.task is STORIES else "=")[0]) + 1
             read, written = so_far[:length], so_far[length:]
         answer = self.answers[tuple(read)]
         writes = [pad] * 99 if answer is None else [*tokenizer.encode(answer), end, *[pad] * 99]
         return writes[len(written)]
 
 
-TAUGHT = [VOWEL, NUMBERS, SORT]
+TAUGHT = [VOWEL, NUMBERS, SORT, STORIES]
 every_taught_task = pytest.mark.parametrize("task", TAUGHT, ids=lambda task: task.name)
 
 
@@ -171,7 +173,7 @@ class TestAccuracy:
     def test_another_answer_and_one_without_end_are_wrong(self, task):
         examples = task.sample(60)
         answers = {example.source: example.target for example in examples}
-        wrong = {"next-vowel": "b", "number-words": "cero", "sort-letters": "zz"}[task.name]
+        wrong = {"next-vowel": "b", "number-words": "cero", "sort-letters": "zz", "stories": "map"}[task.name]
         answers |= {examples[3].source: wrong, examples[10].source: "", examples[-1].source: None}
         written = translations(Oracle(task, answers), task, examples)
         assert (written[3], written[10], written[-1]) == (wrong, "", None)
@@ -248,6 +250,36 @@ class TestInduction:
         assert (found.layer, found.head, found.best_score) == (2, 1, 1.0)
         assert found.first_loss == pytest.approx(math.log(72))
         assert found.second_loss == pytest.approx(0.0, abs=1e-6)
+
+
+class TestReading:
+    def test_a_perfect_reader_is_found_with_the_head_that_looks_at_the_answer(self, monkeypatch):
+        """Head 1 of block 2 gives the word that answers 0.7, any other nothing; every fifth answer is wrong."""
+        monkeypatch.setattr(evaluation, "ANSWERED_AT_ONCE", 10)
+        examples = STORIES.sample(25)
+        by_source = {example.source: (number, example) for number, example in enumerate(examples)}
+        encode, decode = STORIES.tokenizer.encode, STORIES.tokenizer.decode
+
+        class Reader(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.weight = nn.Parameter(torch.zeros(1))
+
+            def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
+                logits = torch.zeros(*tokens.shape, STORIES.tokenizer.vocab_size)
+                patterns = torch.zeros(3, len(tokens), 2, tokens.shape[1], tokens.shape[1])
+                for row, ids in enumerate(tokens.tolist()):
+                    asked = ids.index(encode("?")[0])
+                    number, example = by_source[decode(ids[: asked + 1])]
+                    logits[row, asked, encode("the" if number % 5 == 0 else example.target)] = 9.0
+                    patterns[2, row, 1, asked, example.place] = 0.7
+                cache = {f"blocks.{layer}.attn.hook_pattern": patterns[layer] for layer in range(3)}
+                assert all(map(names_filter, cache)) and not names_filter("blocks.0.attn.hook_z")
+                return logits, ActivationCache(cache)
+
+        found = measure_reading(Reader(), STORIES, questions=25)
+        assert (found.layer, found.head, found.questions, found.accuracy) == (2, 1, 25, 0.8)
+        assert found.weight == pytest.approx(0.7)
 
 
 class TestMeasuring:

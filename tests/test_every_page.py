@@ -47,6 +47,10 @@ def instruments(at):
     return [c for c in at.get("bidi_component") if c.proto.component_name in names]
 
 
+def suggested(at):
+    return [button for button in at.main.button if button.label.startswith("Silence ")]
+
+
 # The first look
 
 
@@ -64,6 +68,8 @@ def test_the_shipped_models_work(page, monkeypatch):
         assert overview(at).tensors["overview"].size and parts(at).tensors
     elif page == "Inside":
         assert outline(at).tensors["next"].size
+    elif page == "What if":
+        assert len(suggested(at)) == 3
     else:
         assert at.get("plotly_chart")
     choose(at, "Model", "martin-fierro")
@@ -87,6 +93,8 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
     elif page == "Inside":
         assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and fed(at).metadata["chosen"]["open"] == ""
+    elif page == "What if":
+        assert len(suggested(at)) == 3
     else:
         assert len(at.get("plotly_chart")) >= 4
     assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
@@ -206,6 +214,8 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
         assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
     if page == "Inside":
         assert not said(at) and instruments(at)
+    if page == "What if":
+        assert ("has no layers" in said(at)) == (n_layers == 0) == (not suggested(at))
 
 
 def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypatch):

@@ -19,6 +19,8 @@ from pages.ui.components.inside import (
 )
 from tests.helpers import any_configs
 from tests.test_attention_component import ANYTHING
+from transformer import attention_modules
+from transformer.inference.circuits import circuits_of
 from transformer.inference.outline import tensors_of
 
 
@@ -30,7 +32,9 @@ def extents(draw):
     source = draw(st.integers(1, 9)) if config.architecture == "encoder-decoder" else 0
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True))
              for name, info in tensors_of(config, tokens, source).items()}  # fmt: skip
-    return Extent(tokens, source, config.n_heads, config.vocab_size, sizes)
+    modules = [module for found in attention_modules(config).values() for module in found]
+    circuits = {module: circuits_of(config, module) for module in modules}
+    return Extent(tokens, source, config.n_heads, config.vocab_size, sizes, circuits)
 
 
 def one_of(count):
@@ -111,7 +115,10 @@ def parts_of(extent):
     small, token = st.integers(-1, 12), st.integers(-1, 400)
     return (
         st.tuples(st.just("tensor"), names) | st.tuples(st.just("slice"), names, small) | st.just(("checks",))
-        | st.tuples(st.just("who"), token, small) | st.tuples(st.sampled_from(["tensor", "head", "checks"]), small)
+        | st.tuples(st.just("who"), token, small)
+        | st.tuples(st.just("circuit"), st.sampled_from(["qk", "ov", ""]),
+                    st.sampled_from([*extent.circuits, "blocks", "blocks.9.attn"]), small)
+        | st.tuples(st.sampled_from(["tensor", "head", "checks"]), small)
     )  # fmt: skip
 
 
@@ -135,6 +142,9 @@ def test_parts_that_are_sent_are_there(data, extent):
             case ("who", pos, token):
                 assert type(pos) is type(token) is int and pos in range(extent.tokens)
                 assert token in range(extent.vocabulary)
+            case ("circuit", kind, attention, head):
+                assert kind in extent.circuits[attention]
+                assert type(head) is int and head in range(extent.heads)
             case _:
                 assert part == ("checks",)
 

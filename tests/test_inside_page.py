@@ -28,7 +28,18 @@ from tests.app_driver import (
     write,
 )
 from tests.tiny_models import save_tiny, save_translator
-from transformer import load_checkpoint, whole_pass
+from transformer import (
+    Scaled,
+    Without,
+    from_code,
+    in_window,
+    load_checkpoint,
+    qk_circuit,
+    standalone,
+    to_code,
+    whole_pass,
+)
+from transformer.inference import whole_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -259,18 +270,101 @@ def test_no_report_is_too_strange(told, folder):
     assert not said(at)
 
 
-# The numbers to take along
+def test_a_head_s_circuits_are_sent_when_they_are_asked_for():
+    at = start("Inside", prompt="To be")
+    wanted = [["circuit", "qk", "blocks.1.attn", 1], ["circuit", "ov", "blocks.0.attn", 0], ["circuit", "x", "y", 0]]
+    there = ask(at, *wanted)
+    name, model = "circuit[qk, blocks.1.attn, 1]", library.model("shakespeare").model
+    product = there.tensors[f"{name}.left"] @ there.tensors[f"{name}.right"].T
+    np.testing.assert_allclose(product, qk_circuit(model, "blocks.1.attn", 1).full(), atol=1e-5)
+    assert {each.partition("[")[0] for each in there.tensors} == {"circuit"} and len(there.tensors) == 10
+    assert there.metadata["vocabulary"] == {}  # the outline has named all
 
 
-@pytest.mark.parametrize(("model", "place"), [("shakespeare", ""), ("shakespeare", "blocks.1"), ("translator", "")])
-def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, tmp_path, monkeypatch, capsys):
+def test_of_a_large_vocabulary_a_circuit_s_tokens_are_named(monkeypatch):
+    monkeypatch.setattr(insides, "LABELLED_VOCABULARY", 3)
+    monkeypatch.setattr(whole_recording, "MOST_TOKENS", 4)
+    at = start("Inside", prompt="To be")
+    there = ask(at, ["circuit", "ov", "blocks.1.attn", 0])
+    ids = {int(each) for part in ("rows", "columns") for each in there.tensors[f"circuit[ov, blocks.1.attn, 0].{part}"]}
+    label = library.tokenizer("shakespeare").label
+    assert there.metadata["vocabulary"] == {str(each): label(each) for each in ids}
+
+
+# The view to take along
+
+
+VIEWS = [
+    ("shakespeare", {}),
+    ("shakespeare", {"inside": "blocks.1.attn.qkv.weight", "cell": "2,1,3,4", "head": 1, "heads": "one"}),
+    ("shakespeare", {"inside": "blocks.1", "place": 2, "changes": "scale~blocks.0.attn.hook_z~0~~0"}),
+    ("translator", {"inside": "decoder.blocks.0.cross_attn.hook_pattern", "cell": "0,0,1", "source_place": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "link"), VIEWS)
+def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypatch, capsys):
     save_tiny(tmp_path / "checkpoints", "shakespeare")
     save_translator(tmp_path / "checkpoints")
     use(monkeypatch, tmp_path / "checkpoints")
-    at = start("Inside", model=model, inside=place)
+    at = start("Inside", model=model, **link)
+    assert not said(at)
+    (lines,) = [block.value for block in at.code if "record_pass" in block.value]
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(lines, "lines", "exec"), names)
+    ids, looked, there = outline(at).metadata["ids"], chosen(at), names["recording"].tensors
+    computed = library.opened(model), tuple(ids["text"]), tuple(ids["source"])
+    changed = tuple(from_code(code) for code in [link.get("changes")] if code)
+    name = looked["open"] if looked["open"] in there else "logits"
+    shown = insides.tensor(*computed, name, changed)
+    np.testing.assert_allclose(there[name].reshape(-1), shown.reshape(-1), atol=1e-5)
+    if looked["cell"]:
+        assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
+    # The page that is saved shows the same, but for what it is called.
+    page = insides.page_of(*computed, changed, options={"title": "inside", **looked})
+    assert page == eval(lines.strip().splitlines()[-1], names).html
+
+
+def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
+    at = start("Inside", prompt="To be")
+    ids = tuple(outline(at).metadata["ids"]["text"])
+    page = insides.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
+    (button,) = [each for each in at.get("download_button") if "page" in each.proto.label]
+    size = int(re.search(r"\((\d+) kB\)", button.proto.label)[1])
+    empty = insides.page_of(library.opened("shakespeare"), ids[:1], (), options={"title": "x"})
+    assert size * 1000 < len(page) < size * 1000 + len(empty)
+    assert "every number of the pass" in words_of(at)
+    all_of_it = standalone.page_fit(library.config("shakespeare"), len(ids)).size
+    monkeypatch.setattr(standalone, "MOST_BYTES", all_of_it - 1)
+    assert "it lacks the matrices of weights" in words_of(start("Inside", prompt="To be"))
+    monkeypatch.setattr(standalone, "MOST_BYTES", 100)
+    at = start("Inside", prompt="To be")
+    assert "With a shorter text it can be saved" in words_of(at)
+    assert not [each for each in at.get("download_button") if "page" in each.proto.label]
+
+
+def words_of(at):
+    return " ".join(block.value for block in at.markdown)
+
+
+# The numbers to take along
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "changes"),
+    [("shakespeare", "", ()), ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
+     ("translator", "", ())],
+)  # fmt: skip
+def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, changes, tmp_path, monkeypatch, capsys):
+    save_tiny(tmp_path / "checkpoints", "shakespeare")
+    save_translator(tmp_path / "checkpoints")
+    use(monkeypatch, tmp_path / "checkpoints")
+    at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
     (lines,) = [block.value for block in at.code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
-    file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place)
+    file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
+                          in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
     (name,) = re.findall(r'Path\("(.*?)"\)', lines)
     (tmp_path / name).write_bytes(file.to_bytes())
     monkeypatch.chdir(tmp_path)

@@ -22,6 +22,7 @@ from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
 from transformer import Recording
+from transformer.inference.circuits import qk_circuit
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
 from transformer.instrument import FOLDER, bundle
@@ -257,7 +258,19 @@ def write_fixtures(folder: Path) -> None:
     values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}
     functions = {name: found.tolist() for name, found in values.items()} | {"activations": sorted(ACTIVATIONS)}
     (folder / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
+    (folder / "circuit.json").write_text(json.dumps(a_circuit()), encoding="utf-8")
     write_outlines(folder)
+
+
+def a_circuit() -> dict[str, object]:
+    """A rotary head's queries and keys by token, and how well they fit at several distances."""
+    model = tiny_model(tiny_config(positions="rotary"))
+    near = qk_circuit(model, "blocks.1.attn", 1)
+    fits = {distance: qk_circuit(model, "blocks.1.attn", 1, distance).full() for distance in (0, 1, 7)}
+    return {
+        "left": near.left.flatten().tolist(), "right": near.right.flatten().tolist(), "width": near.left.shape[1],
+        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()},
+    }  # fmt: skip
 
 
 def write_outlines(folder: Path) -> None:

@@ -23,7 +23,7 @@ from transformer.data.tasks import Example, Task
 from transformer.training.evaluation import token_loss
 from transformer.training.objectives import TaskObjective, TextObjective
 
-VOWEL, NUMBERS, SORT, INDUCTION = TASKS.values()
+VOWEL, NUMBERS, SORT, INDUCTION, STORIES = TASKS.values()
 SPECIAL = ("[pad]", "[start]", "[end]")
 every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
@@ -81,6 +81,21 @@ class TestTaskBatches:
         assert labels(INDUCTION, read) == [["x", "y", "x"]]
         assert labels(INDUCTION, asked) == [["y", "x", "y"]]
 
+    def test_a_task_that_tells_asks_for_what_is_read_as_well(self):
+        (read,), asked = task_batch(STORIES, [Example("Who has the ball?", "Mary")])
+        assert labels(STORIES, read) == [["Who", "has", "the", "ball", "?", "Mary"]]
+        assert labels(STORIES, asked) == [["has", "the", "ball", "?", "Mary", "[end]"]]
+
+    def test_what_comes_further_follows_in_the_same_row_without_an_end_to_read(self):
+        example = Example("Who is Mary?", "Tom", (Example("Mary went.", "Max"), Example("Who?", "Tom")))
+        (read,), asked = task_batch(STORIES, [example])
+        (first,), (second,) = labels(STORIES, read), labels(STORIES, asked)
+        assert " ".join(first) == "Who is Mary ? Tom Mary went . Max Who ? Tom"
+        assert " ".join(second) == "is Mary ? Tom [end] went . Max [end] ? Tom [end]"
+        (read,), asked = task_batch(SORT, [Example("ba=", "ab", (Example("c=", "c"),))])
+        assert labels(SORT, read) == [["b", "a", "=", "a", "b", "c", "=", "c"]]
+        assert labels(SORT, asked) == [["–", "–", "a", "b", "[end]", "–", "c", "[end]"]]
+
     def test_unequal_lengths_are_filled_up_and_nothing_is_asked_for_there(self):
         (read,), asked = task_batch(SORT, [Example("ba=", "ab"), Example("c=", "c")])
         assert labels(SORT, read) == [["b", "a", "=", "a", "b"], ["c", "=", "c", "[pad]", "[pad]"]]
@@ -104,7 +119,8 @@ class TestTaskBatches:
         for example in examples:
             inputs, targets = task_batch(task, [example])
             asked = int((targets != IGNORED).sum())
-            assert asked == len(task.tokenizer.encode(example.target)) + task.ends
+            learnt = example.source + " " + example.target if task.tells else example.target
+            assert asked == len(task.tokenizer.encode(learnt)) + task.ends - task.tells  # not the very first word
             total += token_loss(model(*inputs), targets).item() * asked
             count += asked
         inputs, targets = task_batch(task, examples)

@@ -14,7 +14,8 @@ from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py", "pages/Inside.py")
+PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py", "pages/Inside.py",
+         "pages/What_if.py")  # fmt: skip
 
 
 @pytest.fixture

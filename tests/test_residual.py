@@ -1,12 +1,15 @@
 """The stream as a sum: the lens ends in the model's own logits, and the parts sum to them."""
 
+import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model
+from transformer.inference import residual
 from transformer.inference.analysis import token_statistics
 from transformer.inference.recompute import Pass, whole_pass
-from transformer.inference.residual import direct_logit_attribution, logit_lens, shares
+from transformer.inference.residual import direct_logit_attribution, logit_lens, read_lens, shares
 from transformer.model.equations import LOGITS
 
 
@@ -38,6 +41,36 @@ def test_the_lens_ranks_as_generation_does(config):
             expected = token_statistics(row[pos], token)[:2]
             torch.testing.assert_close(float(probability[height, pos]), expected[0])
             assert int(rank[height, pos]) == expected[1]
+
+
+@given(any_configs(), st.sampled_from([1, 40, residual.CELLS_AT_ONCE]))
+def test_what_is_read_of_the_lens_piece_by_piece_is_what_it_says(config, at_once):
+    found = some_pass(config)
+    lens = logit_lens(found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(residual, "CELLS_AT_ONCE", at_once)
+        read = read_lens(found, chosen(found))
+    assert read.heights == lens.heights
+    assert torch.equal(read.likeliest, lens.logits.argmax(-1))
+    torch.testing.assert_close(read.likeliest_probability, lens.logits.softmax(-1).amax(-1))
+    probability, rank = lens.of(chosen(found))
+    torch.testing.assert_close(read.probability, probability)
+    assert torch.equal(read.rank, rank)
+
+
+def test_all_logits_of_all_heights_are_never_held_at_once(monkeypatch):
+    config = tiny_config(n_layers=3, vocab_size=50)
+    sizes, standing = [], residual._standing
+
+    def note(logits, tokens):
+        sizes.append(logits.numel())
+        return standing(logits, tokens)
+
+    monkeypatch.setattr(residual, "CELLS_AT_ONCE", 200)
+    monkeypatch.setattr(residual, "_standing", note)
+    found = whole_pass(tiny_model(config), list(range(7)))
+    read_lens(found, found.tokens)
+    assert max(sizes) == 200 and sum(sizes) == 2 * 4 * 7 * 50
 
 
 @given(any_configs())

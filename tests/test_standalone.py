@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from tests.helpers import some_inputs, tiny_encoder_decoder, tiny_model
-from transformer import Recording, record, show
+from transformer import Recording, record, record_pass, show, standalone
+
+
+def whole(model, **chosen):
+    """A whole pass over a few tokens, shown."""
+    *source, tokens = (row[0].tolist() for row in some_inputs(model.config))
+    return show(record_pass(model, tokens, *source), **chosen)
 
 
 def recorded(model, **labels):
@@ -53,6 +59,49 @@ def test_what_can_t_be_shown_is_said():
         less = {other: tensor for other, tensor in whole.tensors.items() if other != name}
         with pytest.raises(ValueError, match=f"lacks {name}"):
             show(Recording(less, whole.metadata))
+
+
+# A whole pass
+
+
+@pytest.mark.parametrize("model", [tiny_model(), tiny_encoder_decoder(), tiny_model(n_layers=0, norm="none")])
+def test_a_whole_pass_is_shown_inside_and_its_attention_on_demand(model):
+    assert "showInside();" in whole(model).html
+    if model.config.n_layers:
+        kind = "self" if model.config.architecture == "decoder-only" else "cross"
+        assert "showAttention();" in whole(model, kind=kind, layer=0).html
+
+
+def test_labels_of_a_whole_pass_are_never_read_as_markup():
+    model = tiny_model()
+    found = record_pass(model, [1, 2], labels=lambda tokens: ["</script><b>"] * len(tokens))
+    page = show(found, title="<b>&").html
+    assert "</script><b>" not in page and "<title>&lt;b&gt;&amp;</title>" in page
+    assert page.count("<script") == page.count("</script>") == 3
+    assert "default-src 'none'" in page and "import(" not in page
+
+
+def test_what_there_is_nothing_of_can_t_be_looked_at_first():
+    for chosen, words in (
+        ({"open": "blocks.9"}, r"no blocks\.9; it has hook_embed"), ({"open": "logits", "cell": (0, 9999)}, "no cell"),
+        ({"open": "blocks.0", "cell": (0,)}, "no cell"), ({"cell": (-1, 0), "open": "logits"}, "no cell"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            whole(tiny_model(), **chosen)
+    with pytest.raises(TypeError, match="zoom"):
+        whole(tiny_model(), zoom=2)
+
+
+def test_of_what_is_too_large_for_a_page_a_part_is_left_out_and_then_it_is_said(monkeypatch):
+    model = tiny_model()
+    all_of_it = whole(model).html
+    monkeypatch.setattr(standalone, "MOST_BYTES", standalone.page_fit(model.config, 8).size - 1)
+    less, fit = whole(model).html, standalone.page_fit(model.config, 8)
+    assert fit.kinds == ("weights",) and len(less) < len(all_of_it)
+    monkeypatch.setattr(standalone, "MOST_BYTES", 100)
+    assert standalone.page_fit(model.config, 8) is None
+    with pytest.raises(ValueError, match="take a shorter text"):
+        whole(model)
 
 
 def test_a_recording_takes_parameters_along():

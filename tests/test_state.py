@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pages.ui.models.changes import Change
 from pages.ui.shell.choices import LONGEST, PACES, Visitor, fields
 from pages.ui.shell.link import (
     LONGEST_QUERY,
@@ -18,11 +19,13 @@ from pages.ui.shell.link import (
     left_out,
     to_query,
 )
-from transformer import MEASURES
+from transformer import MEASURES, Replaced, Scaled, Weighed, Without
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
+INTERVENTIONS = (Scaled("blocks.0.attn.hook_z", 0, factor=-0.5), Without("mask"),
+                 Replaced("hook_embed", None, 3, (1, 2), (3,)), Weighed("a.hook_pattern", 1, 2, 3, 0.25))  # fmt: skip
 SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
 CHOICES = {
     "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS, "batch": st.none() | TEXTS,
@@ -32,6 +35,8 @@ CHOICES = {
     "stage": st.sampled_from(["raw", "scaled", "masked", "weights"]),
     "zoom": st.none() | st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
     "without": st.lists(st.sampled_from(["mask", "scale"]), unique=True).map(lambda rules: tuple(sorted(rules))),
+    "changes": st.lists(st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()), max_size=3,
+                        unique_by=lambda change: change.intervention).map(tuple),
     "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
     "direction": st.sampled_from(["from", "to"]), "share": st.sampled_from(["head", "layer"]),
     "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
@@ -234,7 +239,7 @@ def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, text, ste
     missing = left_out(current)
     assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
     for name in TOO_LONG:
-        assert (name in missing) == (getattr(current, name) not in ("", None) and name not in parameters)
+        assert (name in missing) == (getattr(current, name) not in ("", None, ()) and name not in parameters)
     if "prompt" in missing:
         assert "text" not in parameters  # it goes on from the prompt
     if "text" in missing:

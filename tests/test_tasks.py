@@ -12,8 +12,8 @@ from num2words import num2words
 from transformer import TASKS
 from transformer.data.tasks import Example, Task, number_from_english
 
-NAMES = ["next-vowel", "number-words", "sort-letters", "induction"]
-VOWEL, NUMBERS, SORT, INDUCTION = (TASKS[name] for name in NAMES)
+NAMES = ["next-vowel", "number-words", "sort-letters", "induction", "stories"]
+VOWEL, NUMBERS, SORT, INDUCTION, STORIES = (TASKS[name] for name in NAMES)
 any_text = st.text(st.characters(exclude_categories=()), max_size=25)
 every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
@@ -90,6 +90,7 @@ class TestParts:
             "number-words": lambda example: str(number_from_english(example.source)),
             "sort-letters": lambda example: example.target,
             "induction": lambda example: example.source + example.target,
+            "stories": lambda example: example.source.rpartition(".")[0],
         }
         return {of_content[task.name](example) for example in examples}
 

@@ -319,3 +319,59 @@ class TestBytes:
         assert tokenizer.unknown_pieces("añ\n") == []
         assert tokenizer.decode(tokenizer.encode("añ")) == "añ"
         assert tokenizer.labels([1, 3 + 0xC3, 3 + 0x0A]) == ["␣the", "⟨C3⟩", "↵"]
+
+
+SENTENCE_WORDS = ["Mary", "Who", "went", "to", "the", "park", "has", ".", "?"]
+OF_SENTENCES = Tokenizer.of_sentences(SENTENCE_WORDS, SPECIAL)
+
+
+@st.composite
+def typed(draw) -> tuple[str, list[str]]:
+    """Words and signs as somebody may type them, and as they should be written."""
+    chosen = draw(st.lists(st.sampled_from(SENTENCE_WORDS), max_size=9))
+    text = draw(st.sampled_from(["", " ", "\n"]))
+    for before, word in zip(["", *chosen], chosen, strict=False):
+        is_apart = before in ("", ".", "?") or word in ".?"
+        text += draw(st.sampled_from(["", " ", "  \n"] if is_apart else [" ", "\t"]))
+        text += draw(st.sampled_from([word, word.lower(), word.upper(), word.capitalize()]))
+    return text, chosen
+
+
+class TestOfSentences:
+    @given(typed())
+    def test_however_it_is_typed_it_is_the_same(self, case):
+        text, words = case
+        assert OF_SENTENCES.labels(OF_SENTENCES.encode(text)) == words
+
+    @given(st.lists(st.sampled_from(SENTENCE_WORDS)))
+    def test_it_writes_no_space_before_a_sign_and_the_pieces_make_up_the_text(self, words):
+        ids = [OF_SENTENCES.encode(word)[0] for word in words]
+        text = OF_SENTENCES.decode(ids)
+        assert text == " ".join(words).replace(" .", ".").replace(" ?", "?")
+        assert OF_SENTENCES.encode(text) == ids
+        assert "".join(OF_SENTENCES.piece(id, first=place == 0) for place, id in enumerate(ids)) == text
+
+    @given(any_text)
+    def test_any_text_is_read_whole_or_refused(self, text):
+        try:
+            ids = OF_SENTENCES.encode(text)
+        except UnknownTokenError as error:
+            assert error.pieces == tuple(OF_SENTENCES.unknown_pieces(text))
+            assert all(text[piece.position :].startswith(piece.text) for piece in error.pieces)
+            rest = OF_SENTENCES.without_unknown(text)
+            assert not OF_SENTENCES.unknown_pieces(rest)
+        else:
+            assert len(ids) == len(OF_SENTENCES.decode(ids).replace(".", " .").replace("?", " ?").split())
+
+    def test_what_it_has_never_seen_is_named_with_its_place(self):
+        unknown = OF_SENTENCES.unknown_pieces("Mary bought the park! Who?")
+        assert unknown == [UnknownPiece("bought", 5), UnknownPiece("!", 20)]
+
+    def test_special_tokens_add_nothing_and_it_is_the_same_from_a_file(self, tmp_path):
+        OF_SENTENCES.save(tmp_path / "tokenizer.json")
+        again = Tokenizer.from_file(tmp_path / "tokenizer.json")
+        end = again.special_id("[end]")
+        assert again.piece(end, first=False) == again.piece(end, first=True) == ""
+        for text in ("who has the park ?", "Mary went to the park."):
+            assert again.encode(text) == OF_SENTENCES.encode(text)
+            assert again.decode(again.encode(text)) == OF_SENTENCES.decode(OF_SENTENCES.encode(text))

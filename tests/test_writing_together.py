@@ -25,7 +25,7 @@ from tests.writers import (
     statistics,
     written,
 )
-from transformer import Sampling
+from transformer import Averaged, Replaced, Scaled, Weighed, Without
 
 
 @pytest.fixture(scope="module")
@@ -162,11 +162,55 @@ def test_whatever_overlaps_leaves_a_text_that_could_have_been_written():
     assert_statistics_equal(statistics(again), statistics(writer))
 
 
-def test_two_visitors_write_as_if_alone():
-    one, other = begin("ROMEO:\n"), begin("KING: ")
-    together(lambda: written(one, 40), lambda: written(other, 40, Sampling(seed=3)))
-    assert ids(one) == expected(one.prompt, 40)
-    assert ids(other) == expected(other.prompt, 40, Sampling(seed=3))
+CHANGED = (
+    (),
+    (Scaled("blocks.0.attn.hook_z", 0), Scaled("blocks.1.hook_mlp_out", None, 9)),
+    (Averaged("blocks.0.hook_attn_out"), Without("mask")),
+    (Replaced("blocks.1.hook_resid_pre", tokens=(1, 2, 3)), Weighed("blocks.0.attn.hook_pattern", 1, 8, 2, 0.7)),
+)
+
+
+def test_visitors_write_as_if_alone_whatever_each_has_changed():
+    """One model, four visitors, the same prompt, each with changes of their own: nobody's reach another."""
+    writers = [begin(interventions=changed) for changed in CHANGED]
+    together(*(lambda writer=writer: [written(writer, 5) for _ in range(6)] for writer in writers))
+    texts = [ids(writer) for writer in writers]
+    assert texts == [expected(writers[0].prompt, 30, interventions=changed) for changed in CHANGED]
+    assert len(set(map(tuple, texts))) == len(CHANGED)
+
+
+@pytest.mark.parametrize("changed", CHANGED[1:], ids=["a head", "looking ahead", "a weight"])
+def test_a_changed_model_tells_of_a_text_what_writing_it_told(changed):
+    """Scored anew, past the context too, a text's statistics, candidates and rows are those of the changed model."""
+    writer = written(begin(interventions=changed), 20)
+    again = begin(interventions=changed)
+    again.restore(tuple(ids(writer)), SAMPLING)
+    assert_statistics_equal(statistics(again), statistics(writer))
+    places = range(len(writer.prompt), writer.length)
+    np.testing.assert_allclose(again.logits(places), writer.logits(places), atol=1e-4)
+    for place, row in again.rows(HERE, places[-2], places[-1]).items():
+        np.testing.assert_allclose(row, writer.rows(HERE, place, place)[place], atol=1e-5)
+
+
+def test_each_changed_model_has_its_own_texts_and_none_is_lost():
+    writer = written(begin(), 8)
+    prompt, first = writer.prompt, ids(writer)
+    head, mask = CHANGED[1], (Without("mask"),)
+    for turn in range(12):  # a dial that is turned: texts that were only carried along push none off the shelf
+        writer.begin("shakespeare", prompt, interventions=(Scaled("blocks.0.attn.hook_z", 0, factor=turn / 8),))
+        assert ids(writer) == first
+    writer.begin("shakespeare", prompt, interventions=head)
+    written(writer, 4)
+    changed = ids(writer)
+    assert changed == first + expected(prompt + tuple(first), 4, interventions=head)
+    writer.begin("shakespeare", prompt, interventions=mask)
+    assert ids(writer) == changed
+    writer.begin("shakespeare", prompt)
+    assert ids(writer) == first
+    written(writer, 4)
+    assert ids(writer) == expected(prompt, 12)
+    writer.begin("shakespeare", prompt, interventions=head)
+    assert ids(writer) == changed
 
 
 # Turns

@@ -41,6 +41,22 @@ def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **
     return checkpoint
 
 
+def save_reader(folder: Path, name: str = "reader") -> Checkpoint:
+    """Write a decoder-only model for stories, word by word, at random weights."""
+    task = TASKS["stories"]
+    special = task.tokenizer.special_id
+    config = ModelConfig(vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), n_layers=2, n_heads=2,
+                         d_model=16, context_length=task.longest, positions="rotary")  # fmt: skip
+    card = Card(
+        title="Reader", summary="Guesses.", group="Tasks", task=task.name, parameters=1000,
+        examples=["Mary took the ball. Who has the ball?"],
+        start_token_id=special("[start]"), end_token_id=special("[end]"),
+    )  # fmt: skip
+    checkpoint = Checkpoint(build_model(config, seed=0).eval(), task.tokenizer, card)
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint
+
+
 def save_pair(folder: Path, **changes: object) -> dict[str, Checkpoint]:
     """Tiny models under the names of the shipped ones: rotary positions in one, the sinusoidal table in the other."""
     spanish = ALPHABET + "áéíóúñ¿¡"

@@ -22,9 +22,9 @@ def save_models(folder):
     return folder
 
 
-def begin(prompt="ROMEO:\n", model="shakespeare"):
+def begin(prompt="ROMEO:\n", model="shakespeare", interventions=()):
     writer = Writer()
-    assert writer.begin(model, tuple(library.tokenizer(model).encode(prompt)))
+    assert writer.begin(model, tuple(library.tokenizer(model).encode(prompt)), interventions=interventions)
     return writer
 
 
@@ -37,9 +37,10 @@ def written(writer, tokens, sampling=SAMPLING, looked=HERE):
     return writer
 
 
-def expected(prompt, tokens, sampling=SAMPLING, model="shakespeare"):
+def expected(prompt, tokens, sampling=SAMPLING, model="shakespeare", interventions=()):
     """What the engine writes after these tokens."""
-    steps = generate(library.model(model).model, prompt, max_new_tokens=tokens, sampling=sampling, names_filter=())
+    steps = generate(library.model(model).model, prompt, max_new_tokens=tokens, sampling=sampling,
+                     interventions=interventions)  # fmt: skip
     return [step.token_id for step in steps]
 
 

@@ -19,15 +19,19 @@ from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.circuits import Circuit, ov_circuit, qk_circuit
-from .inference.effects import Effects, Patching, patching, silencing
+from .inference.effects import Effects, silencing
 from .inference.generation import GenerationStep, generate
 from .inference.head_measures import MEASURES, HeadMeasure, head_measures
 from .inference.intervention_codes import from_code, to_code
 from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
+from .inference.patching import Patching, patching
+from .inference.places_set import PlaceSet, places_set
 from .inference.recompute import Deviation, Pass, deviations, whole_pass
 from .inference.recording import Recording, record
 from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
 from .inference.sampling import Sampling, choose_token, sampling_distribution
+from .inference.whole_recording import record_pass
+from .inference.windows import Within, in_window
 from .model.attention import attention
 from .model.caches import KeyValueCache
 from .model.equations import Equation, equations
@@ -69,6 +73,7 @@ __all__ = [
     "NotFiniteError",
     "Pass",
     "Patching",
+    "PlaceSet",
     "Recording",
     "Replaced",
     "Sampling",
@@ -84,6 +89,7 @@ __all__ = [
     "UnknownPiece",
     "UnknownTokenError",
     "Weighed",
+    "Within",
     "Without",
     "attention",
     "attention_modules",
@@ -99,6 +105,7 @@ __all__ = [
     "generate",
     "head_measures",
     "hook_points",
+    "in_window",
     "induction_score",
     "list_checkpoints",
     "load_checkpoint",
@@ -108,8 +115,10 @@ __all__ = [
     "ov_circuit",
     "padding_mask",
     "patching",
+    "places_set",
     "qk_circuit",
     "record",
+    "record_pass",
     "sampling_distribution",
     "save_checkpoint",
     "score_arithmetic",

@@ -20,10 +20,10 @@ from .checkpoints.folder import (
 )
 from .checkpoints.importing import import_pretrained
 from .data.corpora import CorpusError, load_corpus
-from .data.tasks import TASKS, Induction, Task
+from .data.tasks import TASKS, Induction, Stories, Task
 from .inference.generation import generate
 from .inference.sampling import Sampling
-from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction
+from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
 from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
 from .training.plan import plan_of
@@ -172,7 +172,12 @@ def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
                 f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})")  # fmt: skip
     examples = task.sample(HELD_OUT)
     accuracy = exact_matches(checkpoint.model, task, examples)
-    return f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
+    words = f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
+    if isinstance(task, Stories):
+        looked = measure_reading(checkpoint.model, task)
+        words += (f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
+                  f"that answers {looked.weight:.3f} of its attention")  # fmt: skip
+    return words
 
 
 def _generate(options: argparse.Namespace) -> None:

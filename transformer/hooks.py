@@ -185,8 +185,15 @@ class HookedModule(nn.Module):
         None, or a tensor of the same shape that takes its place. They run in the order given.
         Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape.
         """
-        with _active(self._call((), fwd_hooks)):
+        with self.hooked(fwd_hooks):
             return self(*inputs, **kwargs)
+
+    @contextmanager
+    def hooked(self, fwd_hooks: Sequence[ForwardHook]) -> Iterator[None]:
+        """Inside, whatever parts of this model compute is changed as in `run_with_hooks`: a pass that begins in its
+        middle, say. Raises: as there."""
+        with _active(self._call((), fwd_hooks)):
+            yield
 
     def run_with_gradients(
         self,

@@ -6,6 +6,7 @@ one thread, whose processor time is measured:
 
 - ours: `generate`, with the patterns of all layers and heads recorded at every step, and each step kept.
 - ours, statistics: the same, with each token's probability, rank and entropy asked for, which the others don't tell.
+- ours, a head silenced, and ours, a scaled stream: the same as the first, with an intervention in every pass.
 - bare: the engine's model alone, `model(token, past=past)`, over the text that was written: nothing is recorded, drawn
   or kept.
 - Hugging Face: `GPT2LMHeadModel.generate(output_attentions=True, use_cache=True)`, attention "eager", which returns
@@ -13,7 +14,8 @@ one thread, whose processor time is measured:
 - TransformerLens: `TransformerBridge.generate` around Hugging Face's model, with its cache of keys and values. It
   records nothing while it writes (`return_cache=True` would run the finished text through the model once more).
 
-`…_speedup` is how many times the other's tokens a second ours are; `…_of_bare` is the share of bare's. The peers are in
+`…_speedup` is how many times the other's tokens a second ours are; `…_of_bare` is the share of bare's, and
+`…_of_unchanged` that of the model without the intervention. The peers are in
 `tests/benchmarks/requirements.txt`; one that is not installed is left out.
 """
 
@@ -24,7 +26,16 @@ from collections.abc import Callable
 
 import torch
 
-from transformer import DecoderOnly, KeyValueCache, ModelConfig, Sampling, build_model, generate
+from transformer import (
+    DecoderOnly,
+    Intervention,
+    KeyValueCache,
+    ModelConfig,
+    Sampling,
+    Scaled,
+    build_model,
+    generate,
+)
 
 from .measuring import Timing, alternate, keep_freed_memory, machine, print_table, ratio
 
@@ -39,7 +50,11 @@ CONFIG = ModelConfig(
 )
 PROMPT_LENGTH, NEW_TOKENS = 32, 128
 MODES = {"greedy": Sampling(temperature=0), "sampled": Sampling(temperature=0.8, top_k=20, top_p=0.95, seed=1)}
-TARGETS = {"hugging_face_speedup": 2.0, "of_bare": 0.7}
+TARGETS = {"hugging_face_speedup": 2.0, "of_bare": 0.7, "of_unchanged": 0.6}
+CHANGED = {
+    "silenced_head": (Scaled("blocks.1.attn.hook_z", head=0),),
+    "scaled_stream": (Scaled("blocks.1.hook_resid_pre", factor=0.5),),
+}
 INSTALL = "python -m pip install -r tests/benchmarks/requirements.txt"
 
 Writer = Callable[[Sampling], object]
@@ -61,6 +76,7 @@ def measure(model: DecoderOnly, prompt: list[int], new_tokens: int, rounds: int)
     writers = {
         "ours": ours(model, prompt, new_tokens),
         "ours_statistics": ours_with_statistics(model, prompt, new_tokens),
+        **{f"ours_{name}": ours(model, prompt, new_tokens, changed) for name, changed in CHANGED.items()},
         **writers,
     }
     things = {
@@ -86,12 +102,15 @@ def measure(model: DecoderOnly, prompt: list[int], new_tokens: int, rounds: int)
     }
 
 
-def ours(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writer:
+def ours(
+    model: DecoderOnly, prompt: list[int], new_tokens: int, interventions: tuple[Intervention, ...] = ()
+) -> Writer:
     """Writes with every attention pattern recorded; returns the steps."""
     names = [name for name in model.hook_names() if name.endswith("attn.hook_pattern")]
     return lambda sampling: list(
-        generate(model, prompt, max_new_tokens=new_tokens, sampling=sampling, names_filter=names)
-    )
+        generate(model, prompt, max_new_tokens=new_tokens, sampling=sampling, names_filter=names,
+                 interventions=interventions)
+    )  # fmt: skip
 
 
 def ours_with_statistics(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writer:
@@ -232,6 +251,8 @@ def _ratios(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
             if theirs := timings.get(f"{mode}_{peer}"):
                 ratios[f"{mode}_{peer}_speedup"] = ratio(theirs, to=mine)
         ratios[f"{mode}_of_bare"] = ratio(timings["bare"], to=mine)
+        for name in CHANGED:
+            ratios[f"{mode}_{name}_of_unchanged"] = ratio(mine, to=timings[f"{mode}_ours_{name}"])
         ratios[f"{mode}_statistics_of_bare"] = ratio(timings["bare"], to=timings[f"{mode}_ours_statistics"])
     return ratios
 

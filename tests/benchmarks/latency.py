@@ -29,6 +29,7 @@ CONTENT = {
     "Attention": "[data-testid=attention][data-whole=true]",
     "Masks": ".js-plotly-plot .main-svg",
     "Positions": ".js-plotly-plot .main-svg",
+    "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
     "Train": "[data-testid=stBaseButton-primary]",
 }
 """What each page is for, once it is drawn."""
@@ -122,7 +123,7 @@ def _report(starts: list[dict], tokens: list[float], changes: list[dict]) -> dic
     }
     for name in CONTENT:
         for what in ("content", "settled"):
-            figures[f"{name}_to_{what}"] = [change[what] for change in again if change["to"] == name]
+            figures[f"{name.replace(' ', '_')}_to_{what}"] = [change[what] for change in again if change["to"] == name]
     print_table(
         ("from", "median s", "least s", "most s", "times"),
         [(name.replace("_", " "), f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{max(seconds):.3f}",

@@ -42,7 +42,8 @@ STATE = """(root) => ({
   stage: root.querySelector(".panels").dataset.stage,
   note: root.querySelector("[data-part=note]").textContent,
   without: [...root.querySelectorAll("[data-without]:checked")].map((box) => box.dataset.without),
-  selects: [...root.querySelectorAll("select")].map((select) => select.value),
+  selects: [...root.querySelectorAll("select")].filter((select) => !select.closest("[data-part=changing]"))
+    .map((select) => select.value),
   over: root.querySelector("[data-part=overSentence]").textContent,
   heads: [...root.querySelectorAll("[data-testid=head-grid-head]")].map((button) => button.ariaLabel),
 })"""

@@ -59,7 +59,7 @@ DEBOUNCE_MS = {"slide": 250, "look at": 150}
 TRACEBACK = "Traceback (most recent call last)"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(
-    r"Failed to load resource: .* 404 .*/([A-Z][a-z]+/_stcore/[a-z-]+|media/\w+\.csv)\)"
+    r"Failed to load resource: .* 404 .*/([A-Z][a-z_]+/_stcore/[a-z-]+|media/\w+\.csv)\)"
     # Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
     r"|Client Error: Download Button source error - 404 .*"
 )

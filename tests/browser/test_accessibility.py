@@ -15,6 +15,8 @@ RULES = {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "ta
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
+WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0" for question in ("before", "needed")]
+
 FIND = """async (rules) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], rules });
   return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
@@ -60,7 +62,7 @@ def turn_dark(page, wait_ready):
     wait_ready(page, timeout=60, settled=1.0)
 
 
-@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", "Train"])
+@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", *WHAT_IF, "Train"])
 def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     page = visit(path)
     if not path:  # with a text written, there is more to be found

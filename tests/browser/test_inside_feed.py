@@ -42,11 +42,13 @@ def test_what_is_open_is_in_the_address_and_is_what_is_saved_without_a_run_of_th
     page.evaluate(LOOK_AT, {"open": "blocks.0.mlp", "token": 2, "head": 1})
     page.wait_for_function("() => /inside=blocks\\.0\\.mlp&place=2&heads=one/.test(location.search)")
     assert page.evaluate(f"() => {BOX}.feed.metadata.run") == run
-    page.get_by_test_id("stMain").locator("summary", has_text="Take these numbers along").click()
-    wait_ready(page)
+    for words in ("Take this view along", "Take these numbers along"):
+        page.get_by_test_id("stMain").locator("summary", has_text=words).click()
+        wait_ready(page)
     page.set_viewport_size({"width": 420, "height": 900})
-    lines = page.get_by_test_id("stCode").locator("pre")  # which can't be reached by keys, to be scrolled
-    assert lines.evaluate("(pre) => pre.scrollWidth <= pre.clientWidth")
+    for lines in page.get_by_test_id("stCode").locator("pre").all():  # which can't be reached by keys, to be scrolled
+        assert lines.evaluate("(pre) => pre.scrollWidth <= pre.clientWidth")
+    assert "open='blocks.0.mlp', token=2, head=1" in page.get_by_test_id("stCode").first.inner_text()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save these numbers").click()
     saved = Recording.from_bytes(download.value.path().read_bytes())

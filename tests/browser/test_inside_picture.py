@@ -1,10 +1,12 @@
 """The picture of a whole pass in a page of its own, without Streamlit: looked at, zoomed into, and played."""
 
 import base64
+import re
 
 import pytest
 
 from tests.inside_answers import Inside
+from transformer import ov_circuit, qk_circuit
 from transformer.instrument import FOLDER, bundle
 
 PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;
@@ -256,6 +258,97 @@ def test_what_each_height_would_say_ends_in_what_the_model_says(show):
     assert rows.first.locator("td b").all_inner_texts() == above
     page.get_by_role("button", name="Token 2: M").last.click()
     assert readout(page).startswith("Token 2 “M”")
+
+
+# Circuits
+
+
+def circuits(page):
+    return page.get_by_role("region", name="Circuits")
+
+
+def named(page):
+    """What the chosen or pointed cell is said to be, and its number."""
+    said = circuits(page).locator(".readout").inner_text()
+    return said, float(re.search(r"(?:by|:) (−?[\d.]+)", said)[1].replace("−", "-"))
+
+
+def test_the_circuits_of_the_head_that_is_looked_at_open_below(show, passes):
+    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn", "head": 2})
+    page.get_by_role("button", name="Circuits").click()
+    circuits(page).locator(".pairs button").first.click()
+    asked = page.evaluate("window.wanted.filter(([kind]) => kind === 'circuit')")
+    assert asked == [["circuit", "ov", "blocks.1.attn", 2]]
+    found = passes("shakespeare", "ROMEO:", 0).found
+    full = ov_circuit(found, "blocks.1.attn", 2).full()
+    said, value = named(page)
+    assert said.endswith("more than any other token.") and value == pytest.approx(float(full.max()), abs=1e-3)
+    circuits(page).locator("canvas.marks").press("ArrowRight")
+    row, column = divmod(int(full.argmax()), len(full))
+    assert page.evaluate("window.instrument.below.circuits.chosen.cell") == [row, column + 1]
+    assert abs(named(page)[1]) == pytest.approx(abs(float(full[row, column + 1])), abs=1e-3)
+
+
+def test_queries_turn_in_the_browser_as_in_the_model(show, passes):
+    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.0.attn", "head": 0})
+    page.get_by_role("button", name="Circuits").click()
+    circuits(page).get_by_label("Circuit", exact=True).select_option("qk")
+    circuits(page).locator(".pairs button").first.wait_for()
+    asked = page.evaluate("window.wanted.length")
+    circuits(page).get_by_role("slider").fill("5")
+    circuits(page).locator(".pairs button").first.click()
+    full = qk_circuit(passes("shakespeare", "ROMEO:", 0).found, "blocks.0.attn", 0, 5).full()
+    assert named(page)[1] == pytest.approx(float(full.max()), abs=1e-3)
+    assert "5 tokens before the query" in circuits(page).inner_text()
+    assert page.evaluate("window.wanted.length") == asked
+
+
+@pytest.mark.parametrize(("name", "attention", "kinds"), [
+    ("ladder-1-bigram", None, []), ("ladder-3-average", "blocks.0.attn", ["ov"]),
+    ("next-vowel", "encoder.blocks.0.attn", ["qk"]), ("next-vowel", "decoder.blocks.0.cross_attn", ["ov", "qk"]),
+])  # fmt: skip
+def test_a_model_has_the_circuits_it_can_have(show, name, attention, kinds):
+    page = show(name, "abc", 1 if name == "next-vowel" else 0, {"open": attention or ""}, width=420)
+    button = page.get_by_role("button", name="Circuits")
+    assert button.is_visible() == bool(kinds)
+    if not kinds:
+        return
+    button.click()
+    circuits(page).locator(".pairs button").first.wait_for()
+    offered = circuits(page).get_by_label("Circuit", exact=True).locator("option")
+    assert [option.get_attribute("value") for option in offered.all()] == kinds
+    assert not circuits(page).get_by_role("slider").is_visible()  # positions don't rotate here
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_circuit_s_numbers_are_saved(show):
+    page = show("next-vowel", "abc", 1, {"open": "decoder.blocks.0.attn"})
+    page.get_by_role("button", name="Circuits").click()
+    circuits(page).locator(".pairs button").first.wait_for()
+    with page.expect_download() as saved:
+        circuits(page).get_by_role("button", name="CSV").click()
+    assert saved.value.suggested_filename == "next-vowel-ov-decoder.blocks.0.attn-head0.csv"
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "read,next,value" and len(lines) == 1 + 31 * 31
+
+
+def test_the_picture_is_saved_with_its_names(show):
+    page = show("shakespeare", "ROMEO:")
+    page.evaluate("""() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      window.written = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        window.written.push(text);
+        return write.call(this, text, ...place);
+      };
+    }""")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as PNG").click()
+    assert saved.value.suggested_filename == "shakespeare-inside.png"
+    assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
+    on_page = page.locator(".names :is(button, b, small, .lens-title)").all_inner_texts()
+    written = page.evaluate("window.written")
+    assert set(filter(str.strip, on_page)) <= set(written) and "“ROMEO:”" in written
 
 
 def test_what_holds_is_listed(show):

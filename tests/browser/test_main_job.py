@@ -20,12 +20,12 @@ from tests.browser.writing_page import (
 )
 
 PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-grid-head]", "Positions": ".katex",
-         "Masks": ".js-plotly-plot"}  # fmt: skip
+         "Masks": ".js-plotly-plot", "What_if": "[data-testid=stMain] [data-testid=stBaseButton-primary]"}  # fmt: skip
 """Each page's path, and what is there once it is drawn."""
 PROMPT = "ROMEO:\nBut, soft"
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(
-    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Masks|Positions)/_stcore/[a-z-]+\)"
+    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Masks|Positions|What_if)/_stcore/[a-z-]+\)"
 )
 
 # Follows the text from before the first token to the last: which nodes go, how many tokens there are, what moves.

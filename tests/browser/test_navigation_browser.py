@@ -9,7 +9,7 @@ import pytest
 from tests.browser.writing_page import expect, focused, look_at, picture, tokens
 
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z_]+/_stcore/[a-z-]+\)")
 
 
 @pytest.fixture

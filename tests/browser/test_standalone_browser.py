@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.browser.servers import ROOT
-from transformer import load_checkpoint, record, show
+from transformer import load_checkpoint, record, record_pass, show, standalone
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -56,6 +56,68 @@ def test_a_file_can_be_explored_like_the_page(opened, browser_errors):
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
     assert download.value.suggested_filename == "attention-layer2-head5.csv"
+
+
+def recorded_inside(name, text, **more):
+    """A shipped model's whole pass over a text, whose decoder, if it has one besides, has read its start token."""
+    checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
+    tokens, source = checkpoint.tokenizer.encode(text), []
+    if checkpoint.model.config.architecture == "encoder-decoder":
+        tokens, source = [checkpoint.card.start_token_id], tokens
+    return record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels, **more)
+
+
+def test_a_whole_pass_can_be_explored_like_the_page(opened, browser_errors):
+    """From the model to a cell and to the weights it is made of; the folds below, and the circuits."""
+    page = opened(show(recorded_inside("sort-letters", "hello=")))
+    page.get_by_role("button", name="block 1", exact=True).first.click()
+    page.get_by_role("button", name="block 1 · feed-forward").click()
+    page.locator(".name.row", has_text="pre").first.click()
+    marks = page.locator(".numbers.tensor[data-state=shown] canvas.marks").first
+    marks.click()
+    badge = page.locator(".by-hand .badge").first
+    expect(badge).to_contain_text("recomputed, equal")
+    page.locator(".by-hand .links button", has_text="W_up").click()
+    expect(page.locator(".by-hand .where").first).to_contain_text("It was learned in training")
+    page.get_by_text("Who said it").click()
+    expect(page.locator(".total[data-state=equal]")).to_be_visible()
+    page.get_by_text("What holds").click()
+    expect(page.get_by_text("tensors of this pass were recomputed")).to_be_visible()
+    page.get_by_role("button", name="Circuits").click()
+    circuits = page.get_by_role("region", name="Circuits")
+    circuits.get_by_label("Circuit", exact=True).select_option("qk")
+    before = circuits.locator(".pairs button").first.inner_text()
+    circuits.get_by_role("slider").fill("3")
+    expect(circuits).to_contain_text("the key stands 3 tokens before the query")
+    assert circuits.locator(".pairs button").first.inner_text() != before
+    circuits.locator(".pairs button").first.click()
+    expect(circuits.locator(".term")).to_contain_text("The sum of the 16 products is")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as PNG").click()
+    assert download.value.suggested_filename == "inside-blocks.1.mlp.up.weight.png"
+    assert download.value.path().read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_whole_pass_opens_where_it_is_told_to_in_a_notebook_s_frame(new_page, browser_errors):
+    page = new_page()
+    name = "decoder.blocks.1.cross_attn.hook_pattern"
+    found = recorded_inside("number-words-en-es", "two hundred and five")
+    page.set_content(show(found, open=name, cell=(2, 0, 3))._repr_html_())
+    hand = page.frame_locator("iframe").get_by_role("region", name="By hand")
+    expect(hand).to_contain_text("recomputed, equal")
+    expect(hand).to_contain_text(f"{name}, head 2, ")
+
+
+def test_what_a_page_had_no_room_for_is_said(opened, monkeypatch, browser_errors):
+    monkeypatch.setattr(standalone, "MOST_BYTES", 200_000)
+    page = opened(show(recorded_inside("induction", "abcab"), open="blocks.1.attn.hook_z", cell=(3, 1, 2)))
+    expect(page.get_by_role("region", name="By hand")).to_contain_text("recomputed, equal")
+    page.get_by_role("combobox", name="Find a tensor").fill("blocks.1.attn.qkv.weight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Tensor")).to_contain_text("left out of this page, which would be too large")
+    page.evaluate("document.querySelector('.names [data-open=\"blocks.1.attn.hook_v\"]').click()")
+    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
+    expect(page.get_by_role("region", name="By hand")).to_contain_text("were left out of this page")
 
 
 def test_cross_attention_in_a_notebook_s_frame(new_page, browser_errors):

@@ -23,6 +23,8 @@ LINKS = (
     "Positions?length=12&position=11&dimension=7",
     "Inside?prompt=Hello%20world&inside=blocks.0.attn.hook_pattern&place=4&cell=1,4,2&heads=one&head=1&moment=1.5",
     "Inside?model=translator&prompt=forty-two&inside=decoder.blocks.0.cross_attn&source_place=1",
+    "What_if?prompt=Hello%20world&changes=scale~blocks.0.attn.hook_z~1~~0!-without~mask~",
+    "What_if?model=translator&prompt=forty-two&question=needed&effect=logit&token=7",
     "Train?shape=dials&steps=50&d_model=32",
 )
 """Links to the app, without its address."""

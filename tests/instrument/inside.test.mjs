@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ACTIVATIONS, erf, positionAngle } from "../../transformer/instrument/inside/functions.js";
+import { product, strongestPairs, turned } from "../../transformer/instrument/inside/circuit.js";
 import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { Plane, planeDims } from "../../transformer/instrument/inside/plane.js";
 import { matching } from "../../transformer/instrument/inside/search.js";
@@ -19,6 +20,22 @@ test("the error function and the activations are those of PyTorch in double prec
     for (const [name, activation] of Object.entries(ACTIVATIONS)) near(activation(x), known[name][at], 1e-14 * Math.max(1, Math.abs(x)));
   });
   assert.deepEqual(Object.keys(ACTIVATIONS).sort(), known.activations);
+});
+
+test("a circuit is the product of its factors, and its queries turn with the distance as the engine's do", () => {
+  const { left, right, width, fits } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuit.json"), "utf-8"));
+  for (const [distance, expected] of Object.entries(fits)) {
+    const found = product(turned(left, width, Number(distance)), right, width);
+    assert.equal(found.length, expected.length);
+    // The engine's table of angles is in single precision.
+    found.forEach((value, at) => near(value, expected[at], 1e-6));
+  }
+});
+
+test("the strongest pairs are the largest and the smallest numbers", () => {
+  const { most, least } = strongestPairs(Float64Array.of(3, -2, 5, 0, -7), 2);
+  assert.deepEqual([most, least], [[2, 0], [4, 1]]);
+  assert.deepEqual(strongestPairs(Float64Array.of(1), 6), { most: [0], least: [0] });
 });
 
 test("angles are those of the paper", () => {

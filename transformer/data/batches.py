@@ -74,20 +74,30 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
     """Examples as a model takes them, with the token to predict at each position of what it should write.
 
     For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
-    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on.
+    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; where the task tells as well,
+    for `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read.
     """
-    encode, special = task.tokenizer.encode, task.tokenizer.special_id
-    end = [special(END)] if task.ends else []
-    read = [encode(example.source) for example in examples]
-    written = [encode(example.target) + end for example in examples]
+    pad = task.tokenizer.special_id(PAD)
     if task.architecture == "encoder-decoder":
-        inputs = (read, [[special(START), *ids[:-1]] for ids in written])
-        targets = written
+        encode, special = task.tokenizer.encode, task.tokenizer.special_id
+        read = [encode(example.source) for example in examples]
+        targets = [encode(example.target) + [special(END)] * task.ends for example in examples]
+        inputs = (read, [[special(START), *ids[:-1]] for ids in targets])
     else:
-        inputs = ([source + ids[:-1] for source, ids in zip(read, written, strict=True)],)
-        targets = [[IGNORED] * (len(source) - 1) + ids for source, ids in zip(read, written, strict=True)]
-    pad = special(PAD)
+        rows = [_continued(task, example) for example in examples]
+        inputs, targets = ([read for read, _ in rows],), [asked for _, asked in rows]
     return Batch(tuple(padded(rows, pad) for rows in inputs), padded(targets, IGNORED))
+
+
+def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
+    """What a decoder-only model reads of an example, and what it is asked for at each position."""
+    encode, end = task.tokenizer.encode, [task.tokenizer.special_id(END)] * task.ends
+    read, asked = [], []
+    for part in (example, *example.further):
+        source, target = encode(part.source), encode(part.target) + end
+        read += source + target[:-1]
+        asked += (source[1:] if task.tells else [IGNORED] * (len(source) - 1)) + target
+    return read, asked
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

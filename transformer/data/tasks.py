@@ -10,12 +10,15 @@ import itertools
 import string
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from ..config import Architecture
+from .number_words import english, number_from_english, spanish, words_of
+from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, tell, written
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
@@ -27,6 +30,15 @@ class Example:
 
     source: str
     target: str
+    further: tuple[Example, ...] = ()
+    """What is read and written after that, where a model learns several answers from one example."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Example):
+    """An example whose answer is a word of the source; `place` is that word's, counted from 0 in tokens."""
+
+    place: int
 
 
 class Task(ABC):
@@ -42,6 +54,8 @@ class Task(ABC):
     architecture: Architecture
     ends = True
     """Whether the model itself says, with `[end]`, that it has finished."""
+    tells = False
+    """Whether the model also learns to write what it reads: a decoder-only one may be given any beginning of it."""
     longest: int
     """Tokens of the longest sequence, special ones included."""
 
@@ -53,6 +67,10 @@ class Task(ABC):
     @abstractmethod
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         """A random example of the training part, or of the part held out."""
+
+    def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
+        """Random examples of the training part that are learnt from at once."""
+        return [self.draw(random) for _ in range(count)]
 
     @abstractmethod
     def problem(self, text: str) -> str | None:
@@ -78,7 +96,9 @@ class NextVowel(Task):
 
     name = "next-vowel"
     title = "Next vowel"
-    summary = "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
+    summary = (
+        "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
+    )
     architecture = "encoder-decoder"
     longest = 3
     alphabet = f"-{string.ascii_lowercase}#"
@@ -90,7 +110,10 @@ class NextVowel(Task):
     @cached_property
     def parts(self) -> tuple[list[Example], list[Example]]:
         """The cases to train on, and those held out."""
-        cases = [Example("".join(three), self.answer(three[2])) for three in itertools.combinations(self.alphabet, 3)]
+        cases = [
+            Example("".join(three), self.answer(three[2]))
+            for three in itertools.combinations(self.alphabet, 3)
+        ]
         order = np.random.default_rng(0).permutation(len(cases))
         at = len(cases) * 7 // 10
         return [cases[i] for i in order[:at]], [cases[i] for i in order[at:]]
@@ -136,7 +159,9 @@ class NumberWords(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # short numbers are too rare otherwise
+            digits = (
+                random.integers(3, 7) if random.random() < 0.5 else 6
+            )  # short numbers are too rare otherwise
             number = int(random.integers(10**digits))
             if self.is_held_out(number) == held_out:
                 return Example(english(number), spanish(number))
@@ -158,7 +183,7 @@ class NumberWords(Task):
         number = number_from_english(text)
         if number is None:
             return f"{can_read}, such as: two hundred and five. What is typed isn't one."
-        if _words(text) != _words(english(number)):
+        if words_of(text) != words_of(english(number)):
             return f"{can_read}, written like this: {english(number)}."
         return None
 
@@ -182,7 +207,9 @@ class SortLetters(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            letters = [string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))]
+            letters = [
+                string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))
+            ]
             answer = "".join(sorted(letters))
             if _in_tenth(f"letters {answer}") == held_out:
                 return Example("".join(letters) + "=", answer)
@@ -230,52 +257,59 @@ class Induction(Task):
         return None  # any text of its characters; those it doesn't know are listed one by one
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (NextVowel(), NumberWords(), SortLetters(), Induction())}
+class Stories(Task):
+    """A short story and a question, to be followed by the one word of the story that answers it.
 
-
-@lru_cache(maxsize=1 << 16)
-def english(number: int) -> str:
-    """A number in English words, without commas: `one thousand two hundred and thirty-four`."""
-    return _num2words(number, "en").replace(",", "")
-
-
-@lru_cache(maxsize=1 << 16)
-def spanish(number: int) -> str:
-    """A number in Spanish words: `mil doscientos treinta y cuatro`."""
-    return _num2words(number, "es")
-
-
-def number_from_english(text: str) -> int | None:
-    """The number that English words name, commas, hyphens and `and` aside; None if they name none.
-
-    >>> number_from_english("two hundred and five")
-    205
+    Held out are whole stories, a tenth of them: training sees none of their questions.
     """
-    units = {english(number): number for number in range(20)} | {english(ten): ten for ten in range(20, 100, 10)}
-    words = [word for word in _words(text) if word != "and"]
-    thousands, below = 0, 0
-    for word in words:
-        if word in units:
-            below += units[word]
-        elif word == "hundred" and 0 < below < 10:
-            below *= 100
-        elif word == "thousand" and below and not thousands:
-            thousands, below = 1000 * below, 0
-        else:
-            return None
-    number = thousands + below
-    said = [word for word in _words(english(number)) if word != "and"]
-    return number if words and words == said else None
+
+    name = "stories"
+    title = "Stories"
+    summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
+    language = "English"
+    architecture = "decoder-only"
+    tells = True
+    longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.of_sentences(WORDS, (PAD, START, END))
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Question:
+        while True:
+            story, ((_, asked),) = tell(random, int(random.integers(1, MOST_FACTS + 1)))
+            if self.is_held_out(story.words) == held_out:
+                return Question(f"{story.text} {asked.text}", asked.answer, place=asked.place)
+
+    def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
+        """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
+        facts = int(random.integers(1, MOST_FACTS + 1))
+        return [self._with_questions(random, facts) for _ in range(count)]
+
+    def _with_questions(self, random: np.random.Generator, facts: int) -> Example:
+        """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""
+        while True:
+            story, asked = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
+            if not any(self.is_held_out(story.words[:told]) for told in {each.told for each in asked}):
+                break
+        parts, begin = [], 0
+        for told, question in asked:
+            parts.append((f"{written(story.words[begin:told])} {question.text}".strip(), question.answer))
+            begin = told
+        first, *more = parts
+        return Example(*first, tuple(Example(*part) for part in more))
+
+    def is_held_out(self, story: Sequence[str]) -> bool:
+        """True for the stories that training never asks anything about."""
+        return _in_tenth(f"story {' '.join(story)}")
+
+    def problem(self, text: str) -> str | None:
+        return None  # any text of its words; those it doesn't know are listed one by one
 
 
-def _num2words(number: int, language: str) -> str:
-    from num2words import num2words
-
-    return num2words(number, lang=language)
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().replace(",", " ").replace("-", " ").split()
+TASKS: dict[str, Task] = {
+    task.name: task for task in (NextVowel(), NumberWords(), SortLetters(), Induction(), Stories())
+}
 
 
 def _in_tenth(content: str) -> bool:

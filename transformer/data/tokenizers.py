@@ -27,6 +27,8 @@ BYTE_LETTERS = dict(zip(
 """The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 """How a vocabulary of characters writes a byte of one that it lacks."""
+REMEMBERED = 4096
+"""Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
@@ -60,6 +62,7 @@ class Tokenizer:
         self._special = {token.content: id for id, token in added.items() if token.special}
         self._is_of_bytes, self._marks_spaces = _way_of_writing(backend)
         self._vocabulary = {piece for piece in backend.get_vocab() if piece not in self._special}
+        self._known: set[str] = set()
 
     @classmethod
     def of_characters(cls, alphabet: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
@@ -78,6 +81,23 @@ class Tokenizer:
         backend = _word_level(sorted({word.lower() for word in words}), special)
         backend.normalizer = normalizers.Lowercase()
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s,\-]+"), "removed")
+        return cls(backend)
+
+    @classmethod
+    def of_sentences(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
+        """One token a word or sign, however they are typed: spaces before a sign and capital letters don't matter.
+
+        Words are given as they should be written, each in one way only: `Mary`, but `went`. Ids follow the code points,
+        and those of `special` come after. `decode` writes no space before a full stop or a question mark.
+        """
+        backend = _word_level(sorted(words), special)
+        capitals = [word for word in sorted(words) if word != word.lower()]
+        as_written = [normalizers.Replace(Regex(rf"\b{word.lower()}\b"), word) for word in capitals]
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *as_written])
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+        )
+        backend.decoder = decoders.WordPiece(prefix="[none]", cleanup=True)  # spaces as in a sentence
         return cls(backend)
 
     @classmethod
@@ -116,7 +136,10 @@ class Tokenizer:
     def piece(self, token_id: int, *, first: bool) -> str:
         """What a token adds to a text: a word comes with the space before it, unless it is the first."""
         text = self.decode([token_id])
-        return text if first or self._backend.decoder is not None or not text else f" {text}"
+        decoder = self._backend.decoder
+        if isinstance(decoder, decoders.WordPiece):  # whether there is a space depends on the token
+            return text if first else self.decode([token_id, token_id])[len(text) :]
+        return text if first or decoder is not None or not text else f" {text}"
 
     def label(self, token_id: int) -> str:
         """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
@@ -145,13 +168,21 @@ class Tokenizer:
             return []  # what it lacks it writes as bytes
         unknown = []
         for piece, start in self._pieces(text):
-            parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
+            parts = (
+                [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
+            )
             unknown += [UnknownPiece(part, place) for part, place in parts if not self._knows(part)]
         return unknown
 
     def _knows(self, piece: str) -> bool:
+        """Whether a piece, normalized, is in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
+        if piece in self._known:
+            return True
         normalizer = self._backend.normalizer
-        return (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        knows = (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        if knows and len(self._known) < REMEMBERED:
+            self._known.add(piece)
+        return knows
 
     def without_unknown(self, text: str) -> str:
         """The text with every piece that the vocabulary lacks taken out.

@@ -14,7 +14,9 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..model.registry import attention_modules, hook_points
 from .head_measures import MEASURES, head_measures
+from .interventions import Intervention
 from .overview import pool, quantise
+from .places_set import places_set
 from .recording import Recording
 
 
@@ -30,15 +32,18 @@ def outline_of_layer(pattern: Tensor, mask: Tensor, tokens: Tensor | None) -> tu
 
 def outline(
     config: ModelConfig, kind: str, labels: Mapping[str, Sequence[str]], cells: Sequence[np.ndarray],
-    measures: Sequence[np.ndarray],
+    measures: Sequence[np.ndarray], interventions: Sequence[Intervention] = (),
 ) -> Recording:  # fmt: skip
     """All heads at a glance, and what is where. cells, measures: of each layer, as `outline_of_layer` makes them.
+
+    interventions: what was changed in the pass.
 
     Tensors: `overview` (layer, head, query, key), uint8 as `quantise` makes it, pooled to 64 × 64 cells a head;
     `measures` (layer, head, measure), float32 as `head_measures` makes them.
     Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
     by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
-    `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are.
+    `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are; `changed`, the records of what
+    interventions have set, as `places_set` has them.
     """
     modules = attention_modules(config)[kind]
     is_causal = kind in ("self", "decoder")
@@ -55,6 +60,7 @@ def outline(
             "measures": [dataclasses.asdict(measure) for measure in MEASURES],
             "queries": len(labels["source" if kind == "encoder" else "text"]),
             "keys": len(labels["text" if is_causal else "source"]),
+            "changed": [dataclasses.asdict(place) for place in places_set(interventions, config)],
         },
     )
 

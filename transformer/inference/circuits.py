@@ -9,36 +9,83 @@ Dimensions: vocab, d_head, d_model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from ..config import ModelConfig
 from ..model.equations import Equation, equations
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation
+from .recompute import Pass
+
+Weights = DecoderOnly | EncoderDecoder | Pass
+"""Where weights are: in a model, or in a pass of one."""
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """A matrix over pairs of tokens, as the product of two narrow ones: its rank is at most d_head."""
+    """A matrix over pairs of tokens: first · enters · leaves · lastᵀ. As the product of two narrow matrices, `left` and
+    `right`, it takes little memory, and shows that its rank is at most d_head. All of them are float64."""
 
-    left: Tensor
-    """(vocab, d_head), float64."""
-    right: Tensor
-    """(vocab, d_head), float64."""
+    first: Tensor
+    """(vocab, d_model): what stands for each token in the stream, where the head reads it."""
+    enters: Tensor
+    """(d_model, d_head): W_Q, divided by √d_head, or W_V."""
+    leaves: Tensor
+    """(d_head, d_model): the transpose of W_K, or W_O."""
+    last: Tensor
+    """(vocab, d_model): what stands for each token where it is looked for, or where its logit is read."""
 
-    def full(self) -> Tensor:
-        """(vocab, vocab); of a large vocabulary it takes much memory: use `row`."""
-        return self.left @ self.right.T
+    @cached_property
+    def left(self) -> Tensor:
+        """(vocab, d_head)."""
+        return self.first @ self.enters
+
+    @cached_property
+    def right(self) -> Tensor:
+        """(vocab, d_head)."""
+        return self.last @ self.leaves.T
+
+    def full(self, rows: Tensor | None = None, columns: Tensor | None = None) -> Tensor:
+        """(vocab, vocab), or of some tokens, by the d_model × d_model matrix between them instead of narrow ones.
+
+        Of a large vocabulary all of it takes much memory: use `row`.
+        """
+        first = self.first if rows is None else self.first[rows]
+        last = self.last if columns is None else self.last[columns]
+        return first @ (self.enters @ self.leaves) @ last.T
 
     def row(self, token: int) -> Tensor:
         """What one token does with each other, (vocab,)."""
         return self.right @ self.left[token]
 
+    def strongest(self, most: int, among: Iterable[int] = ()) -> tuple[Tensor, Tensor]:
+        """The tokens whose rows, and those whose columns, are the longest, in the order of the vocabulary.
+
+        most: how many of each, if there are as many. among: tokens that are there in any case, as far as they fit.
+        """
+        first = sorted(set(among))[:most]
+        found = []
+        for vectors, others in ((self.left, self.right), (self.right, self.left)):
+            # |row i|² = Σ_j (l_i · r_j)² = l_i · (RᵀR) · l_i, without the row itself.
+            lengths = ((vectors @ (others.T @ others)) * vectors).sum(-1)
+            lengths[first] = torch.inf
+            found.append(lengths.topk(min(most, len(lengths))).indices.sort().values)
+        return found[0], found[1]
+
+
+def circuits_of(config: ModelConfig, attention: str) -> tuple[str, ...]:
+    """Which circuits the heads of an attention have: "qk" where they compare, "ov" where they write to the logits."""
+    kinds = {"qk": f"{attention}.hook_q" in equations(config), "ov": not attention.startswith("encoder.")}
+    return tuple(kind for kind, is_there in kinds.items() if is_there)
+
 
 @torch.no_grad()
-def qk_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int, distance: int = 0) -> Circuit:
+def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> Circuit:
     """How well the query of one token fits the key of another: a row is a query's token, a column a key's.
 
     attention: as in `attention_modules`, such as "blocks.0.attn". distance: positions that the key stands before the
@@ -46,17 +93,16 @@ def qk_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int, d
     Raises: ValueError for an attention that the model doesn't have, one without queries, or a head it doesn't have.
     """
     table = equations(model.config)
-    q, k = (_equation(model, table, f"{attention}.hook_{name}", head) for name in "qk")
-    left, right = (_read(model, table, equation, head) for equation in (q, k))
-    if f"{attention}.hook_rot_q" in table:
-        turn = rotation(model.config)
-        left = rotate(left[:, None, None], start=distance, **turn)[:, 0, 0]
-        right = rotate(right[:, None, None], **turn)[:, 0, 0]
-    return Circuit(left / model.config.d_head**0.5 if model.config.attention_scale else left, right)
+    q, k = (_equation(model.config, table, f"{attention}.hook_{name}", head) for name in "qk")
+    (first, query), (last, key) = (_read(model, table, equation, head) for equation in (q, k))
+    if f"{attention}.hook_rot_q" in table:  # a rotation of each column is one of what it makes of any vector
+        query = rotate(query.T[:, None, None], start=distance, **rotation(model.config))[:, 0, 0].T
+    divisor = model.config.d_head**0.5 if model.config.attention_scale else 1.0
+    return Circuit(first, query.T / divisor, key, last)
 
 
 @torch.no_grad()
-def ov_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int) -> Circuit:
+def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     """What a head that looks at one token says for each next token: a row is the token looked at, a column a logit.
 
     Raises: ValueError for an attention that the model doesn't have, an encoder's, which writes no logits, or a head
@@ -65,28 +111,31 @@ def ov_circuit(model: DecoderOnly | EncoderDecoder, attention: str, head: int) -
     if attention.startswith("encoder."):
         raise ValueError("An encoder's heads write to the memory, not to the logits; take a decoder's.")
     table = equations(model.config)
-    values = _read(model, table, _equation(model, table, f"{attention}.hook_v", head), head)
-    parameters = model.state_dict()
+    first, value = _read(model, table, _equation(model.config, table, f"{attention}.hook_v", head), head)
+    parameters = _parameters(model)
     out = parameters[f"{attention}.out.weight"].double().unflatten(-1, (model.config.n_heads, -1))[:, head]
     unembedding = parameters["unembed.weight"].double()
     if model.config.norm == "pre":
         prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
         unembedding = _centred(model, unembedding * parameters[f"{prefix}ln_final.weight"].double())
-    return Circuit(values, unembedding @ out)
+    return Circuit(first, value.T, out.T, unembedding)
 
 
-def _equation(model: DecoderOnly | EncoderDecoder, table: dict[str, Equation], name: str, head: int) -> Equation:
+def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: int) -> Equation:
     if name not in table:
         raise ValueError(f"This model computes no {name}.")
-    if not 0 <= head < model.config.n_heads:
-        raise ValueError(f"Head {head} isn't there; this model has heads 0 to {model.config.n_heads - 1}.")
+    if not 0 <= head < config.n_heads:
+        raise ValueError(f"Head {head} isn't there; this model has heads 0 to {config.n_heads - 1}.")
     return table[name]
 
 
-def _read(model: DecoderOnly | EncoderDecoder, table: dict[str, Equation], equation: Equation, head: int) -> Tensor:
-    """What each token's embedding becomes as a query, key or value of one head, (vocab, d_head)."""
-    parameters = model.state_dict()
-    config = model.config
+def _parameters(model: Weights) -> Mapping[str, Tensor]:
+    return model.tensors if isinstance(model, Pass) else model.state_dict()
+
+
+def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:
+    """What a head reads where a token stands, (vocab, d_model), and the matrix that it reads with, (d_head, …)."""
+    parameters, config = _parameters(model), model.config
     reads = equation.operands["x"][0].name
     prefix = next((side for side in ("encoder.", "decoder.") if reads.startswith(side)), "")
     embeddings = parameters[table[f"{prefix}hook_embed"].operands["table"][0].name].double()
@@ -102,9 +151,9 @@ def _read(model: DecoderOnly | EncoderDecoder, table: dict[str, Equation], equat
     if operand.dims[0] == "part":
         first = operand.cells[0] * (config.kv_heads if is_shared else config.n_heads)
     own = head * config.kv_heads // config.n_heads if is_shared else head
-    return embeddings @ heads[first + own].T
+    return embeddings, heads[first + own]
 
 
-def _centred(model: DecoderOnly | EncoderDecoder, vectors: Tensor) -> Tensor:
+def _centred(model: Weights, vectors: Tensor) -> Tensor:
     """Without their mean, which a layer norm takes away."""
     return vectors if model.config.norm_kind == "rms" else vectors - vectors.mean(-1, keepdim=True)

@@ -20,6 +20,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
 from .interventions import Intervention, hooks_of
 from .sampling import Sampling, random_points, token_at
+from .windows import looks_ahead
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,7 @@ def _steps(
     context = model.config.context_length
     device = next(model.parameters()).device
     before = (torch.tensor([source], device=device),) if source else ()
-    looks_ahead = any(getattr(intervention, "looks_ahead", True) for intervention in interventions)
-    past = None if fwd_hooks or looks_ahead else KeyValueCache.for_model(model.config)
+    past = None if fwd_hooks or any(map(looks_ahead, interventions)) else KeyValueCache.for_model(model.config)
     start = 0
     hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: start)]
     points = random_points(sampling, position=len(sequence))

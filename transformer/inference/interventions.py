@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookedModule, HookPoint
 from ..model.registry import hook_points
+from .places_in_words import part_in_words, place_in_words
 
 RULES = {
     "mask": "the causal mask",
@@ -75,8 +75,11 @@ class _Change(ABC):
         heads = config.n_heads if "head" in dims else config.kv_heads if "kv_head" in dims else 0
         if self.head is not None and not 0 <= self.head < heads:
             raise ValueError(f"{self.point} has no head {self.head}")
-        if self.position is not None and not ("pos" in dims and self.position >= 0):
+        longest = config.context_length if self.point.startswith("encoder.") else math.inf  # a decoder's text slides
+        if self.position is not None and not ("pos" in dims and 0 <= self.position < longest):
             raise ValueError(f"{self.point} has no position {self.position}")
+        if "query" in dims or self.point.endswith("hook_scale"):  # what is divided by must never be 0
+            raise ValueError(f"{self.point} can't be changed in this way")
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
@@ -117,8 +120,7 @@ class Scaled(_Change):
     def check(self, config: ModelConfig) -> None:
         """As in `_Change`."""
         super().check(config)
-        if not math.isfinite(self.factor):
-            raise ValueError(f"a factor must be a number, not {self.factor}")
+        _check_factor(self.factor)
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         return tensor[:, first - begin : last - begin] * self.factor
@@ -148,10 +150,16 @@ class Replaced(_Change):
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
 
+    def check(self, config: ModelConfig) -> None:
+        """As in `_Change`."""
+        super().check(config)
+        _check_text(config, self.tokens, self.source)
+
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         values = tensor[:, first - begin : last - begin].clone()
-        there = self._of_head(other(self.tokens, self.source))[:, first:last]
-        values[:, : there.shape[1]] = there  # a shorter text has nothing for what comes after it
+        padding = max(-first, 0)  # before the text's start there is nothing to take
+        there = self._of_head(other(self.tokens, self.source))[:, max(first, 0) : last]
+        values[:, padding : padding + there.shape[1]] = there  # a shorter text has nothing for what comes after it
         return values
 
     def __str__(self) -> str:
@@ -166,9 +174,19 @@ class Steered(_Change):
     against: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     factor: float = 1.0
+    against_source: tuple[int, ...] = ()
+    """What the encoder reads with `against`; empty for the same source."""
+
+    def check(self, config: ModelConfig) -> None:
+        """As in `_Change`."""
+        super().check(config)
+        _check_factor(self.factor)
+        _check_text(config, self.tokens, self.source)
+        _check_text(config, self.against, self.against_source or self.source)
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        toward, away = (self._of_head(other(each, self.source))[:, -1:] for each in (self.tokens, self.against))
+        pairs = (self.tokens, self.source), (self.against, self.against_source or self.source)
+        toward, away = (self._of_head(other(*pair))[:, -1:] for pair in pairs)
         return tensor[:, first - begin : last - begin] + self.factor * (toward - away)
 
     def __str__(self) -> str:
@@ -212,6 +230,13 @@ class Without:
         }
         return [(point, lambda tensor, hook: changes[self.rule](tensor)) for point in points]
 
+    def sets(self, config: ModelConfig) -> list[str]:
+        """The points whose numbers it sets in a model of this configuration."""
+        found = self._points(config)
+        if self.rule == "positions" and config.positions == "rotary":
+            return [point for query in found for point in (query, f"{query[:-1]}k")]
+        return found
+
     def _points(self, config: ModelConfig) -> list[str]:
         ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
         found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
@@ -244,12 +269,18 @@ class Weighed:
             raise ValueError(f"{self.point} is no attention pattern of this model")
         if not 0 <= self.head < config.n_heads:
             raise ValueError(f"{self.point} has no head {self.head}")
+        for role, place in (("query", self.query), ("key", self.key)):
+            of_source = self.point.startswith("encoder.") or (role == "key" and ".cross_attn." in self.point)
+            if not 0 <= place < (config.context_length if of_source else math.inf):
+                raise ValueError(f"{self.point} has no {role} {place}")
         if not 0 <= self.weight <= 1:
             raise ValueError(f"a weight is from 0 to 1, not {self.weight:g}")
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         self.check(model.config)
+        if self.point.startswith("encoder."):
+            start = from_the_start
 
         def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
             query = self.query - start()
@@ -280,30 +311,19 @@ def hooks_of(
     return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
 
 
-def place_in_words(name: str) -> str:
-    """A block or an attention in plain words: "decoder layer 1"."""
-    found = re.search(r"(?:(encoder|decoder)\.)?blocks\.(\d+)", name)
-    if not found:
-        return {"encoder.": "the encoder", "decoder.": "the decoder"}.get(name, name)
-    side, layer = found.groups()
-    words = f"{side} layer {layer}" if side else f"layer {layer}"
-    return f"{words}, cross-attention" if ".cross_attn" in name else words
+def _check_factor(factor: float) -> None:
+    if not math.isfinite(factor):
+        raise ValueError(f"a factor must be a number, not {factor}")
 
 
-def part_in_words(change: _Change) -> str:
-    """What is changed, in plain words: "layer 0, head 0", "the feed-forward layer of layer 2 at position 3"."""
-    where = place_in_words(change.point)
-    last = change.point.rpartition(".")[2]
-    whole = {
-        "hook_attn_out": f"attention of {where}", "hook_cross_attn_out": f"cross-attention of {where}",
-        "hook_mlp_out": f"feed-forward of {where}",
-    }.get(last, f"{where}, {last.removeprefix('hook_')}")  # fmt: skip
-    if last.startswith("hook_resid"):
-        when = {"pre": "before", "post": "after"}.get(last.rpartition("_")[2], "within")
-        whole = f"the stream {when} {where}"
-    if change.head is not None:
-        whole = f"{where}, head {change.head}"
-    return whole if change.position is None else f"{whole} at position {change.position}"
+def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int]) -> None:
+    """Raise ValueError unless a model of this configuration can read another text."""
+    if not tokens or bool(source) != (config.architecture == "encoder-decoder"):
+        raise ValueError("the other prompt is one that this model can't read")
+    if (longest := max(len(tokens), len(source))) > config.context_length:
+        raise ValueError(f"the other prompt has {longest} tokens, and this model reads {config.context_length}")
+    if unknown := [token for token in (*tokens, *source) if not 0 <= token < config.vocab_size]:
+        raise ValueError(f"the other prompt has a token {unknown[0]}, which this model doesn't know")
 
 
 @torch.no_grad()

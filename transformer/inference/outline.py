@@ -18,9 +18,10 @@ from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equation
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
 from .overview import pool, quantise
+from .places_set import places_set
 from .recompute import Pass
 from .recording import Recording
-from .residual import heights, logit_lens
+from .residual import heights, read_lens
 
 MOST_CELLS = 48
 """Cells of a token's strip."""
@@ -79,7 +80,7 @@ def outline(found: Pass) -> Recording:
     `lens.probability`; `lens.right`, the probability of the token that follows in the text, NaN where none does, and
     `lens.rank`, its rank, 0 where none does.
     Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
-    `strip_limits` by name; `ids` of text and source.
+    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `places_set` has.
     """
     config = found.config
     infos, table = tensors_of(config, len(found.tokens), len(found.source)), equations(config)
@@ -100,6 +101,7 @@ def outline(found: Pass) -> Recording:
             "stacks": _stacks(config),
             "strip_limits": {name: limit for name, (_, limit) in strips.items()},
             "ids": {"text": found.tokens.tolist(), "source": found.source.tolist()},
+            "changed": [dataclasses.asdict(place) for place in places_set(found.interventions, config)],
         },
     )
 
@@ -158,19 +160,18 @@ def _arcs(config: ModelConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np
 
 def _said_next(found: Pass) -> dict[str, np.ndarray]:
     """What the stack that writes says comes next, at its end and, read by the logit lens, at each height."""
-    probabilities = found.tensors[PROBABILITIES]
-    order = probabilities.argsort(dim=-1, descending=True, stable=True)[:, :LIKELIEST]
-    lens = logit_lens(found)
-    likeliest = lens.logits.argmax(-1)
-    of_likeliest = lens.logits.softmax(-1).gather(-1, likeliest[..., None])[..., 0]
     follows = torch.cat([found.tokens[1:], found.tokens[:1]])  # the last has none, and is left out below
-    right, rank = lens.of(follows)
+    lens = read_lens(found, follows)
+    right, rank = lens.probability, lens.rank
     right[:, -1], rank[:, -1] = torch.nan, 0
+    # A row at a time: in order, all rows of a large vocabulary take twice their memory and more.
+    order = torch.stack([row.argsort(descending=True, stable=True)[:LIKELIEST]
+                         for row in found.tensors[PROBABILITIES]])  # fmt: skip
     return {
         "next": order.int().numpy(),
-        "next.probability": probabilities.gather(-1, order).float().numpy(),
-        "lens": likeliest.int().numpy(),
-        "lens.probability": of_likeliest.float().numpy(),
+        "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
+        "lens": lens.likeliest.int().numpy(),
+        "lens.probability": lens.likeliest_probability.float().numpy(),
         "lens.right": right.float().numpy(),
         "lens.rank": rank.int().numpy(),
     }

@@ -5,6 +5,7 @@ There is no batch here; dimensions are those of `transformer.model.equations`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ..model.masks import causal_mask
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation, sinusoidal_encoding
 from .interventions import Intervention, hooks_of
+from .places_set import places_set
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Pass:
     """(source,), what an encoder reads; empty for a model that has none."""
     tensors: Mapping[str, Tensor]
     """By hook point or parameter, and `logits` and `probabilities`; the mask as (query, key)."""
+    interventions: tuple[Intervention, ...] = ()
+    """What was changed."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Deviation:
     """The largest absolute difference of two cells."""
     magnitude: float
     """The tensor's largest absolute value, infinities left out."""
+    set_by: tuple[str, ...] = ()
+    """What was changed in it, in words: then some of it doesn't follow from its equation."""
 
 
 def whole_pass(
@@ -68,12 +74,18 @@ def whole_pass(
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
     tensors |= {LOGITS: logits[0], PROBABILITIES: logits[0].softmax(-1)}
-    return Pass(model.config, written, read, tensors)
+    return Pass(model.config, written, read, tensors, tuple(interventions))
 
 
 def deviations(found: Pass) -> list[Deviation]:
     """Every tensor of a pass against its equation, in the order of the pass."""
-    return [_deviation(found, equation) for equation in equations(found.config).values()]
+    places = places_set(found.interventions, found.config)
+    return [
+        dataclasses.replace(
+            _deviation(found, equation), set_by=tuple(place.words for place in places if place.point == equation.name)
+        )
+        for equation in equations(found.config).values()
+    ]
 
 
 def recompute(found: Pass, equation: Equation) -> Tensor:

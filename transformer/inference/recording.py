@@ -22,6 +22,7 @@ from ..hooks import NamesFilter
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
 from .interventions import Intervention, hooks_of
+from .places_set import places_set
 
 RESERVED = "__metadata__"
 """The one name that the format keeps for itself."""
@@ -84,7 +85,8 @@ def record(
     labels: printable tokens, as {"text": […], "source": […]}.
     interventions: what is changed in this pass; what is recorded is what they left.
     parameters: names of parameters to take along, such as `blocks.0.attn.out.weight`.
-    Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`. Put the model into
+    Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`, and, if anything was
+        changed, `changed`, the records of what `places_set` finds. Put the model into
         evaluation mode first.
     Raises: ValueError for a batch of several texts, or a name that this model doesn't have.
     """
@@ -99,7 +101,9 @@ def record(
         raise ValueError(f"{unknown[0]!r} is no parameter of this model.")
     tensors |= {name: known[name].detach().numpy(force=True).copy() for name in parameters}
     words = {text: list(found) for text, found in (labels or {}).items()}
-    return Recording(tensors, {"config": model.config.to_dict(), "labels": words})
+    changed = [dataclasses.asdict(place) for place in places_set(interventions, model.config)]
+    about = {"config": model.config.to_dict(), "labels": words, **({"changed": changed} if changed else {})}
+    return Recording(tensors, about)
 
 
 def as_array(tensor: Tensor, shape: Sequence[str]) -> np.ndarray:

@@ -5,7 +5,7 @@ Dimensions: part, height, pos, d_model, vocab; there is no batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +14,9 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..model.equations import LOGITS, Equation, equations
 from .recompute import Pass, recompute
+
+CELLS_AT_ONCE = 250_000
+"""Logits that are held at once while all heights are read: 2 MB, which also is the fastest."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,24 @@ class LogitLens:
 
         Returns: (height, pos) each. Equal logits rank by token id.
         """
-        chosen = torch.as_tensor(tokens)[None, :, None].expand(len(self.logits), -1, -1)
-        own = self.logits.gather(-1, chosen)
-        before = torch.arange(self.logits.shape[-1]) < chosen
-        rank = ((self.logits > own) | ((self.logits == own) & before)).sum(-1) + 1
-        return self.logits.softmax(-1).gather(-1, chosen)[..., 0], rank
+        chosen = torch.as_tensor(tokens)[None, :].expand(len(self.logits), -1)
+        return _standing(self.logits, chosen)
+
+
+@dataclass(frozen=True)
+class LensReading:
+    """What each height of the stream would have said next, without the logits, of which a large vocabulary has many."""
+
+    heights: tuple[str, ...]
+    """As in `LogitLens`."""
+    likeliest: Tensor
+    """(height, pos), a token's id; of equal logits the first."""
+    likeliest_probability: Tensor
+    """(height, pos), float64."""
+    probability: Tensor
+    """(height, pos), float64, of the token that was asked about."""
+    rank: Tensor
+    """(height, pos), of that token; 1: the likeliest."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +80,26 @@ def logit_lens(found: Pass) -> LogitLens:
     The last norm, where the model has one, is applied with the statistics of that height. Between the blocks of a
     post-norm model what is read is normalised already.
     """
-    table = equations(found.config)
-    prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
-    points = heights(found.config, prefix)
-    logits = [_read_out(found, table, height) for height in points]
-    return LogitLens(tuple(" + ".join(height) for height in points), torch.stack(logits))
+    names, read = _read_out(found)
+    logits = torch.cat(list(_logits(found, read.flatten(0, 1))))
+    return LogitLens(names, logits.unflatten(0, read.shape[:2]))
+
+
+def read_lens(found: Pass, tokens: Sequence[int]) -> LensReading:
+    """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
+
+    tokens: (pos,), the one that is asked about at each position.
+    """
+    names, read = _read_out(found)
+    asked = torch.as_tensor(tokens).expand(read.shape[:2])
+    columns: list[tuple[Tensor, ...]] = []
+    done = 0
+    for logits in _logits(found, read.flatten(0, 1)):
+        likeliest = logits.argmax(-1)
+        own = asked.flatten()[done : done + len(logits)]
+        columns.append((likeliest, _standing(logits, likeliest)[0], *_standing(logits, own)))
+        done += len(logits)
+    return LensReading(names, *(torch.cat(column).reshape(asked.shape) for column in zip(*columns, strict=True)))
 
 
 def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
@@ -148,17 +179,40 @@ def _centred(vectors: Tensor) -> Tensor:
     return vectors - vectors.mean(-1, keepdim=True)
 
 
-def _read_out(found: Pass, table: dict[str, Equation], height: tuple[str, ...]) -> Tensor:
-    """Logits, (pos, vocab), from a height: through the last norm, with that height's own statistics."""
-    x = torch.stack([found.tensors[name].double() for name in height]).sum(0)
-    final = [operand.name for operand in table[LOGITS].operands["x"]]
-    if found.config.norm == "pre" and found.config.norm_kind == "rms":
-        gain = found.tensors[table[final[0]].operands["gain"][0].name].double()
-        x = x / (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt() * gain
-    elif found.config.norm == "pre":
-        gain, shift = (found.tensors[table[final[0]].operands[role][0].name].double() for role in ("gain", "shift"))
+def _read_out(found: Pass) -> tuple[tuple[str, ...], Tensor]:
+    """The name of each height, and what the unembedding reads there, (height, pos, d_model), float64.
+
+    That is the stream, through the last norm where there is one, with that height's own statistics.
+    """
+    prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
+    points, table = heights(found.config, prefix), equations(found.config)
+    x = torch.stack([sum(found.tensors[name].double() for name in height) for height in points])
+    if found.config.norm == "pre":
+        (final,) = table[LOGITS].operands["x"]
+        operands = table[final.name].operands
+        if found.config.norm_kind == "rms":
+            length = (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
+            x = x / length * found.tensors[operands["gain"][0].name].double()
+            return tuple(" + ".join(height) for height in points), x
+        gain, shift = (found.tensors[operands[role][0].name].double() for role in ("gain", "shift"))
         spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
         x = _centred(x) / spread * gain + shift
-    logits = x @ found.tensors["unembed.weight"].double().T
-    bias = table[LOGITS].operands.get("bias")
-    return logits if bias is None else logits + found.tensors[bias[0].name].double()
+    return tuple(" + ".join(height) for height in points), x
+
+
+def _logits(found: Pass, read: Tensor) -> Iterator[Tensor]:
+    """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once."""
+    unembedding, bias = found.tensors["unembed.weight"], equations(found.config)[LOGITS].operands.get("bias")
+    vocab, d_model = unembedding.shape
+    pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # nor is all of it held in float64
+    for rows in read.split(max(1, CELLS_AT_ONCE // vocab)):
+        logits = torch.cat([rows @ piece.double().T for piece in pieces], dim=-1)
+        yield logits if bias is None else logits + found.tensors[bias[0].name].double()
+
+
+def _standing(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Probability and rank of one token in each row. logits: (…, vocab); tokens: (…). Returns: (…) each."""
+    own = logits.gather(-1, tokens[..., None])
+    before = torch.arange(logits.shape[-1]) < tokens[..., None]
+    rank = ((logits > own) | ((logits == own) & before)).sum(-1) + 1
+    return (own - logits.logsumexp(-1, keepdim=True)).exp()[..., 0], rank

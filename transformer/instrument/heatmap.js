@@ -20,8 +20,9 @@ const PIXELS = { weights: lookupTable(SEQUENTIAL), scores: lookupTable(DIVERGING
 
 export class Heatmap {
   /**
-   * name: said to screen readers. events: point(cell or null), select(cell), zoom(window), all optional; a cell is
-   * { row, column }, a window { top, bottom, left, right } with its last row and column left out.
+   * name: said to screen readers. events: point(cell or null), select(cell), zoom(window), all optional, and step(cell) if
+   * keys do something else than select; a cell is { row, column }, a window { top, bottom, left, right } with its last row
+   * and column left out.
    */
   constructor(parent, name, events) {
     this.events = events;
@@ -42,7 +43,8 @@ export class Heatmap {
   /**
    * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden, or null, like
    * `limit`, while they are on their way; kind "weights" runs from 0 to `limit`, "scores" from −limit to limit. In pixels, and optional: pitch, of a row; tallest, of the
-   * picture; gutter, left of the cells, which then take all the width. window: what of it is drawn; null for all.
+   * picture; gutter, left of the cells, which then take all the width; widest, of a cell. above(context): draws over the
+   * cells. window: what of it is drawn; null for all.
    */
   show(data, window) {
     this.data = data;
@@ -86,6 +88,7 @@ export class Heatmap {
       context.drawImage(this.image(), left, top, wide, high);
     }
     this.drawLabels(context);
+    this.data.above?.(context);
     this.drawMarks();
   }
 
@@ -97,7 +100,7 @@ export class Heatmap {
     const rowWidths = widthsOf(this.data.rowLabels, LONGEST.rows, context);
     const columnWidths = widthsOf(this.data.columnLabels, LONGEST.columns, context);
     const left = this.data.gutter ?? Math.min(fitRows(rowWidths, 1).width, width / 2.2);
-    const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : LARGEST_CELL * columns);
+    const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : (this.data.widest ?? LARGEST_CELL) * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
     this.box = { left, top: HALF_LINE, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
@@ -239,7 +242,7 @@ export class Heatmap {
     const next = nextCell(event, { row: here.row, column: here.column ?? 0 }, rows, columns);
     if (!next) return;
     event.preventDefault();
-    this.events.select?.(next);
+    (this.events.step ?? this.events.select)?.(next);
   }
 
   endDrag() {

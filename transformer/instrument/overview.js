@@ -18,6 +18,7 @@ export class OverviewGrid {
     this.heads = 0;
     this.order = null;
     this.selection = null;
+    this.told = new Map();
     this.root = node("div", "overview", parent);
     this.grid = node("div", "grid", node("div", "scroller", this.root));
     attribute(this.grid, "role", "group");
@@ -48,6 +49,24 @@ export class OverviewGrid {
     this.grid.addEventListener("keydown", (event) => this.onKey(event));
     for (const kind of ["pointerover", "focusin"]) this.grid.addEventListener(kind, (event) => this.readOut(cardOf(event)));
     for (const kind of ["pointerleave", "focusout"]) this.grid.addEventListener(kind, () => this.readOut(null));
+  }
+
+  /** A head's menu, by the right button or the keyboard's own key for it: it is chosen, and open() is called. */
+  offerMenu(open) {
+    this.grid.addEventListener("contextmenu", (event) => {
+      const card = this.shown.find(({ button }) => button.contains(event.target));
+      if (!card) return;
+      event.preventDefault();
+      card.button.click();
+      open();
+    });
+  }
+
+  /** Say of some heads what was changed in them: words by "layer,head". */
+  tell(words) {
+    this.told = words;
+    for (const card of this.cards) attribute(card.button, "data-changed", String(words.has(`${card.layer},${card.head}`)));
+    this.layOut();
   }
 
   /** Whether heads stand in a table; cards in an order, and a single layer, are one line, however it wraps. */
@@ -105,7 +124,8 @@ export class OverviewGrid {
     this.shown.forEach((card, place) => {
       if (isTable && place % heads === 0) children.push(heading("layer", "layer", layers[place / heads]));
       card.caption = captions.get(card) ?? "";
-      attribute(card.button, "aria-label", [nameOf(card), card.caption].filter(Boolean).join(", "));
+      const told = this.told.has(`${card.layer},${card.head}`) ? "changed" : "";
+      attribute(card.button, "aria-label", [nameOf(card), card.caption, told].filter(Boolean).join(", "));
       put(card.name, order ? `layer ${card.layer}, head ${card.head}` : `head ${card.head}`);
       put(card.words, card.caption);
       children.push(card.button);
@@ -153,7 +173,8 @@ export class OverviewGrid {
 
   readOut(card) {
     const told = card ?? this.selected;
-    const words = told ? [nameOf(told), told.caption, told === this.selected ? "selected" : ""] : [];
+    const changed = told && this.told.has(`${told.layer},${told.head}`) ? "changed" : "";
+    const words = told ? [nameOf(told), told.caption, changed, told === this.selected ? "selected" : ""] : [];
     put(this.readout, words.filter(Boolean).join(", "));
   }
 }

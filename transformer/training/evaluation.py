@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data.batches import IGNORED, Batch, task_batch
-from ..data.tasks import END, START, Example, Induction, Task
+from ..data.tasks import END, START, Example, Induction, Stories, Task
 from ..inference.analysis import induction_score
 from ..inference.generation import write_greedily
 from .objectives import Objective, TaskObjective, TextObjective
@@ -129,6 +129,39 @@ def measure_induction(model: nn.Module, task: Induction, sequences: int = 500) -
     layer, head = divmod(int(scores.argmax()), scores.shape[1])
     first, second = losses[:, : period - 1].mean(), losses[:, period - 1 :].mean()
     return InductionMeasure(sequences, period, first.item(), second.item(), scores.max().item(), layer, head)
+
+
+@dataclass(frozen=True)
+class ReadingMeasure:
+    """How well a model answers questions about stories, and where it looks as it does."""
+
+    questions: int
+    accuracy: float
+    """The share of answers that are right: of the first word, which is all there is to them."""
+    weight: float
+    """What the best head, on average, gives the word that answers: attention from the question mark, from 0 to 1."""
+    layer: int
+    head: int
+
+
+def measure_reading(model: nn.Module, task: Stories, questions: int = 1000) -> ReadingMeasure:
+    """Held-out questions: the share answered correctly, and the head that looks most at the word that answers them."""
+    examples = task.sample(questions)
+    right, weights = 0, []
+    for at in range(0, len(examples), ANSWERED_AT_ONCE):
+        lot = examples[at : at + ANSWERED_AT_ONCE]
+        batch = task_batch(task, lot).to(_device(model))
+        rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).sum(1) - 2  # before answer and [end]
+        places = torch.tensor([example.place for example in lot])
+        with evaluating(model):
+            logits, cache = model.run_with_cache(
+                *batch.inputs, names_filter=lambda name: name.endswith("hook_pattern")
+            )
+        right += int((logits.argmax(-1) == batch.targets)[rows, asked].sum())
+        weights.append(torch.stack([pattern[rows, :, asked, places] for pattern in cache.values()], dim=1))
+    mean = torch.cat(weights).mean(0)  # (layer, head)
+    layer, head = divmod(int(mean.argmax()), mean.shape[1])
+    return ReadingMeasure(len(examples), right / len(examples), mean.max().item(), layer, head)
 
 
 @dataclass(frozen=True)

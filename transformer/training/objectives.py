@@ -90,8 +90,7 @@ class TaskObjective(Objective):
         }
 
     def batches(self, step: int) -> Batch:
-        random = np.random.default_rng((self.seed, step))
-        return task_batch(self.task, [self.task.draw(random) for _ in range(self.batch)])
+        return task_batch(self.task, self.task.draw_batch(np.random.default_rng((self.seed, step)), self.batch))
 
     def card(self) -> dict[str, Any]:
         return {

@@ -176,6 +176,26 @@ _PRESETS = (
             "3.14159 and 3.14",
         ),
     ),
+    Preset(
+        name="stories",
+        title="Stories",
+        summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
+        group=Group.TASKS,
+        task="stories",
+        shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"},
+        training=TrainingConfig(
+            steps=5000, learning_rate=8e-3, optimizer="muon", weight_decay=0.01, average_decay=0.995, seed=1337
+        ),
+        batch=32,
+        evaluate_every=500,
+        examples=(
+            "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",
+            "Anna found the key. She gave the key to Ben. Ben went to the school. Who has the key?",
+            "John went to the park. Lucy walked to the library. He ran to the kitchen. Where is John?",
+            "Emma took the map. Emma gave the map to Max. He handed the map to Lucy. Who gave the map to Lucy?",
+            "Tom found the hat. Anna took the lamp. Tom gave the hat to Anna. What did Tom give to Anna?",
+        ),
+    ),
 )
 
 _RUNG = {"context_length": 8, "n_layers": 1, "n_heads": 1, "d_model": 32, "positions": "learned", "unembed_bias": True}

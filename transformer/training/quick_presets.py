@@ -73,6 +73,20 @@ _QUICK = (
         examples=("hello=", "transform="),
     ),
     Preset(
+        name="quick-stories",
+        title="Stories",
+        summary="Reads who has what, who is where, and who gave what to whom.",
+        group=Group.TASKS,
+        task="stories",
+        shape={"n_layers": 3, "n_heads": 2, "d_model": 64, "positions": "rotary"},
+        training=TrainingConfig(
+            steps=1800, learning_rate=8e-3, warmup_steps=30, optimizer="muon", weight_decay=0.01, seed=1
+        ),
+        batch=32,
+        evaluate_every=90,
+        examples=("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",),
+    ),
+    Preset(
         name="quick-shakespeare",
         title="Shakespeare",
         summary="Letters turn into syllables, words, and the form of a play.",

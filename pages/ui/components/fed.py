@@ -36,6 +36,7 @@ class _Hearing(Generic[C, P]):
     check_parts: Callable[[Any], list[P]]
     answer: Callable[[Iterable[P]], Recording]
     on_choose: Callable[[C], None]
+    on_change: Callable[[Any], None]
     after: Callable[[], None]
 
 
@@ -53,6 +54,7 @@ def show(
     check_parts: Callable[[Any], list[P]],
     answer: Callable[[Iterable[P]], Recording],
     on_choose: Callable[[C], None],
+    on_change: Callable[[Any], None],
     after: Callable[[], None],
     patient: bool,
 ) -> None:
@@ -62,16 +64,17 @@ def show(
     the view is sent.
     chosen: what is looked at first, and again whenever `serial` grows. first: the parts that are sent unasked.
     check_choice, check_parts: what can be used of what a browser sends, which can be anything.
-    answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at,
-    after: at the end of each run that this causes, which is a run of a fragment. patient: ask for nothing in the first
-    moments, when the page itself may have something to ask.
+    answer: the parts that are asked for. on_choose: called when the visitor has chosen something else to look at;
+    on_change: with what a browser wants changed in the model, which can be anything; after: at the end of each run that
+    this causes, which is a run of a fragment. patient: ask for nothing in the first moments, when the page itself may
+    have something to ask.
     """
     st.session_state[f"{key}-parts"] = first
     about = {"id": name, "name": key, "chosen": chosen, "serial": serial, "run": next(_RUNS), "patient": patient}
     message = Recording(whole.tensors, {**whole.metadata, "id": name, "name": key})
     with st.container(gap=None):
         view(key=f"{key}-view", data=message.to_bytes())
-        st.fragment(_answer)(feed, about, _Hearing(check_choice, check_parts, answer, on_choose, after))
+        st.fragment(_answer)(feed, about, _Hearing(check_choice, check_parts, answer, on_choose, on_change, after))
 
 
 def _answer(feed: Callable[..., Any], about: dict[str, Any], hearing: _Hearing) -> None:
@@ -83,6 +86,9 @@ def _answer(feed: Callable[..., Any], about: dict[str, Any], hearing: _Hearing) 
         found = hearing.check_choice(report)
         if found is not None:
             hearing.on_choose(found)
+        change = report.get("change") if isinstance(report, Mapping) else None
+        if isinstance(change, Mapping):
+            hearing.on_change(change)
         # Said to have arrived whether or not it could be used: else it would be told again and again.
         count = report.get("count") if isinstance(report, Mapping) else None
         st.session_state[f"{key}-seen"] = count if type(count) is int else 0

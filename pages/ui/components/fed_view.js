@@ -1,6 +1,7 @@
 // Streamlit's side of an instrument that is fed: the view. It stays as long as its page does; the outline of a pass comes
 // with it, everything else through the box that it shares with its feed (fed_feed.js).
 import { boxOf } from "../../../transformer/instrument/box.js";
+import { topicOf } from "../../../transformer/instrument/changing.js";
 import { readRecording } from "../../../transformer/instrument/recording.js";
 import { hasLostParameters } from "./address/last.js";
 import { Reporter } from "./reporter.js";
@@ -10,7 +11,7 @@ const PATIENCE_MS = 1500; // for which nothing is asked, where the page has to h
 export class FedView {
   /**
    * make(root, host): the instrument, which has begin(outline, chosen), add(parts), turnTo(chosen) and draw(), and whose
-   * host is { select(chosen), want(parts) }.
+   * host is { select(chosen), want(parts), change({ add, remove }) }.
    */
   constructor(parts, make) {
     this.parts = parts;
@@ -24,6 +25,10 @@ export class FedView {
     this.instrument = this.make(this.parts.root, {
       select: (chosen) => this.reporter.report(() => chosen),
       want: (parts) => this.want(parts),
+      change: (change) => {
+        const wish = { ...change, model: this.model };
+        this.reporter.act(topicOf(change), () => ({ ...this.instrument.chosen, change: wish }));
+      },
     });
     this.box.deliver = () => this.deliver();
   }
@@ -67,7 +72,9 @@ export class FedView {
     this.run = run;
     if (!this.begun) {
       this.begun = true;
-      this.reporter.forget();
+      const { title } = this.outline.metadata;
+      this.reporter.forget(title === this.model);
+      this.model = title;
       this.instrument.begin(this.outline, chosen);
     } else if ((serial > this.serial || (this.isFound && isOtherRun)) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
     this.serial = serial;

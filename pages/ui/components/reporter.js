@@ -134,12 +134,15 @@ export class Reporter {
     if (!this.unheard) this.goOn?.();
   }
 
-  forget() {
+  /** Something else is shown: what is looked at needn't be told. keepsActs: what is to be done still is. */
+  forget(keepsActs = false) {
     clearTimeout(this.timer);
-    clearTimeout(this.silence);
-    this.acts.clear();
     this.isDue = false;
-    this.compose = this.unheard = undefined;
+    this.compose = undefined;
+    if (keepsActs && this.unheard?.isAct) return;
+    clearTimeout(this.silence);
+    this.unheard = undefined;
+    if (!keepsActs) this.acts.clear();
   }
 
   leave() {

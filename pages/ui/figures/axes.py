@@ -28,8 +28,12 @@ STEPS = {2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seven
 
 def plotly_label(label: str) -> str:
     """A token label for plotly, which reads `<b>`, `&lt;` and `$x$` as markup; cut to 16 characters."""
-    label = label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
-    return escape(label, quote=False).replace("$", "&#36;")
+    return plotly_text(label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…")
+
+
+def plotly_text(text: str) -> str:
+    """A text of any length for plotly, in which nothing is read as markup, nor as a place to fill in."""
+    return escape(text, quote=False).replace("$", "&#36;").replace("%{", "&#37;{")
 
 
 def longest_label(labels: Sequence[str]) -> int:

@@ -1,7 +1,8 @@
 """What a model computes for a text: odds of the next token, where its newest token looked, its own answer.
 
 Pages ask by the model's name, or with a model that is open; each question is computed once and answered in NumPy.
-`tokens` is what a decoder has before it; `source` what an encoder reads, empty for a model that has none.
+`tokens` is what a decoder has before it; `source` what an encoder reads, empty for a model that has none;
+`interventions` change the pass, at positions that count from the text's start.
 Dimensions: layer, head, key, position, d_model, vocab.
 """
 
@@ -18,6 +19,7 @@ from pages.ui.models.library import OpenModel, opened
 from transformer import (
     ActivationCache,
     Checkpoint,
+    Intervention,
     ModelConfig,
     Sampling,
     attention_modules,
@@ -25,6 +27,10 @@ from transformer import (
     token_statistics,
 )
 from transformer.hooks import NamesFilter
+from transformer.inference.interventions import hooks_of
+from transformer.inference.windows import in_window, looks_ahead
+
+Interventions = tuple[Intervention, ...]
 
 
 @dataclass(frozen=True)
@@ -39,29 +45,36 @@ class Scored:
 
 
 def next_token(
-    model: str | OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = ()
+    model: str | OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
 ) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
     """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
     model = opened(model) if isinstance(model, str) else model
-    return _next_token(model, tokens[-model.checkpoint.model.config.context_length :], source)
+    begin = max(len(tokens) - model.checkpoint.model.config.context_length, 0)
+    return _next_token(model, tokens[begin:], source, in_window(interventions, begin))
 
 
 @remembered
 def _next_token(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...]
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
 ) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
-    logits, cache = _run(checkpoint, tokens, source, _is_pattern)
+    logits, cache = _run(checkpoint, tokens, source, _is_pattern, interventions)
     return logits[0, -1].numpy(), newest_rows(cache, checkpoint.model.config)
 
 
 @remembered
-def scored(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> Scored:
+def scored(
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
+) -> Scored:
     """How likely each token was, given those before it that its context holds."""
     context = checkpoint.model.config.context_length
-    logits = _run(checkpoint, tokens[:context], source, ())[0][0]
+    # One pass serves all tokens of the context, unless an earlier one would see what comes after it.
+    together = 1 if any(map(looks_ahead, interventions)) else min(context, len(tokens))
+    logits = _run(checkpoint, tokens[:together], source, (), interventions)[0][0]
     rows = [*logits[: len(tokens) - 1]]
-    for end in range(context + 1, len(tokens)):
-        rows.append(_run(checkpoint, tokens[end - context : end], source, ())[0][0, -1].clone())
+    for end in range(together + 1, len(tokens)):
+        begin = max(end - context, 0)
+        found = _run(checkpoint, tokens[begin:end], source, (), in_window(interventions, begin))[0]
+        rows.append(found[0, -1].clone())
     found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
     probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
     together = torch.stack(rows) if rows else logits[:0]
@@ -70,14 +83,17 @@ def scored(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, .
 
 @remembered
 def pattern(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], kind: str, layer: int
-) -> np.ndarray:
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], kind: str, layer: int,
+    interventions: Interventions = (),
+) -> np.ndarray:  # fmt: skip
     """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
     point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
-    return _run(checkpoint, tokens, source, point)[1][point][0].numpy()
+    return _run(checkpoint, tokens, source, point, interventions)[1][point][0].numpy()
 
 
-def greedy_answer(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = ()) -> tuple[int, ...]:
+def greedy_answer(
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
+) -> tuple[int, ...]:
     """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
     end = checkpoint.card.end_token_id
     written = generate(
@@ -87,7 +103,7 @@ def greedy_answer(checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple
         max_new_tokens=max(checkpoint.model.config.context_length - len(tokens), 0),
         sampling=Sampling(temperature=0),
         stop_tokens=() if end is None else (end,),
-        names_filter=(),
+        interventions=interventions,
     )
     return tuple(step.token_id for step in written)
 
@@ -123,8 +139,10 @@ def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch
 
 
 def _run(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], names_filter: NamesFilter
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], names_filter: NamesFilter,
+    interventions: Interventions,
 ) -> tuple[torch.Tensor, ActivationCache]:
     inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
-        return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter)
+        hooks = hooks_of(interventions, checkpoint.model)
+        return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks)

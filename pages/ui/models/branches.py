@@ -107,6 +107,8 @@ class Tree:
     def __init__(self, begin: int) -> None:
         """begin: how many tokens the prompt has."""
         self.begin = begin
+        self.carried = 0
+        """How many tokens of the first text were written before the model was changed, and are kept with that."""
         self._ids = itertools.count(1)
         self.current = Branch(next(self._ids), begin)
         self.branches = [self.current]
@@ -152,7 +154,7 @@ class Shelf:
 
     def put(self, key: Hashable, tree: Tree) -> None:
         """Keep a tree that has something in it."""
-        if len(tree.branches) > 1 or tree.current.seen:
+        if len(tree.branches) > 1 or tree.current.seen != tree.carried:
             self._trees[key] = tree
             while len(self._trees) > self.most:
                 self._trees.popitem(last=False)

@@ -21,11 +21,13 @@ import torch
 
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
-from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer
+from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer, record_pass
 from transformer.inference.outline import TensorInfo, array_of, tensors_of
 from transformer.inference.outline import outline as outline_of
 from transformer.inference.recompute import Pass, deviations, whole_pass
 from transformer.inference.residual import direct_logit_attribution
+from transformer.inference.whole_recording import circuit_parts
+from transformer.standalone import inside_page
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -56,6 +58,8 @@ class Check:
     """The largest difference of two cells; None where one is infinite and the other isn't."""
     magnitude: float
     """The tensor's largest absolute value."""
+    set_by: tuple[str, ...] = ()
+    """What was changed in it, in words."""
 
 
 def outline(
@@ -72,11 +76,13 @@ def outline(
 def parts(
     model: str | OpenModel, tokens: Tokens, source: Tokens, wanted: Iterable[tuple], interventions: Interventions = ()
 ) -> Recording:  # fmt: skip
-    """What is asked for: ("tensor", name), ("slice", name, head), ("who", pos, token) or ("checks",).
+    """What is asked for: ("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind,
+    attention, head).
 
     Tensors are whole, or of one head; `who[pos, token]` (part,) has each part's share in a token's logit, of which the
-    metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives. Floats
-    are float32, truth values bytes. What is asked for has to be there.
+    metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives;
+    circuits are what `circuit_parts` makes of them, and metadata `vocabulary` has the labels of their tokens where not
+    all are named in the outline. Floats are float32, truth values bytes. What is asked for has to be there.
     """
     model = opened(model) if isinstance(model, str) else model
     tensors: dict[str, np.ndarray] = {}
@@ -91,6 +97,10 @@ def parts(
         elif what == "who":
             names, shares = _who(model, tokens, source, *place, interventions)
             tensors[f"who[{place[0]}, {place[1]}]"], about["who"] = shares, {"names": names}
+        elif what == "circuit":
+            found = _circuit(model, *place, frozenset(tokens) | frozenset(source))
+            tensors |= found.tensors
+            about.setdefault("vocabulary", {}).update(found.metadata["vocabulary"])
         else:
             about["checks"] = [dataclasses.asdict(check) for check in checks(model, tokens, source, interventions)]
     return Recording(tensors, about)
@@ -120,7 +130,8 @@ def checks(
     with _one_at_a_time:
         found = deviations(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
     return tuple(
-        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude) for each in found
+        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
+        for each in found
     )
 
 
@@ -158,6 +169,21 @@ def file_of(
             "ids": {"text": tokens, "source": source},
         },
     )
+
+
+def page_of(
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *,
+    options: Mapping[str, Any],
+) -> str:  # fmt: skip
+    """A pass as an HTML page that needs no server. options: what else `inside_page` takes.
+
+    Raises: ValueError for a pass that is too large.
+    """
+    checkpoint = model.checkpoint
+    with _one_at_a_time:
+        found = record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels,
+                            interventions=interventions)  # fmt: skip
+        return inside_page(found, **options).html
 
 
 @remembered
@@ -213,6 +239,17 @@ def _position(
     names = _local(shapes)
     found = whole_pass(checkpoint.model, tokens, source, names=_points_among(names), interventions=interventions)
     return {name: array_of(found, shapes[name])[pos : pos + 1] for name in names}
+
+
+@remembered
+def _circuit(checkpoint: Checkpoint, kind: str, attention: str, head: int, read: frozenset[int]) -> Recording:
+    """A circuit of a head; read: the text's tokens. It is the weights' alone, whatever is changed in the pass."""
+    tensors = circuit_parts(checkpoint.model, kind, attention, head, read)
+    named: list[int] = []
+    if checkpoint.tokenizer.vocab_size > LABELLED_VOCABULARY:
+        named = sorted({int(each) for ids in tensors.values() if ids.dtype == np.int32 for each in ids})
+    labels = dict(zip(map(str, named), checkpoint.tokenizer.labels(named), strict=True))
+    return Recording(tensors, {"vocabulary": labels})
 
 
 def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:

@@ -14,8 +14,11 @@ from torch import Tensor
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
-from transformer import Checkpoint, ModelConfig, causal_mask, token_statistics
+from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, in_window, token_statistics
 from transformer.hooks import ForwardHook
+from transformer.inference.interventions import hooks_of
+
+Interventions = tuple[Intervention, ...]
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,14 @@ def predicted(
     source: tuple[int, ...] = (),
     *,
     masked: bool,
+    interventions: Interventions = (),
 ) -> Predicted:
     """What the model expects after each of `tokens`, with its causal mask or with every position visible.
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
     hooks: list[ForwardHook] = [] if masked else [(_is_causal, lambda mask, hook: torch.ones_like(mask))]
-    logits = _logits(checkpoint, tokens, source, hooks)
+    logits = _logits(checkpoint, tokens, source, hooks, interventions)
     if len(following) < len(tokens):
         following = (*following, 0)  # for its entropy, which no token decides
         known = len(tokens) - 1
@@ -67,8 +71,9 @@ def filler_token(name: str) -> int:
 
 @remembered
 def padding_effect(
-    checkpoint: Checkpoint, prompt: tuple[int, ...], filler: int, side: str, *, causal: bool, padding: bool
-) -> float:
+    checkpoint: Checkpoint, prompt: tuple[int, ...], filler: int, side: str, *, causal: bool, padding: bool,
+    interventions: Interventions = (),
+) -> float:  # fmt: skip
     """How far padding moves any probability that the model gives at a real token of the prompt, at most.
 
     filler: how many padding tokens stand on the "left" or "right". causal, padding: which masks are in force where
@@ -93,13 +98,14 @@ def padding_effect(
 
     seen = is_real if padding else torch.ones_like(is_real)
     if shape.architecture == "decoder-only":
-        alone = _logits(checkpoint, prompt, (), [mask_of(is_real[real])])
-        filled = _logits(checkpoint, padded, (), [mask_of(seen)])[real]
+        moved = in_window(interventions, -filler if side == "left" else 0)
+        alone = _logits(checkpoint, prompt, (), [mask_of(is_real[real])], interventions)
+        filled = _logits(checkpoint, padded, (), [mask_of(seen)], moved)[real]
     else:
         start = (checkpoint.card.start_token_id,)
-        target = (start + greedy_answer(checkpoint, start, prompt))[: shape.context_length]
-        alone = _logits(checkpoint, target, prompt, [])
-        filled = _logits(checkpoint, target, padded, [mask_of(seen)])
+        target = (start + greedy_answer(checkpoint, start, prompt, interventions))[: shape.context_length]
+        alone = _logits(checkpoint, target, prompt, [], interventions)
+        filled = _logits(checkpoint, target, padded, [mask_of(seen)], interventions)
     return float((filled.double().softmax(-1) - alone.double().softmax(-1)).abs().max())
 
 
@@ -118,8 +124,10 @@ def _is_of_source(point: str) -> bool:
 
 
 def _logits(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook]
-) -> Tensor:
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook],
+    interventions: Interventions,
+) -> Tensor:  # fmt: skip
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad():
-        return checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]
+        model = checkpoint.model
+        return model.run_with_hooks(*inputs, fwd_hooks=[*hooks_of(interventions, model), *hooks])[0]

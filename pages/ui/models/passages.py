@@ -91,8 +91,8 @@ def compared(writer: Writer, other: Branch) -> Recording:
 
 
 def identity(writer: Writer) -> str:
-    """The same only for the same model, prompt and source of one visitor."""
-    return f"{recordings.identity(writer.opened, writer.prompt, writer.source, '')}-{writer.mark}"
+    """The same only for the same model, changed in the same way, prompt and source of one visitor."""
+    return f"{recordings.identity(writer.opened, writer.prompt, writer.source, '', writer.interventions)}-{writer.mark}"
 
 
 def statistics(tokens: Sequence[Written]) -> dict[str, np.ndarray]:

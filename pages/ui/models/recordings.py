@@ -66,7 +66,8 @@ def overview(
     _run(checkpoint, tokens, source, interventions,
          [(f"{module}.{point}", see) for module in modules for point, see in sees.items()])  # fmt: skip
     labels = checkpoint.tokenizer.labels
-    return outline(shape, kind, {"text": labels(tokens), "source": labels(source)}, cells, measures)
+    words = {"text": labels(tokens), "source": labels(source)}
+    return outline(shape, kind, words, cells, measures, interventions)
 
 
 def head(

@@ -17,8 +17,9 @@ from pages.ui.models import activations, drawing
 from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
 from pages.ui.models.turns import Turns
-from transformer import GenerationStep, Sampling, attention_modules, generate
+from transformer import GenerationStep, Intervention, Sampling, attention_modules, generate
 from transformer.inference.sampling import random_points
+from transformer.inference.windows import looks_ahead
 
 FORMER = 8
 """Prompts and models of before whose texts are kept."""
@@ -53,6 +54,8 @@ class Writer:
         """opened: None before the first prompt. prompt: for an encoder–decoder, its start token. source: what the
         encoder reads; empty for a model that has none."""
         self.opened, self.prompt, self.source = opened, prompt, source
+        self.interventions: tuple[Intervention, ...] = ()
+        """What is changed in the model."""
         self.goal: int | None = None
         """The length at which the present writing ends; None at rest."""
         self.mark = secrets.token_hex(4)
@@ -102,22 +105,32 @@ class Writer:
 
     # Which text
 
-    def begin(self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = ()) -> bool:
-        """Take up a prompt, with what was written after it before; returns whether it is another prompt or model.
+    def begin(
+        self, model: str, prompt: tuple[int, ...], source: tuple[int, ...] = (),
+        interventions: tuple[Intervention, ...] = (),
+    ) -> bool:  # fmt: skip
+        """Take up a prompt, with what was written after it before; returns whether another text may be on screen now.
 
+        A model that is changed writes texts of its own. While it has none, it goes on from the one that is on screen.
         Raises: CheckpointError if there is no such model.
         """
         found = opened(model)
-        now = found.version, prompt, source
+        now = found.version, prompt, source, interventions
         if self._key() == now:
             return False
         self.stop()  # so that a run that writes lets go after its token
         with self.lock:
+            is_other = self._key()[:3] != now[:3]
+            text = () if is_other else self.tokens[len(prompt) :]
             self._former.put(self._key(), self.tree)
-            self.opened, self.prompt, self.source = found, prompt, source
-            self.tree = self._former.take(now) or Tree(len(prompt))
+            self.opened, self.prompt, self.source, self.interventions = found, prompt, source, interventions
+            kept = self._former.take(now)
+            self.tree = kept or Tree(len(prompt))
             self.goal, self._steps = None, None
-            return True
+            if text and kept is None:
+                self.restore(text)
+                self.tree.carried = len(text)
+            return is_other or kept is not None
 
     def restore(self, tokens: tuple[int, ...], sampling: Sampling | None = None) -> None:
         """Take over a text that was written elsewhere, with the model's own statistics for each token.
@@ -131,7 +144,7 @@ class Writer:
             if same:
                 self.switch(same[-1].id)
                 return
-            known = activations.scored(self.opened, self.prompt + tokens, self.source)
+            known = activations.scored(self.opened, self.prompt + tokens, self.source, self.interventions)
             points = random_points(sampling, len(self.prompt)) if sampling else iter(())
             restored = []
             for before, token in enumerate(tokens, start=len(self.prompt) - 1):
@@ -216,7 +229,7 @@ class Writer:
         with self.lock:
             self.redraw(sampling)
             if not self.branch.ahead and not self.finished:
-                logits, rows = activations.next_token(self.opened, self.tokens, self.source)
+                logits, rows = activations.next_token(self.opened, self.tokens, self.source, self.interventions)
                 computed = self._kept(logits)
                 for kind, layers in rows.items():
                     for layer, row in enumerate(layers):
@@ -265,10 +278,12 @@ class Writer:
             within = [place for place in missing if place < len(ids)]
             computed: dict[int, np.ndarray] = {}
             if len(within) > 1:
-                scored = activations.scored(self.opened, ids[: max(within) + 1], self.source).logits
+                scored = activations.scored(
+                    self.opened, ids[: max(within) + 1], self.source, self.interventions
+                ).logits
                 computed = {place: scored[place - 1] for place in within}
             for place in set(missing) - computed.keys():
-                computed[place] = activations.next_token(self.opened, ids[:place], self.source)[0]
+                computed[place] = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[0]
             for place in within:
                 self._keep_logits(tokens[place - begin].computed, computed[place])
             return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
@@ -288,13 +303,17 @@ class Writer:
                 return found
             ids = self.prompt + tuple(token.id for token in tokens)
             context = self.opened.checkpoint.model.config.context_length
+            # One pass has all rows of the context, unless an earlier token would see those after it.
+            together = 0 if any(map(looks_ahead, self.interventions)) else context
             missing = [place for place in places if place not in found]
-            if any(place <= context for place in missing):
-                pattern = activations.pattern(self.opened, ids[:context], self.source, *looked)
+            if any(place <= together for place in missing):
+                pattern = activations.pattern(
+                    self.opened, ids[:context], self.source, *looked, interventions=self.interventions
+                )
                 found |= {place: pattern[:, place - 1, : None if looked.kind == "cross" else place]
-                          for place in missing if place <= context}  # fmt: skip
-            for place in [place for place in missing if place > context][-MOST_WINDOWS:]:
-                rows = activations.next_token(self.opened, ids[:place], self.source)[1]
+                          for place in missing if place <= together}  # fmt: skip
+            for place in [place for place in missing if place > together][-MOST_WINDOWS:]:
+                rows = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[1]
                 found[place] = rows[looked.kind][looked.layer]
             return dict(sorted(found.items()))
 
@@ -312,6 +331,7 @@ class Writer:
                 max_new_tokens=10**9,
                 sampling=sampling,
                 names_filter=[f"{module}.hook_pattern"] if looked else (),
+                interventions=self.interventions,
             )
             ahead = 16 if branch.end < model.config.context_length else 1
             self._points = random_points(sampling, branch.end, ahead)
@@ -345,4 +365,4 @@ class Writer:
         return bool(tokens) and tokens[-1].id == self.opened.checkpoint.card.end_token_id
 
     def _key(self) -> tuple:
-        return self.opened.version if self.opened else "", self.prompt, self.source
+        return self.opened.version if self.opened else "", self.prompt, self.source, self.interventions

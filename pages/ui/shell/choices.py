@@ -5,16 +5,23 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from pages.ui.models.changes import Change
 from transformer import Sampling
 from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
-LONGEST = {"prompt": 5_000, "batch": 4_000, "text": 20_000, "model": 200, "inside": 200, "own_text": LONGEST_TEXT}
+LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
+           "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500}  # fmt: skip
 """Characters a text may have."""
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
 HEADS = ("mean", "one")
+QUESTIONS = ("before", "needed", "traced", "beside", "ladder")
+"""What the page What if can be asked."""
+EFFECTS = ("loss", "logit")
+BESIDE = ("prompts", "models", "changes")
+"""What is put beside the prompt, the model, the changes of the view."""
 
 
 @dataclass
@@ -26,6 +33,8 @@ class Visitor:
     """None: the model's first example."""
     text: str = ""
     """What has been written after the prompt."""
+    changes: tuple[Change, ...] = ()
+    """What is changed in the model; those that are off are among them."""
     temperature: float = 0.8
     top_k: int = 0
     """0: off."""
@@ -69,6 +78,21 @@ class Visitor:
     """Whether a layer's heads are drawn as their mean, or one of them."""
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
+    question: str = "before"
+    """What is asked on the page What if."""
+    effect: str = "loss"
+    """What a part is needed for: the text's "loss", or the "logit" of a token."""
+    token: int | None = None
+    """That token; None: the likeliest next one."""
+    other_prompt: str | None = None
+    """A prompt beside the prompt; None: one that is suggested for it."""
+    own_token: int | None = None
+    """What is traced: the token that the prompt leads to; None, for either: the likeliest."""
+    other_token: int | None = None
+    """The one that the other prompt leads to."""
+    beside: str = "prompts"
+    other_model: str | None = None
+    """The model beside the model; None: one that has something in common with it."""
     length: int = 64
     """Rows of the sinusoidal table."""
     width: int = 64

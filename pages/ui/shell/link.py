@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
-from pages.ui.shell.choices import HEADS, LONGEST, PACES, Visitor
+from pages.ui.models import changes
+from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -19,14 +20,19 @@ LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
-TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt"}
+TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
+            "other_prompt": "the other prompt", "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "prompt"), ("text", "batch", "prompt"))
+SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("text", "batch", "other_prompt"),
+              ("text", "prompt"), ("text", "batch", "prompt", "other_prompt"),
+              ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
     "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
     "text": ("step", "query", "key", "zoom", "place", "cell"),
     "batch": ("batch_row",),
+    "other_prompt": ("own_token", "other_token"),
+    "changes": (),
 }
 """What means nothing without a text that was left out."""
 
@@ -104,6 +110,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
     "text": _text("text"),
+    "changes": changes.from_text,
     "temperature": Number(float, *LIMITS["temperature"], "the temperature"),
     "top_k": Number(int, *LIMITS["top_k"], "top-k"),
     "top_p": Number(float, *LIMITS["top_p"], "top-p"),
@@ -129,6 +136,14 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "cell": _cell,
     "heads": _one_of(*HEADS),
     "moment": Number(float, 0, LATEST, "the moment"),
+    "question": _one_of(*QUESTIONS),
+    "effect": _one_of(*EFFECTS),
+    "token": Number(int, 0, 10**6, "the token"),
+    "other_prompt": _text("other_prompt"),
+    "own_token": Number(int, 0, 10**6, "the prompt's token"),
+    "other_token": Number(int, 0, 10**6, "the other prompt's token"),
+    "beside": _one_of(*BESIDE),
+    "other_model": _text("other_model"),
     "length": Number(int, 2, 512, "the length of the table"),
     "width": Number(int, 2, 512, "the width of the table"),
     "base": Number(float, 2, 1e6, "the base"),
@@ -166,6 +181,9 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
         if name in parameters:
             try:
                 setattr(found, name, parse(parameters[name]))
+            except changes.Partly as error:
+                setattr(found, name, error.kept)
+                found.notices.append(str(error))
             except ValueError as error:
                 shown = parameters[name][:40]
                 found.notices.append(f"The link has {name} = “{shown}”, but {error}. The default is used instead.")
@@ -199,6 +217,8 @@ def _everything(current: Visitor) -> dict[str, str]:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, tuple) and value and isinstance(value[0], changes.Change):
+        return changes.as_text(value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".

@@ -85,7 +85,8 @@ def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
     current.prompt, current.text, current.step = None, "", None
-    current.layer = current.head = current.query = current.key = None
+    current.other_prompt = current.own_token = current.other_token = None
+    current.layer = current.head = current.query = current.key = current.token = None
 
 
 def _show_card(card: Card, config: ModelConfig) -> None:

@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
-from pages.ui.models import library, places
+from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
+from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import state, widgets
+from pages.ui.shell import change_form, changes, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
 from pages.ui.shell.state import visitor
-from transformer import TASKS, ModelConfig, UnknownPiece
+from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
 
 PAGES = (
     ("app.py", "Generate", ":material/edit_note:"),
@@ -28,6 +30,7 @@ PAGES = (
     ("pages/Masks.py", "Masks", ":material/grid_off:"),
     ("pages/Positions.py", "Positions", ":material/airwave:"),
     ("pages/Inside.py", "Inside", ":material/account_tree:"),
+    ("pages/What_if.py", "What if", ":material/science:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
 ICON = (
@@ -43,6 +46,7 @@ class Session:
     """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
 
     A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
+    `interventions` are in force in every pass of the page; `changes` are these and those that are off.
     """
 
     visitor: Visitor
@@ -53,6 +57,8 @@ class Session:
     prompt: str
     tokens: tuple[int, ...] | None
     source: tuple[int, ...] = ()
+    changes: Changes = ()
+    interventions: tuple[Intervention, ...] = ()
 
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
@@ -78,25 +84,31 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         _link_pages()
         _show_training()
         name = pick_model(current, finish_early)
+        changes.settle(name, library.config(name))
         prompt = _pick_prompt(current, name)
+        changes.show()
+        change_form.show(name, prompt)
     st.title(title, anchor=False)
     st.caption(what)
     notices = st.container()
     tokens, source = _read_prompt(name, prompt) if reads_prompt else (None, ())
-    writer = _writer(current, name, tokens, source)
+    with notices:  # which is always there: an instrument stays where it is when the first change is made
+        interventions = _changed(current, name, tokens, source)
+    writer = _writer(current, name, tokens, source, interventions)
     if not writes:
         writer.stop()
     _fit(current, library.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found
         _show_notices(current)
-    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source)
+    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source, current.changes,
+                   interventions)  # fmt: skip
 
 
 def finish() -> None:
     """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
     # Opening it runs the page, for a token that was clicked since is part of the view.
     with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
-        st.caption("Anyone who opens it sees this page as you do: model, prompt, text, layer, head and step.")
+        st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
         st.code(state.link(), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
@@ -198,7 +210,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
         return None, ()
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
-            st.error(_unknown_sentence(unknown))
+            st.error(unknown_sentence(unknown))
             st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = tuple(tokenizer.encode(prompt))
@@ -219,18 +231,37 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
     return tokens, ()
 
 
-def _unknown_sentence(unknown: list[UnknownPiece]) -> str:
+def unknown_sentence(unknown: list[UnknownPiece]) -> str:
+    """What is wrong with a text of which a model doesn't know some pieces."""
     listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
     more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
     return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
 
 
-def _writer(current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]) -> Writer:
+def _changed(
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]
+) -> tuple[Intervention, ...]:
+    """What is changed in the passes of this page, after saying so."""
+    found = in_force(current.changes)
+    if not found or tokens is None:
+        return found
+    if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
+        st.warning("Changed like this, the model's numbers grow too large to be computed with. The page shows the "
+                   "unchanged model; turn one of the changes off.", icon=":material/science:")  # fmt: skip
+        return ()
+    st.markdown(f":material/science: {plain(changes.in_words(found))}")
+    return found
+
+
+def _writer(
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
+    interventions: tuple[Intervention, ...],
+) -> Writer:  # fmt: skip
     writer: Writer = st.session_state.setdefault("writer", Writer())
     if tokens is None:
         writer.stop()
         return writer
-    changed = writer.begin(name, tokens, source)
+    changed = writer.begin(name, tokens, source, interventions)
     if state.arrived():
         state.taken_over()
         if current.text != _text(writer):

@@ -30,7 +30,8 @@ def visitor() -> Visitor:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
         st.session_state["visitor"].own_text = belongings().own_text
-        st.session_state["arrived"], st.session_state["begins"] = True, "model" not in parameters
+        _arrives()
+        st.session_state["begins"] = "model" not in parameters
     return st.session_state["visitor"]
 
 
@@ -40,7 +41,6 @@ def begin_run(page: str) -> Visitor:
     parameters = st.query_params.to_dict()
     if went_through_history() and "model" in parameters:  # a URL without it was left before it was written
         _return_to(current, links.from_query(parameters))
-        st.session_state["arrived"] = True
     st.session_state["page"] = page
     return current
 
@@ -88,12 +88,19 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     given = {"own_text"}
     missing = set(links.left_out(current)) - set(links.to_query(found))
     if found.model == current.model:
-        given |= missing & {"batch", "prompt"}
+        given |= missing & {"batch", "prompt", "other_prompt", "changes"}
         if "prompt" in missing or found.prompt == current.prompt:
             given |= missing & {"text"}
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
+    _arrives()
+
+
+def _arrives() -> None:
+    """A link has brought a text, and changes of its own model."""
+    st.session_state["arrived"] = True
+    st.session_state["changed_model"] = visitor().model
 
 
 def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
@@ -116,7 +123,6 @@ def _take_up(query: str) -> None:
     with contextlib.suppress(ValueError):
         parameters = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=100))
         _return_to(visitor(), links.from_query(parameters))
-        st.session_state["arrived"] = True
 
 
 def link() -> str:

@@ -132,6 +132,13 @@ def number_input(label: str, low: float, high: float, tie: str | Tie, **look: An
     return widget.settle(st.number_input(label, low, high, widget.value, **widget.ties, **look))
 
 
+def checkbox(label: str, tie: str | Tie, **look: Any) -> bool:
+    """On or off; returns which."""
+    tie = _tied(tie)
+    widget = _widget(tie, ("on or off", label), bool(tie.shown()), lambda value: type(value) is bool)
+    return widget.settle(st.checkbox(label, widget.value, **widget.ties, **look))
+
+
 def text_area(label: str, tie: str | Tie, **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
     tie = _tied(tie)

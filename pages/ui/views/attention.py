@@ -16,12 +16,12 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments, widgets
+from pages.ui.shell import changes, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
-from transformer import Recording
+from transformer import Intervention, Recording, in_window
 
 KEY = "attention"
 TIED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share")
@@ -49,13 +49,21 @@ class Looked:
     key_offset: int
     next_labels: tuple[str, ...] | None
     """In cross-attention, the token that each query chose."""
+    interventions: tuple[Intervention, ...] = ()
+    """What is changed in this pass, at positions that count from its first token."""
+
+    @property
+    def read(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...], str, tuple[Intervention, ...]]:
+        """What its recordings are asked for by."""
+        return self.model, self.tokens, self.source, self.kind, self.interventions
 
     def answer(self, parts: Iterable[Part]) -> Recording:
         """The parts of the pass that are asked for."""
         tensors = {}
         for what, *place in parts:
             make = recordings.head if what == "head" else recordings.row
-            tensors |= make(self.model, self.tokens, self.source, self.kind, *place).tensors
+            made = make(self.model, self.tokens, self.source, self.kind, *place, interventions=self.interventions)
+            tensors |= made.tensors
         return Recording(tensors, {})
 
 
@@ -80,6 +88,7 @@ def choose(session: Session, kind: str) -> Looked:
         query_offset=0 if kind == "encoder" else offset,
         key_offset=offset if kind in ("self", "decoder") else 0,
         next_labels=tuple(labels(_chosen_next(session, text))) if kind == "cross" else None,
+        interventions=in_window(session.interventions, offset),
     )
 
 
@@ -102,7 +111,7 @@ def explain(session: Session, looked: Looked) -> None:
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
-    outline = recordings.overview(looked.model, looked.tokens, looked.source, looked.kind)
+    outline = recordings.overview(*looked.read)
     about = outline.metadata
     extent = Extent(
         len(about["modules"]), session.config.n_heads, about["queries"], about["keys"],
@@ -112,7 +121,8 @@ def show(session: Session, looked: Looked) -> None:
     details = {
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
-        "title": session.name.replace("/", "-"),
+        "title": changes.title_of(session.name),
+        "interventions": changes.listed(session.interventions),
     }
 
     def take(found: Chosen) -> None:
@@ -121,13 +131,14 @@ def show(session: Session, looked: Looked) -> None:
 
     instrument.attention(
         key=KEY,
-        name=recordings.identity(looked.model, looked.tokens, looked.source, looked.kind),
+        name=recordings.identity(*looked.read),
         outline=Recording(outline.tensors, {**about, **details}),
         extent=extent,
         chosen=chosen,
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_attention"),
         patient=st.session_state["begins"],
     )
@@ -152,7 +163,7 @@ def _whole_answer(session: Session) -> tuple[int, ...]:
     writer = session.writer
     if writer.written:
         return writer.tokens
-    return writer.tokens + activations.answer(session.name, writer.prompt, session.source)
+    return writer.tokens + activations.answer(session.name, writer.prompt, session.source, session.interventions)
 
 
 def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:

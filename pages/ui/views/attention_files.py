@@ -5,19 +5,21 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.models import library, recordings
+from pages.ui.models.changes import as_python
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
 from transformer.standalone import page
 
 LINES = """import torch
-from transformer import load_checkpoint, record, show
+from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 model, labels = checkpoint.model, checkpoint.tokenizer.labels
 text, source = {text}, {source}
 inputs = [torch.tensor([tokens]) for tokens in (source, text) if tokens]
-recording = record(model, inputs, model.hook_names(), labels={{"text": labels(text), "source": labels(source)}})
+labelled = {{"text": labels(text), "source": labels(source)}}
+recording = record(model, inputs, model.hook_names(), labels=labelled{changes})
 print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: (query, key)
 show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
 
@@ -42,7 +44,7 @@ def offer_files(session: Session, looked: Looked) -> None:
         st.download_button(
             "Save this layer",
             lambda: recordings.whole_layer(
-                looked.model, looked.tokens, looked.source, looked.kind, current.layer
+                looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
             icon=":material/download:",
@@ -55,19 +57,21 @@ def lines(session: Session, looked: Looked) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
     module = attention_modules(session.config)[looked.kind][current.layer]
+    names, changed = as_python(looked.interventions)
     is_own = library.opened(session.name).is_own
     return LINES.format(
         path="the folder of your model" if is_own else f"checkpoints/{session.name}",
         text=list(looked.tokens), source=list(looked.source), kind=looked.kind, layer=current.layer,
         head=current.head, pattern=f"{module}.hook_pattern",
+        names=", ".join(sorted([*names, "load_checkpoint", "record", "show"])),
+        changes=f", interventions={changed}" if names else "",
     )  # fmt: skip
 
 
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
-    where = looked.model, looked.tokens, looked.source, looked.kind
     return page(
-        recordings.overview(*where), recordings.whole_attention(*where),
+        recordings.overview(*looked.read), recordings.whole_attention(*looked.read),
         title=f"{session.name.replace('/', '-')}-attention", layer=current.layer, head=current.head,
         offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
     ).html  # fmt: skip

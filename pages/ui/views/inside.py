@@ -11,22 +11,24 @@ from pages.ui.components import inside as instrument
 from pages.ui.components.inside import Chosen, Extent, Part
 from pages.ui.markdown import code
 from pages.ui.models import insides, library, places, recordings
+from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import instruments
+from pages.ui.shell import changes, instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
-from transformer import Recording, attention_modules
+from transformer import Intervention, Recording, attention_modules, in_window
+from transformer.inference.circuits import circuits_of
 
 KEY = "inside"
 TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
 """What the instrument and the link agree on: fields of the visitor."""
 REPRODUCE = """from pathlib import Path
 import numpy as np
-from transformer import Recording, load_checkpoint, whole_pass
+from transformer import {names}
 
 checkpoint = load_checkpoint("checkpoints/{model}")
-found = whole_pass(checkpoint.model, {texts})
+found = whole_pass(checkpoint.model, {texts}{changes})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
     print(name, array.shape, np.allclose(found.tensors[name], array, atol=1e-5))"""
@@ -41,17 +43,21 @@ class Looked:
     source: tuple[int, ...]
     offset: int
     """The place of the first token in the whole text: the model reads the last of a long one."""
+    interventions: tuple[Intervention, ...] = ()
+    """What is changed in this pass, at positions that count from its first token."""
 
     def answer(self, parts: Iterable[Part]) -> Recording:
         """The parts of the pass that are asked for."""
-        return insides.parts(self.model, self.tokens, self.source, parts)
+        return insides.parts(self.model, self.tokens, self.source, parts, self.interventions)
 
 
 def choose(session: Session) -> Looked:
     """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
     text = whole_text(session)
     tokens = library.window(session.name, text)
-    return Looked(library.opened(session.name), tokens, session.source, len(text) - len(tokens))
+    offset = len(text) - len(tokens)
+    changed = in_window(session.interventions, offset)
+    return Looked(library.opened(session.name), tokens, session.source, offset, changed)
 
 
 def explain(session: Session, looked: Looked) -> None:
@@ -65,8 +71,11 @@ def explain(session: Session, looked: Looked) -> None:
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
-    outline = insides.outline(looked.model, looked.tokens, looked.source)
-    details = {"offset": looked.offset, "title": session.name.replace("/", "-")}
+    outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
+    details = {
+        "offset": looked.offset, "title": changes.title_of(session.name),
+        "interventions": changes.listed(session.interventions),
+    }  # fmt: skip
     extent = _extent(looked)
 
     def take(found: Chosen) -> None:
@@ -75,16 +84,22 @@ def show(session: Session, looked: Looked) -> None:
 
     instrument.inside(
         key=KEY,
-        name=recordings.identity(looked.model, looked.tokens, looked.source),
+        name=recordings.identity(looked.model, looked.tokens, looked.source, interventions=looked.interventions),
         outline=Recording(outline.tensors, {**outline.metadata, **details}),
         extent=extent,
         chosen=_chosen(looked, extent, current),
         serial=instruments.serial(KEY, current, TIED),
         answer=looked.answer,
         on_choose=take,
+        on_change=lambda wish: changes.take(wish, session.name, session.config),
         after=instruments.follower(current, TIED, "address_inside"),
         patient=st.session_state["begins"],
     )
+
+
+def looked_at(session: Session, looked: Looked) -> Chosen:
+    """What the visitor looks at, in tokens of this pass."""
+    return _chosen(looked, _extent(looked), session.visitor)
 
 
 def offer_numbers(session: Session, looked: Looked) -> None:
@@ -101,17 +116,22 @@ def offer_numbers(session: Session, looked: Looked) -> None:
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
-            lambda: insides.file_of(looked.model, looked.tokens, looked.source, current.inside).to_bytes(),
+            lambda: insides.file_of(
+                looked.model, looked.tokens, looked.source, current.inside, looked.interventions
+            ).to_bytes(),
             file, key="save_inside", on_click="ignore", icon=":material/download:",
         )  # fmt: skip
 
 
 def _lines(session: Session, looked: Looked, file: str) -> str:
-    texts = [_as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
-    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file)
+    texts = [as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
+    names, changed = as_python(looked.interventions)
+    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
+    changes = f", interventions={changed}" if names else ""
+    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file, names=imported, changes=changes)
 
 
-def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
+def as_code(session: Session, tokens: tuple[int, ...]) -> str:
     """An expression for a text's tokens: the text itself, encoded, or their numbers where that gives others."""
     tokenizer = library.tokenizer(session.name)
     text = tokenizer.decode(tokens)
@@ -123,7 +143,9 @@ def _extent(looked: Looked) -> Extent:
     shape = looked.model.checkpoint.model.config
     infos = insides.infos(looked.model, looked.tokens, looked.source)
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
-    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes)
+    modules = [module for found in attention_modules(shape).values() for module in found]
+    circuits = {module: circuits_of(shape, module) for module in modules}
+    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
 def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:

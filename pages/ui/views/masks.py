@@ -26,7 +26,7 @@ from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
-from transformer import ModelConfig
+from transformer import ModelConfig, Without, in_window
 
 SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
@@ -112,9 +112,12 @@ def without_mask(session: Session) -> None:
     if not session.source:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
     reading = _reading(session)
-    both = [masking.predicted(session.name, reading.tokens, reading.following, session.source, masked=masked)
+    both = [masking.predicted(session.name, reading.tokens, reading.following, session.source, masked=masked,
+                              interventions=in_window(session.interventions, reading.offset))
             for masked in (True, False)]  # fmt: skip
     st.markdown(_how_it_is_done(session))
+    if changed := _taken_away(session):
+        st.info(f"{changed.strip()} So the first reading, too, goes without that much of the mask.")
     _verdict(session, reading, *both)
     if len(reading.tokens) > 1:
         _by_position(session, reading, *both)
@@ -128,7 +131,7 @@ def _text(session: Session) -> tuple[int, ...]:
         return writer.prompt
     text = writer.tokens
     if not writer.written:
-        text += activations.answer(session.name, writer.prompt, session.source)
+        text += activations.answer(session.name, writer.prompt, session.source, session.interventions)
     return text[:-1] if text[-1] == _end(session) else text  # nothing is looked up from the end token
 
 
@@ -141,7 +144,7 @@ def _reading(session: Session) -> Reading:
     if not session.source and session.visitor.scope == "prompt":
         text = session.writer.prompt
     if session.source and not session.writer.written:
-        text += activations.answer(session.name, text, session.source)
+        text += activations.answer(session.name, text, session.source, session.interventions)
     read = text[:-1] if len(text) > 1 and text[-1] == _end(session) else text
     tokens = library.window(session.name, read)
     offset = len(read) - len(tokens)
@@ -163,9 +166,15 @@ def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
     whose = " Its rows are what the decoder reads." if session.source else ""
     words = (
         "Hides the future: a token sees itself and what came before it. In training every token is followed by the "
-        f"right answer; without this mask the model could read it there. {used}{whose}"
+        f"right answer; without this mask the model could read it there. {used}{_taken_away(session)}{whose}"
     )
     return _panel(session, "Causal mask", text, mask, shown, words)
+
+
+def _taken_away(session: Session) -> str:
+    """What a visitor has changed in the causal mask, as a sentence; empty if nothing."""
+    words = [str(each) for each in session.interventions if isinstance(each, Without) and each.rule == "mask"]
+    return f" It is changed now: {'; '.join(words)}." if words else ""
 
 
 def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:

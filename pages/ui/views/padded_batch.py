@@ -172,7 +172,8 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         return ""
 
     def effect(causal: bool, padding: bool) -> str:
-        moved = masking.padding_effect(session.name, prompt, filled, side, causal=causal, padding=padding)
+        moved = masking.padding_effect(session.name, prompt, filled, side, causal=causal, padding=padding,
+                                       interventions=session.interventions)  # fmt: skip
         return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
 
     token = code(library.tokenizer(session.name).label(masking.filler_token(session.name)))

@@ -110,11 +110,11 @@ export class ByHand {
     const { raw, scaled, masked, weights } = rows;
     const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
     this.say("dot", `q · k: the sum of the ${d} products = ${n(raw[column])}`, [raw, own("raw")]);
-    const divided = scaled[column] === raw[column] && this.shown.changed.includes("scale");
-    this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out" : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = `
-      + n(scaled[column]), [scaled, own("scaled")]);
+    const divided = scaled[column] === raw[column] && pass.left(layer, this.shown.changed).includes("scale");
+    this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out"
+      : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = ${n(scaled[column])}`, [scaled, own("scaled")]);
     const hidden = masked[column] === -Infinity;
-    const open = this.shown.changed.includes("mask");
+    const open = pass.left(layer, this.shown.changed).includes("mask");
     this.say("mask", hidden ? `+ mask: the key ${column > row ? "comes after" : "is too far before"} the query, so its score becomes −∞`
       : open ? "+ mask: left out, so the score stays" : `+ mask: ${STAYS[pass.kind]}, so the score stays ${n(masked[column])}`,
     [masked, own("masked")]);
@@ -122,8 +122,14 @@ export class ByHand {
     this.say("exponential", hidden ? "exp(−∞) = 0"
       : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
     const counted = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
-    this.say("weight", `÷ the sum of the row's ${counted} exponentials: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(weights[column])}, `
-      + "the weight", [weights, own("weights")]);
+    this.say("weight", `÷ the sum of the row's ${counted} exponentials: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(sum > 0 ? exponentials[column] / sum : 0)}, `
+      + `the weight${this.byHand(pass, layer, head, row, weights[column])}`, [weights, own("weights")]);
+  }
+
+  /** What setting weights of the row by hand has made of one of them. */
+  byHand(pass, layer, head, row, weight) {
+    const words = pass.setBy(layer, "weights", head, row);
+    return words.length ? `. Then the row was set by hand (${words.join("; ")}), and the weight is ${plainNumber(weight, FIVE)}` : "";
   }
 
   showValues(pass, { layer, head, row, column }, weights) {
@@ -131,8 +137,8 @@ export class ByHand {
     const v = pass.start(layer, head, "v");
     const { products, z } = weightedValues(weights, v, d);
     // Keys that are hidden add nothing; −∞ draws them as hidden.
-    const open = this.shown.changed.includes("mask");
-    const drawn = products.map((product, at) => (open || pass.visible(row, Math.floor(at / d), layer) ? product : -Infinity));
+    const open = pass.left(layer, this.shown.changed).includes("mask");
+    const drawn = products.map((product, at) => (open || pass.visible(layer, row, Math.floor(at / d)) ? product : -Infinity));
     const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
     this.products.show({
       values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
@@ -140,19 +146,24 @@ export class ByHand {
     }, null);
     this.products.mark({ row: column, column: null }, null);
     this.weighed = { products, d };
-    this.zBars.show([{ name: "z", values: z, limit: largestAbsolute(z) }]);
+    const setBy = pass.setBy(layer, "z", head, row);
+    const own = pass.own(layer, "z", `[${row}, ${head}]`);
+    const rows = [{ name: "z", values: z, limit: largestAbsolute(z) }];
+    const isSet = setBy.length > 0 && own !== undefined && !this.shown.changed.length;
+    if (isSet) rows.push({ name: "as set", values: own, limit: Math.max(largestAbsolute(z), largestAbsolute(own)) });
+    this.zBars.show(rows);
     this.say("values", `weight × v for every key: a row for each key, a column for each of the ${d} dimensions. Added up, they are z, what `
-      + "this head found.", [z, pass.own(layer, "z", `[${row}, ${head}]`)]);
+      + "this head found.", [z, own], setBy);
     const out = pass.projection(layer, head);
     for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
-    if (out) this.showOutput(pass, { layer, head, row }, project(z, out));
+    if (out) this.showOutput(pass, { layer, head, row }, project(isSet ? own : z, out));
   }
 
   showOutput(pass, { layer, head, row }, result) {
     const n = (value) => plainNumber(value, 4);
     this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
     this.say("output", `z · W_O: this head's ${pass.width} columns of W_O turn z into ${result.length} numbers, the size of the residual stream.`,
-      [result, pass.own(layer, "result", `[${row}, ${head}]`)]);
+      [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
     const [before, after, all] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
     this.steps.stream.item.hidden = !all;
     if (!all) return;
@@ -161,8 +172,10 @@ export class ByHand {
     if (after) rows.push({ name: "after", values: after });
     const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
     this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    const [changedOut, changedAfter] = ["out", "after"].map((name) => pass.changed.setBy(pass.names[layer][name], null, row));
     const own = this.shown.changed.length ? "Redrawn, this head would add" : "This head adds";
-    const share = `${own} a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`;
+    const share = `${own} a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`
+      + (changedOut.length ? ` (set by: ${changedOut.join("; ")})` : "");
     if (!before || !after) {
       this.say("stream", pass.config.parallel_residual ? `${share}. The feed-forward layer adds to the stream at the same time.`
         : `${share}. This model has no residual connection: that is all that goes on.`);
@@ -170,11 +183,14 @@ export class ByHand {
     }
     const sum = Float64Array.from(before, (value, at) => value + all[at]);
     this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it has length `
-      + `${n(norm(after))} after.`, [sum, after]);
+      + `${n(norm(after))} after.`, [sum, after], changedAfter);
   }
 
-  /** A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row. */
-  say(name, text, compared) {
+  /**
+   * A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row; or what set
+   * it instead, in words.
+   */
+  say(name, text, compared, setBy = []) {
     const { text: words, badge } = this.steps[name];
     put(words, text);
     badge.hidden = !compared;
@@ -183,7 +199,7 @@ export class ByHand {
     badge.hidden = !own && this.shown.pass.isComplete;
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     if (own && !changed) {
-      sayCompared(badge, largestDifference(found, own), largestAbsolute(own));
+      sayCompared(badge, largestDifference(found, own), largestAbsolute(own), setBy);
       return;
     }
     attribute(badge, "data-state", changed ? "changed" : "waiting");

@@ -4,9 +4,11 @@
 import { attribute, node, partsOf, put } from "../dom.js";
 import { every } from "../numbers.js";
 import { OverviewGrid } from "../overview.js";
+import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { SEQUENTIAL, gradient } from "../colours.js";
 import { ByHand } from "./by_hand.js";
+import { changedHeads, changesAt } from "./changes.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { Measures } from "./measures.js";
@@ -22,7 +24,10 @@ const BEGIN = {
 };
 
 export class AttentionInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /**
+   * host: { select(chosen), want(parts), change({ add, remove }) }: told what is looked at, asked for parts of the pass and,
+   * where it can, to change the model.
+   */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
@@ -32,6 +37,12 @@ export class AttentionInstrument {
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
+    this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
+      // A weight that is set stays the one that is looked at, whichever is the heaviest then.
+      if (change.add.some((code) => code.startsWith("weigh"))) this.chosen = { ...this.chosen, query: this.cell.row, key: this.cell.column };
+      host.change(change);
+    }));
+    if (host.change) this.overview.offerMenu(() => this.changing.open());
     this.panels = new Panels(this.parts.panels, {
       point: (cell) => this.point(this.isPooled ? null : cell),
       select: ({ row, column }) => !this.isPooled && this.choose({ query: row, key: column }),
@@ -95,12 +106,11 @@ export class AttentionInstrument {
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
     options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.orders.map(({ name, title }) => [name, title])) });
+    this.overview.tell(changedHeads(pass));
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
     this.hand.begin(pass);
     parts.overRamp.style.background = gradient(SEQUENTIAL);
-    parts.scaleSwitch.hidden = pass.uniform || pass.undivided;
-    parts.maskSwitch.hidden = !pass.causal;
     parts.root.dataset.kind = pass.kind;
     this.pointed = null;
     this.show();
@@ -164,18 +174,21 @@ export class AttentionInstrument {
   show() {
     const { pass, parts } = this;
     const chosen = (this.chosen = fitted(this.chosen, pass));
-    const { layer, head, without } = chosen;
+    const { layer, head } = chosen;
+    const done = pass.left(layer); // the model itself did without these
+    const without = (this.without = chosen.without.filter((rule) => !done.includes(rule)));
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
     const window = (this.window = chosen.zoom);
     this.showControls();
-    this.panels.show(pass, { steps, outline: steps ? null : pass.outline(layer, head), without, window });
+    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window });
     this.point(this.pointed);
     this.note();
     this.showOver(model);
     this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
+    this.changing.show(changesAt(pass, chosen, cell, model?.weights));
     this.arrange();
     this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
@@ -184,12 +197,16 @@ export class AttentionInstrument {
 
   showControls() {
     const { parts, chosen, pass } = this;
-    const { layer, head, without } = chosen;
+    const { layer, head } = chosen;
+    const { without } = this;
     put(parts.where, `Layer ${layer}, head ${head}`);
     this.measures.show(pass.measures(layer, head));
     attribute(parts.panels, "data-stage", chosen.stage);
     for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
     for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
+    const done = pass.left(layer);
+    parts.scaleSwitch.hidden = pass.uniform || pass.undivided || done.includes("scale");
+    parts.maskSwitch.hidden = !pass.causal || done.includes("mask");
     put(parts.warning, without.length ? "The model didn't compute this: only this head's picture is redrawn." : "");
     parts.direction.value = chosen.direction;
     parts.share.value = chosen.share;
@@ -203,14 +220,14 @@ export class AttentionInstrument {
     const { layer, head, share, direction } = chosen;
     const weights = share === "layer" ? pass.mean(layer) : model?.weights;
     const whose = share === "layer" ? `the mean of layer ${layer}` : `layer ${layer}, head ${head}`;
-    put(parts.overSentence, this.text.show(pass, { ...cell, layer }, weights, direction, whose));
+    put(parts.overSentence, this.text.show(pass, { layer, ...cell }, weights, direction, whose));
   }
 
   /** Point at a cell in all panels at once; null for none. */
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
-    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.chosen.without));
+    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
   }
 
   /** Which labels had no room, and which part of the text is seen. */

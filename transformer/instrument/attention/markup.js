@@ -29,10 +29,12 @@ export const MARKUP = `
             <button type="button" data-part="closer" title="Zoom in on the selected cell (+)" aria-label="Zoom in">+</button>
             <button type="button" data-part="farther" title="Zoom out (−)" aria-label="Zoom out">−</button>
             <button type="button" data-part="whole" title="The whole text (0)">Whole text</button>
+            <button type="button" data-part="change" hidden>Change</button>
             <button type="button" data-part="png" title="Save what is drawn as a picture">PNG</button>
             <button type="button" data-part="csv" title="Save this head's numbers as a table">CSV</button>
           </div>
         </header>
+        <section data-part="changing" aria-label="Change what is looked at" hidden></section>
         <p class="sentence" data-part="sentence"></p>
         <ul class="measures" data-part="measures"></ul>
         <div class="stages" role="group" aria-label="Step" data-part="stages"></div>

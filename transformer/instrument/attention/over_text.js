@@ -63,7 +63,7 @@ export class OverText {
     const count = from ? keys : queries;
     const given = Array.from({ length: count }, (_, place) => {
       const [row, column] = from ? [at.row, place] : [place, at.column];
-      return pass.visible(row, column, at.layer) ? weights?.[row * keys + column] ?? null : null;
+      return pass.visible(at.layer, row, column) ? weights?.[row * keys + column] ?? null : null;
     });
     this.shown = { pass, given, other, asked, chosen };
     for (const [which, tokens] of Object.entries(this.strips)) {

@@ -32,15 +32,16 @@ export class Panels {
 
   /**
    * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
-   * without: what is left out; window: what is zoomed into.
+   * without: what is left out that the model had; window: what is zoomed into.
    */
-  show(pass, { steps, outline, without, window }) {
+  show(pass, { layer, steps, outline, without, window }) {
+    const left = pass.left(layer, without);
     for (const [stage, panel] of Object.entries(this.panels)) {
       const { title, what } = STAGES[stage];
       put(panel.title, title);
       const isAwaited = !steps && stage !== "weights";
       put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? what);
-      const instead = this.instead(pass, stage, without);
+      const instead = this.instead(pass, stage, left);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
       put(panel.instead, instead);
@@ -49,13 +50,13 @@ export class Panels {
     }
   }
 
-  instead(pass, stage, without) {
+  instead(pass, stage, left) {
     if (stage === "weights") return "";
     if (pass.uniform) return stage === "raw" ? UNIFORM : "No score, so there is nothing to divide or to mask.";
-    if (stage === "masked" && without.includes("mask")) return "Left out: every query sees every key, those after it too.";
+    if (stage === "masked" && left.includes("mask")) return "Left out: every query sees every key, those after it too.";
     if (stage === "masked" && !pass.causal) return NO_MASK[pass.kind];
     if (stage === "scaled" && pass.undivided) return "This model doesn't divide: its scores go on as they are.";
-    if (stage === "scaled" && without.includes("scale")) return "Left out: the scores go to softmax as they are.";
+    if (stage === "scaled" && left.includes("scale")) return "Left out: the scores go to softmax as they are.";
     return "";
   }
 
@@ -75,10 +76,10 @@ export class Panels {
     };
   }
 
-  // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden.
+  // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden. One that was set by hand is seen.
   hiddenWeights({ weights, masked }) {
     const drawn = weights.slice();
-    for (let at = 0; at < drawn.length; at++) if (masked ? masked[at] === -Infinity : drawn[at] === 0) drawn[at] = -Infinity;
+    for (let at = 0; at < drawn.length; at++) if ((!masked || masked[at] === -Infinity) && drawn[at] === 0) drawn[at] = -Infinity;
     return drawn;
   }
 

@@ -2,6 +2,7 @@
 // looked at the queries, keys and values, from which everything else is derived here.
 
 import { fourSteps, uniformWeights } from "../arithmetic.js";
+import { Changed } from "../changed.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
 
@@ -13,6 +14,8 @@ export class Pass {
   constructor({ metadata, tensors }) {
     const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
     Object.assign(this, { config, kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
+    this.changed = new Changed(metadata.changed);
+    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
     this.isComplete = complete === true; // what isn't there by now won't come
     this.labels = {
       queries: kind === "encoder" ? labels.source : labels.text,
@@ -68,7 +71,7 @@ export class Pass {
 
   /** The four steps of a head, (query, key) each, or null while they aren't there; only weights if it is uniform. */
   steps(layer, head, without = []) {
-    const key = `${layer},${head},${without}`;
+    const key = `${layer},${head},${this.left(layer, without)}`;
     if (!this.derived.has(key)) {
       if (!this.has(layer, head)) return null;
       this.derived.set(key, this.derive(layer, head, without));
@@ -78,10 +81,26 @@ export class Pass {
   }
 
   derive(layer, head, without) {
+    const found = this.follow(layer, head, this.left(layer, without));
+    this.changed.weigh(this.modules[layer], head, found.weights, this.keys);
+    return found;
+  }
+
+  follow(layer, head, without) {
     if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
     const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
     const [divisor, window] = [scoreDivisor(this.config), this.window(layer)];
     return fourSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window });
+  }
+
+  /** The rules that are left out of a layer's steps: those that the model went without, and `without`. */
+  left(layer, without = []) {
+    return [...new Set([...this.changed.rules(this.modules[layer]), ...without])].sort();
+  }
+
+  /** What set a step's numbers at a query, in words; name as in `STEPS`. */
+  setBy(layer, name, head, query) {
+    return this.changed.setBy(`${this.modules[layer]}.${STEPS[name]}`, head, query);
   }
 
   /** A head's weights while its steps aren't there, (query, key): in 255 steps, and of a long text the largest of a block. */
@@ -95,7 +114,7 @@ export class Pass {
     for (let query = 0; query < queries; query++) {
       const row = start + block(query, rows, queries) * columns;
       for (let key = 0; key < keys; key++) {
-        if (!this.visible(query, key, layer)) continue;
+        if (!this.visible(layer, query, key)) continue;
         const level = this.cells.data[row + block(key, columns, keys)];
         if (level !== HIDDEN) values[query * keys + key] = level / (HIDDEN - 1);
       }
@@ -124,8 +143,8 @@ export class Pass {
     return measureKinds.filter((_, at) => data.some((value, place) => place % measureKinds.length === at && !Number.isNaN(value)));
   }
 
-  visible(query, key, layer) {
-    return !this.causal || (key <= query && query - key < this.window(layer));
+  visible(layer, query, key) {
+    return !this.causal || this.left(layer).includes("mask") || (key <= query && query - key < this.window(layer));
   }
 
   /** Whether the model leaves ÷ √d_head out. */

@@ -25,7 +25,7 @@ export function saveNumbers(instrument) {
     const [query, key] = [Math.floor(at / pass.keys), at % pass.keys];
     return [
       pass.offsets.queries + query, pass.labels.queries[query], pass.offsets.keys + key, pass.labels.keys[key],
-      pass.visible(query, key, chosen.layer) ? "True" : "False", ...scores.map(([, values]) => values[at]), weight,
+      pass.visible(chosen.layer, query, key) ? "True" : "False", ...scores.map(([, values]) => values[at]), weight,
     ];
   });
   saveBlob(`${nameOf(instrument)}.csv`, new Blob([csv(columns, rows)], { type: "text/csv" }));

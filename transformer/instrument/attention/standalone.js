@@ -1,13 +1,11 @@
 // Attention in a page of its own, without a server: the whole pass lies in the page, and is taken apart as it is asked for.
-import { readRecording } from "../recording.js";
+import { embedded } from "../embedded.js";
 import { AttentionInstrument } from "./instrument.js";
 import { partsOfWhole } from "./whole.js";
 
-/** Show what lies in the page: the recordings `outline` and `whole`, in base64. */
+/** Show what lies in the page: the recordings `outline` and `whole`. */
 export function showAttention() {
-  const recordingIn = (id) =>
-    readRecording(Uint8Array.from(atob(document.getElementById(id).textContent), (sign) => sign.charCodeAt(0)));
-  const [beginning, whole] = [recordingIn("outline"), recordingIn("whole")];
+  const [beginning, whole] = [embedded("outline"), embedded("whole")];
   const instrument = new AttentionInstrument(document.querySelector("main"), {
     select() {},
     want(parts) {

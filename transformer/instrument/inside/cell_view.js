@@ -10,7 +10,6 @@ import { Tip, tipIn } from "../tip.js";
 import { SmallPlot } from "./plots.js";
 
 const WIDEST = 44; // pixels of a bar
-const AWAITED = "The numbers that it is made of are on their way.";
 
 export class CellView {
   /** events: open(name, place), called with a cell of another tensor. */
@@ -57,17 +56,17 @@ export class CellView {
     this.small.show(found?.picture ?? null);
     if (!found) return;
     this.lines.replaceChildren(...found.lines.map((line) => text("li", line)));
-    sayCompared(this.badge, found.difference, pass.magnitude(name));
+    sayCompared(this.badge, found.difference, pass.magnitude(name), pass.setBy(name, place));
     this.showShares(found);
     this.look(found.mark ?? strongest(found.rows.at(-1)?.values));
   }
 
   sentence(pass, name, place, isReady) {
     const where = `${name}, ${pass.inWords(name, place)}`;
-    if (!isReady) return `${where}. ${AWAITED}`;
+    if (!isReady) return `${where}. ${pass.absent.cell}`;
     const value = valueInWords(name, pass.value(name, place));
     if (!pass.equation(name)) return `${where}: ${value}. It was learned in training: nothing in this pass computes it.`;
-    return this.found ? `${where}: ${value}` : `${where}: ${value}. ${AWAITED}`;
+    return this.found ? `${where}: ${value}` : `${where}: ${value}. ${pass.absent.cell}`;
   }
 
   /** Look at one of the terms: its numbers in words, and the cells they are in. */

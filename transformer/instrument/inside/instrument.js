@@ -3,9 +3,11 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../heatmap.js";
+import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut } from "./layout.js";
+import { changesAt } from "./changes.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
@@ -22,6 +24,7 @@ import { Asking } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { savePicture } from "./saving_inside.js";
 
 const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
@@ -33,7 +36,7 @@ const ROOM = {
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
 
 export class InsideInstrument {
-  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass. */
+  /** host: { select(chosen), want(parts) }: told what is looked at, asked for parts of the pass; as in AttentionInstrument. */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
     this.parts = partsOf(parent);
@@ -42,6 +45,7 @@ export class InsideInstrument {
     this.asking = new Asking((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tip(parts.tip);
+    this.changing = new Changing(parts.change, parts.changing, host.change);
     this.picture = new Picture(parts.stage);
     this.names = new Names(parts.stage, {
       open: (open) => this.open(open),
@@ -79,6 +83,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
+    this.parts.circuits.hidden = !this.below.circuits.begin(this.pass);
     this.search.offer(this.pass.names);
     this.show();
   }
@@ -181,7 +186,9 @@ export class InsideInstrument {
     put(parts.readout, selectionInWords(pass, this));
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.below.follow(this.focus?.part?.module ?? null, this.head);
     this.showBelow();
+    this.changing.show(changesAt(pass, this));
   }
 
   // The cell that is looked at, and those that it is made of.
@@ -245,6 +252,7 @@ export class InsideInstrument {
     const page = pageOf(parts.stage);
     if (!page.width) return;
     if (this.focus?.name) [this.tensor, this.cell].forEach((view) => view.draw());
+    this.below.draw();
     this.picture.page = page;
     const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
@@ -262,6 +270,7 @@ export class InsideInstrument {
   // The parts that what is open shows and that aren't there yet, the most important first.
   needs() {
     const { pass, layout, focus, chosen } = this;
+    if (pass.isComplete) return [];
     const wanted = [];
     if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
     if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
@@ -287,6 +296,8 @@ export class InsideInstrument {
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
+    parts.circuits.addEventListener("click", () => this.below.circuits.open());
+    parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);
   }
 

@@ -1,7 +1,9 @@
-// Below the picture: what each height would say for every token, whose work a logit is, and what holds in this pass.
+// Below the picture: what each height would say for every token, whose work a logit is, what holds in this pass, and the
+// circuits of a head.
 
 import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
+import { Circuits } from "./circuits.js";
 
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
@@ -12,6 +14,7 @@ export class Below {
     this.lens = fold(parent, "What each height would say", events.changed);
     this.who = fold(parent, "Who said it", events.changed);
     this.checks = fold(parent, "What holds", events.changed);
+    this.circuits = new Circuits(fold(parent, "Circuits", events.changed), events);
     this.candidate = null;
     parent.addEventListener("click", (event) => this.onClick(event));
   }
@@ -34,7 +37,7 @@ export class Below {
     if (this.who.open && !pass.more[whoOf(token, chosen)]) wanted.push(["who", token, chosen]);
     if (this.who.open) wanted.push(...pass.missing("logits"));
     if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
-    return wanted;
+    return [...wanted, ...this.circuits.needs(pass)];
   }
 
   // Another token, another question: the likeliest, unless one of the candidates was chosen.
@@ -48,6 +51,16 @@ export class Below {
     if (this.lens.open) this.showLens(pass, token);
     if (this.who.open) this.showWho(pass, token);
     if (this.checks.open) this.showChecks(pass);
+    this.circuits.show(pass);
+  }
+
+  /** What is looked at above: an attention, or null, and a head, or null; draw(): the page has another size or colours. */
+  follow(attention, head) {
+    this.circuits.follow(attention, head);
+  }
+
+  draw() {
+    this.circuits.draw();
   }
 
   showLens(pass, token) {
@@ -140,8 +153,10 @@ export class Below {
     const total = node("p", "total");
     const logits = pass.has("logits") ? pass.value("logits", [token, chosen]) : null;
     const isEqual = logits !== null && Math.abs(sum - logits) <= EQUAL * Math.max(1, limit);
-    put(total, `Sum ${plainNumber(sum, 6)}${logits === null ? "" : isEqual ? `, equal to the logit (difference ${plainNumber(Math.abs(sum - logits), 2)})` : `; the logit is ${plainNumber(logits, 6)}`}.`);
-    attribute(total, "data-state", isEqual ? "equal" : "different");
+    const isChanged = pass.changed.records.length > 0;
+    const rest = isChanged ? ". What is changed in the pass makes up the rest" : "";
+    put(total, `Sum ${plainNumber(sum, 6)}${logits === null ? "" : isEqual ? `, equal to the logit (difference ${plainNumber(Math.abs(sum - logits), 2)})` : `; the logit is ${plainNumber(logits, 6)}${rest}`}.`);
+    attribute(total, "data-state", isEqual ? "equal" : isChanged ? "set" : "different");
     return [words, list, total];
   }
 
@@ -153,21 +168,25 @@ export class Below {
       this.checks.body.replaceChildren(Object.assign(node("p", "note"), { textContent: "The pass is being recomputed." }));
       return;
     }
-    const worst = checks.reduce((most, each) => (shareOf(each) > shareOf(most) ? each : most));
+    const followed = checks.filter(({ set_by: setBy }) => !setBy.length);
+    const others = checks.length - followed.length;
+    const worst = followed.reduce((most, each) => (shareOf(each) > shareOf(most) ? each : most));
     const words = node("p", "note");
-    put(words, `All ${checks.length} tensors of this pass were recomputed from what they are made of. The largest deviation, measured by its tensor's largest value, is ${plainNumber(shareOf(worst), 2)}, in ${worst.name}.`);
+    const which = others ? `${followed.length} of the ${checks.length}` : `All ${checks.length}`;
+    const set = others ? ` In ${others === 1 ? "the other one" : `the other ${others}`} something was set by what is changed in the model.` : "";
+    put(words, `${which} tensors of this pass were recomputed from what they are made of.${set} The largest deviation, measured by its tensor's largest value, is ${plainNumber(shareOf(worst), 2)}, in ${worst.name}.`);
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
     for (const title of ["tensor", "made of", "largest deviation", "largest value"]) put(cellOf(head, "th"), title);
     const body = node("tbody", "", table);
-    for (const { name, largest, magnitude } of checks) {
+    for (const { name, largest, magnitude, set_by: setBy } of checks) {
       const row = node("tr", "", body);
       const button = node("button", "", cellOf(row, "th"));
       button.type = "button";
       button.dataset.open = name;
       put(button, name);
       put(cellOf(row, "td"), pass.describe(name)?.formula ?? "");
-      put(cellOf(row, "td"), largest === null ? "∞" : plainNumber(largest, 2));
+      put(cellOf(row, "td"), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
       put(cellOf(row, "td"), plainNumber(magnitude, 3));
     }
     const box = node("div", "table");

@@ -8,16 +8,20 @@ export const MARKUP_INSIDE = `
         <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
       </div>
       <div class="tools">
+        <button type="button" class="control" data-part="change" hidden>Change</button>
         <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <button type="button" class="control" data-part="circuits" title="What a head does with any pair of tokens">Circuits</button>
         <div class="play" data-part="play"></div>
         <div class="search" data-part="search"></div>
       </div>
     </div>
+    <section data-part="changing" aria-label="Change what is open" hidden></section>
     <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
     <div class="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
       <aside class="prose" data-part="prose" aria-label="In words"></aside>
     </div>
+    <button type="button" class="save" data-part="png">Save as PNG</button>
     <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
     <div class="tensor" data-part="tensor" hidden></div>
     <div class="cell" data-part="cell" hidden></div>

@@ -1,6 +1,7 @@
 // One forward pass, as far as its recordings have arrived: an outline of every tensor, the table of equations that says
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
+import { Changed } from "../changed.js";
 import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
 
@@ -8,6 +9,12 @@ const SLICED = 100_000; // cells above which a tensor with heads comes head by h
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
 const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
+const ON_ITS_WAY = { number: "on its way", tensor: "Its numbers are on their way.", cell: "The numbers that it is made of are on their way." };
+const LEFT_OUT = { // of a page of its own, that has no server to ask
+  number: "left out of this page",
+  tensor: "Its numbers were left out of this page, which would be too large with them.",
+  cell: "Some of the numbers that it is made of were left out of this page, which would be too large with them.",
+};
 const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
 
 export class InsidePass {
@@ -15,7 +22,12 @@ export class InsidePass {
   constructor({ metadata, tensors }) {
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
+    this.changed = new Changed(metadata.changed);
+    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
+    this.offset = metadata.offset ?? 0; // the place of the first token in the text
     this.metadata = metadata;
+    this.isComplete = Boolean(metadata.complete); // nobody can be asked for more
+    this.absent = this.isComplete ? LEFT_OUT : ON_ITS_WAY; // what is said of what isn't there
     this.outline = tensors;
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
     this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
@@ -34,6 +46,7 @@ export class InsidePass {
   /** Take in a recording of parts. */
   add({ metadata, tensors }) {
     Object.assign(this.said, metadata);
+    Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
     for (const [name, tensor] of Object.entries(tensors)) {
       if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.arrived.set(name, tensor.data);
       else this.more[name] = tensor;
@@ -95,6 +108,13 @@ export class InsidePass {
   arcs(module) {
     const found = this.outline[`arcs.${module}`];
     return found ? { heads: found.shape[0], rows: found.shape[1], columns: found.shape[2], data: found.data } : null;
+  }
+
+  /** What set a cell, or any cell of a tensor, in words; nothing where it follows from its equation. */
+  setBy(name, place = null) {
+    const { dims } = this.entries.get(name);
+    const along = (...among) => place?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
+    return this.changed.setBy(name, along("head"), along("pos", "query"));
   }
 
   // What has come

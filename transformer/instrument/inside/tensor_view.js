@@ -90,7 +90,7 @@ export class TensorView {
     if (isRedrawn || this.window !== this.drawnWindow) this.drawHeat();
     this.point(null);
     attribute(this.root, "data-state", isThere ? "shown" : "waiting");
-    attribute(this.root, "aria-busy", String(!isThere));
+    attribute(this.root, "aria-busy", String(!isThere && !pass.isComplete));
   }
 
   /** What is outlined: the chosen cell, or the row of the token that is looked at. */
@@ -164,11 +164,11 @@ export class TensorView {
     this.heatmap.mark(selected, cell);
     const named = cell ?? (selected?.column != null ? selected : null);
     if (!named) {
-      put(this.readout, this.isThere ? "Point at a cell to see its number; choose it to see how it comes about." : "Its numbers are on their way.");
+      put(this.readout, this.isThere ? "Point at a cell to see its number; choose it to see how it comes about." : pass.absent.tensor);
       return;
     }
     const place = plane.place(named);
-    const value = plane.values ? valueInWords(name, plane.values[named.row * plane.columns + named.column]) : "on its way";
+    const value = plane.values ? valueInWords(name, plane.values[named.row * plane.columns + named.column]) : pass.absent.number;
     put(this.readout, `${pass.inWords(name, place)}: ${value}`);
   }
 

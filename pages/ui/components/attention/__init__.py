@@ -34,7 +34,7 @@ Zoom = tuple[int, int, int, int]
 _view = st.components.v2.component(
     "headsup_attention",
     html=reader(__file__)("attention.html"),
-    css=style(__file__, instruments=["tip.css", "save.css", "overview.css", "attention/attention.css"]),
+    css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "overview.css", "attention/attention.css"]),
     js=script(__file__, "attention.js"),
 )
 _feed = st.components.v2.component("headsup_attention_feed", js=script(fed.__file__, "fed_feed.js"))
@@ -81,6 +81,7 @@ def attention(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
     patient: bool = False,
@@ -88,23 +89,26 @@ def attention(
     """Show a pass.
 
     outline: what `recordings.overview` gives, and in its metadata `offsets`, the places of the first query and key in
-    the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called. The rest is as in
-    `fed.show`.
+    the text, `next`, the tokens that queries chose or None, and `title`, what saved files are called, and
+    `interventions`, what is changed in the model, [{"code", "words"}]. The rest is as in `fed.show`.
     """
     fed.show(
         _view, _feed, key=key, name=name, whole=Recording(packed(outline), outline.metadata),
         chosen=as_message(chosen), serial=serial, first=[("head", chosen.layer, chosen.head)],
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 
 def packed(outline: Recording) -> dict[str, np.ndarray]:
-    """An outline's tensors, smaller: of a causal attention's overview only the cells on and below the diagonal."""
+    """An outline's tensors, smaller: of a causal attention's overview only the cells on and below the diagonal.
+
+    Unless the mask was taken away: then there is something above it.
+    """
     tensors = dict(outline.tensors)
     cells = tensors["overview"]
-    if outline.metadata["causal"]:
+    if outline.metadata["causal"] and not any(place["rule"] == "mask" for place in outline.metadata["changed"]):
         tensors["overview"] = cells[..., *np.tril_indices(cells.shape[-1])]
     return tensors
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +28,15 @@ WHOLE_UP_TO = 100_000
 LATEST = 1e6
 """The last moment that Play can be at."""
 
-Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int]
-"""("tensor", name), ("slice", name, head), ("who", pos, token) or ("checks",)."""
+Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int] | tuple[str, str, str, int]
+"""("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
+
+STYLES = ("tip.css", "save.css", "changing.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css")
 
 _view = st.components.v2.component(
     "headsup_inside",
     html=reader(__file__)("inside.html"),
-    css=style(__file__, instruments=["tip.css", "save.css", "inside/inside.css", "inside/tensors.css"]),
+    css=style(__file__, instruments=STYLES),
     js=script(__file__, "inside.js"),
 )
 _feed = st.components.v2.component("headsup_inside_feed", js=script(fed.__file__, "fed_feed.js"))
@@ -68,6 +70,8 @@ class Extent:
     vocabulary: int
     tensors: Mapping[str, Mapping[str, int]]
     """The sizes of each tensor's dimensions, by name."""
+    circuits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The kinds of circuits that the heads of each attention have."""
 
     @cached_property
     def places(self) -> frozenset[str]:
@@ -88,6 +92,7 @@ def inside(
     serial: int,
     answer: Callable[[Iterable[Part]], Recording],
     on_choose: Callable[[Chosen], None],
+    on_change: Callable[[Any], None],
     after: Callable[[], None],
     key: str,
     patient: bool = False,
@@ -103,7 +108,7 @@ def inside(
         first=checked_parts(first, extent),
         check_choice=lambda value: checked_choice(value, extent),
         check_parts=lambda value: checked_parts(value, extent),
-        answer=answer, on_choose=on_choose, after=after, patient=patient,
+        answer=answer, on_choose=on_choose, on_change=on_change, after=after, patient=patient,
     )  # fmt: skip
 
 
@@ -168,6 +173,8 @@ def _cells_of(part: Any, extent: Extent) -> int | None:
             return 0
         case ("checks",):
             return 0
+        case ("circuit", str(kind), str(attention), head) if kind in extent.circuits.get(attention, ()):
+            return 0 if _is_within(head, extent.heads) else None
     return None
 
 

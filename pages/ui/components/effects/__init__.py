@@ -1,0 +1,121 @@
+"""Effects by layer and something else, as heatmaps whose cells are chosen by click or key.
+
+Dimensions: row, column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.numbers import short
+from pages.ui.components.sources import reader, script, style
+
+_mount = st.components.v2.component(
+    "headsup_effects",
+    html=reader(__file__)("effects.html"),
+    css=style(__file__, "effects.css", instruments=["save.css", "tip.css"]),
+    js=script(__file__, "effects.js"),
+)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One heatmap."""
+
+    title: str
+    values: np.ndarray
+    """(row, column); NaN where there is nothing to choose."""
+    rows: Sequence[str]
+    """What they are called when a cell is read out: "layer 0"."""
+    columns: Sequence[str]
+    row_labels: Sequence[str] = ()
+    """As they are drawn; empty: as they are called."""
+    column_labels: Sequence[str] = ()
+    marked: Collection[tuple[int, int]] = ()
+    """(row, column) of the cells that are in force, which are crossed out."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, and which of the matrices it is in."""
+
+    matrix: int
+    row: int
+    column: int
+
+
+def effects(
+    matrices: Sequence[Matrix],
+    *,
+    key: str,
+    name: str,
+    says: tuple[str, str],
+    acts: tuple[str, str],
+    limit: float | None = None,
+    on_choose: Callable[[Cell], None],
+) -> None:
+    """Show matrices on one diverging scale, from −limit to limit; by default as far as the largest of their numbers.
+
+    name: what the picture is called. says: a cell in a sentence, if its number is at least 0 and if it is below, in
+    which `{cell}` and `{value}`, the number without its sign, are filled in. acts: what choosing a cell does, and what
+    it does to one that is in force. on_choose: called with the cell before the page runs again.
+    """
+
+    def chosen() -> None:
+        cell = checked_cell(told(key, "chosen"), matrices)
+        if cell is not None:
+            on_choose(cell)
+
+    _mount(key=key, data=build_payload(matrices, name, says, acts, limit), on_chosen_change=chosen)
+
+
+def build_payload(
+    matrices: Sequence[Matrix], name: str, says: tuple[str, str], acts: tuple[str, str], limit: float | None
+) -> dict[str, Any]:
+    """What the browser gets: numbers with five significant digits. Raises: ValueError for labels that don't fit."""
+    for matrix in matrices:
+        sides = len(matrix.rows), len(matrix.columns)
+        drawn = len(matrix.row_labels or matrix.rows), len(matrix.column_labels or matrix.columns)
+        if not matrix.values.shape == sides == drawn:
+            raise ValueError(f"{matrix.title}: values of {matrix.values.shape} have names {sides} and labels {drawn}")
+    if limit is None:
+        known = [np.abs(matrix.values[np.isfinite(matrix.values)]).max(initial=0.0) for matrix in matrices]
+        limit = float(max(known, default=0.0)) or 1.0
+    return {
+        "name": name,
+        "says": list(says),
+        "acts": list(acts),
+        "limit": limit,
+        "matrices": [
+            {
+                "title": matrix.title,
+                "values": [[short(value) for value in row] for row in matrix.values.tolist()],
+                "rows": list(matrix.rows),
+                "columns": list(matrix.columns),
+                "rowLabels": list(matrix.row_labels or matrix.rows),
+                "columnLabels": list(matrix.column_labels or matrix.columns),
+                "marked": [list(cell) for cell in matrix.marked],
+            }
+            for matrix in matrices
+        ],
+    }
+
+
+def checked_cell(value: Any, matrices: Sequence[Matrix]) -> Cell | None:
+    """The cell that a `chosen` event names, or None unless it can be chosen: browsers can send anything."""
+    if not isinstance(value, Mapping):
+        return None
+    found = [value.get(name) for name in ("matrix", "row", "column")]
+    if not all(type(number) is int and number >= 0 for number in found) or found[0] >= len(matrices):
+        return None
+    matrix, row, column = found
+    values = matrices[matrix].values
+    if row >= values.shape[0] or column >= values.shape[1] or not np.isfinite(values[row, column]):
+        return None
+    return Cell(matrix, row, column)

@@ -1,0 +1,55 @@
+"""The terms of the interface, read from `glossary.md`: what each means, its source, the code's name, and its page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("glossary.md")
+LAST_LINE = re.compile(r"source: (?P<source>.+) \| code: (?P<code>.+) \| page: (?P<page>.+)")
+
+
+@dataclass(frozen=True)
+class Term:
+    """One entry."""
+
+    name: str
+    others: tuple[str, ...]
+    """Other words for it."""
+    meaning: str
+    source: str
+    """The paper, and its section if there is one to name."""
+    code: str
+    """What it is called in the code."""
+    page: str
+    """The title of the page where it can be seen."""
+
+
+def read_glossary(text: str) -> list[Term]:
+    """The entries of a glossary, in their order. Raises ValueError, naming the entry, for one that isn't whole.
+
+    An entry is a heading with the term and, after bars, other words for it; a paragraph; and a last line such as
+    `source: Vaswani et al. 2017, §3.4 | code: hook_embed | page: Inside`.
+    """
+    found: list[Term] = []
+    for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        heading, *lines = entry.strip().splitlines()
+        name, *others = (word.strip() for word in heading.split("|"))
+        last = LAST_LINE.fullmatch(lines[-1]) if lines else None
+        meaning = " ".join(lines[:-1])
+        if not (name and all(others) and last and meaning.strip()):
+            raise ValueError(f"The entry {heading!r} needs a term, a paragraph, and a line with source, code and page.")
+        found.append(Term(name, tuple(others), meaning, **last.groupdict()))
+    words = [word.lower() for term in found for word in (term.name, *term.others)]
+    if twice := sorted({word for word in words if words.count(word) > 1}):
+        raise ValueError(f"The glossary has more than one entry for {', '.join(twice)}.")
+    return found
+
+
+@lru_cache(maxsize=1)
+def glossary() -> dict[str, Term]:
+    """Each term of the interface, by every word for it, in small letters."""
+    terms = read_glossary(FILE.read_text(encoding="utf-8"))
+    return {word.lower(): term for term in terms for word in (term.name, *term.others)}

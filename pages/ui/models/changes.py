@@ -1,0 +1,124 @@
+"""What a visitor changes in a model: interventions, each on or off, as a link has them and as a model takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from transformer import Intervention, ModelConfig, Within, from_code, to_code
+
+MOST = 24
+"""Changes at once."""
+LONGEST = 6_000
+"""Characters of all of them in a link: other prompts may be part of them."""
+LARGEST_FACTOR = 20.0
+"""Beyond it numbers soon are too large to be computed with."""
+DIALS = ("factor", "weight", "renormalised")
+"""Fields of an intervention that say how much, not what."""
+BETWEEN, OFF = "!", "-"
+"""In a link: what stands between two changes, and what one that is off begins with."""
+
+
+class Partly(ValueError):
+    """Some of a text can't be used. kept: what the rest says; its own text is whole sentences."""
+
+    def __init__(self, problem: str, kept: tuple[Change, ...]) -> None:
+        super().__init__(problem)
+        self.kept = kept
+
+
+@dataclass(frozen=True)
+class Change:
+    """One intervention, which may be off for the moment."""
+
+    intervention: Intervention
+    on: bool = True
+
+    def __str__(self) -> str:
+        return str(self.intervention)
+
+
+Changes = tuple[Change, ...]
+
+
+def in_force(changes: Iterable[Change]) -> tuple[Intervention, ...]:
+    """The interventions of those that are on."""
+    return tuple(change.intervention for change in changes if change.on)
+
+
+def as_text(changes: Iterable[Change]) -> str:
+    """Changes as a link has them."""
+    return BETWEEN.join(f"{'' if change.on else OFF}{to_code(change.intervention)}" for change in changes)
+
+
+def from_text(text: str) -> Changes:
+    """What `as_text` wrote. The text is untrusted. Raises: `Partly`, which says what is wrong and has the rest."""
+    if len(text) > LONGEST:
+        raise Partly(f"The link's changes have more than {LONGEST:,} characters; they are left out.", ())
+    found: Changes = ()
+    problems = []
+    for code in text.split(BETWEEN) if text else ():
+        try:
+            found = joined(found, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
+        except ValueError as error:
+            problems.append(f"One of the link's changes, “{code[:40]}”, is left out: {str(error)[:120]}.")
+    if problems:
+        more = [f"{len(problems) - 1} more are left out, too."] if len(problems) > 1 else []
+        raise Partly(" ".join([problems[0], *more]), found)
+    return found
+
+
+def joined(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
+    """With one more, in the place of one that differs from it by its dials alone.
+
+    Raises: ValueError, saying why, for one too many, or for a factor that is too large.
+    """
+    factor = getattr(intervention, "factor", 0.0)
+    if not (math.isfinite(factor) and abs(factor) <= LARGEST_FACTOR):
+        raise ValueError(f"a factor is from −{LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}")
+    told = apart_from_dials(intervention)
+    places = [index for index, each in enumerate(changes) if apart_from_dials(each.intervention) == told]
+    if places:
+        changed = list(changes)
+        changed[places[0]] = Change(intervention, on)
+        return tuple(changed)
+    if len(changes) >= MOST:
+        raise ValueError(f"at most {MOST} changes can be made at once")
+    return (*changes, Change(intervention, on))
+
+
+def apart_from_dials(intervention: Intervention) -> Intervention:
+    """The same for two that differ by how much alone."""
+    dials = {field.name: 0 for field in dataclasses.fields(intervention) if field.name in DIALS}
+    return dataclasses.replace(intervention, **dials)
+
+
+def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:
+    """The names to be imported from `transformer`, and an expression for the interventions: a list."""
+    interventions = list(interventions)
+    names = {type(each).__name__ for each in interventions}
+    names |= {type(each.intervention).__name__ for each in interventions if isinstance(each, Within)}
+    return sorted(names), f"[{', '.join(map(_in_python, interventions))}]"
+
+
+def _in_python(value: Any) -> str:
+    """A value as it is written, without what it would have anyway."""
+    if not dataclasses.is_dataclass(value):
+        return repr(value)
+    given = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)
+             if getattr(value, field.name) != field.default]  # fmt: skip
+    first, *others = given
+    arguments = [_in_python(first[1]), *(f"{name}={_in_python(one)}" for name, one in others)]
+    return f"{type(value).__name__}({', '.join(arguments)})"
+
+
+def problem_of(change: Change, config: ModelConfig) -> str:
+    """Why a model of this configuration can't be changed like this; empty if it can."""
+    try:
+        change.intervention.check(config)
+    except ValueError as error:
+        return str(error)[:160]
+    return ""

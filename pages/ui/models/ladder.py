@@ -1,0 +1,47 @@
+"""The ladder's rungs, and how one text stands on each; asked and answered as in `activations`.
+
+Dimensions: vocab.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pages.ui.models import activations, library
+from pages.ui.models.changed import written
+from transformer import CheckpointEntry, Sampling
+from transformer.training.presets import Group
+
+LENGTH = 60
+"""Tokens that each rung writes."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """One text on one rung."""
+
+    loss: float | None
+    """The mean cross-entropy of its tokens but the first, in nats; None for a text of one token."""
+    odds: np.ndarray
+    """(vocab,): the probability of each next token."""
+    text: str
+    """What the rung writes after it."""
+
+
+def rungs() -> dict[str, CheckpointEntry]:
+    """The rungs that there are, from the lowest to the highest."""
+    found = {name: entry for name, entry in library.usable().items()
+             if entry.card is not None and entry.card.group == Group.LADDER}  # fmt: skip
+    return dict(sorted(found.items()))
+
+
+def stand(name: str, tokens: tuple[int, ...], sampling: Sampling) -> Stand:
+    """One text on a rung. Each token is predicted from as many of those before it as the rung's context holds."""
+    scored = activations.scored(name, tokens)
+    logits = activations.next_token(name, tokens)[0].astype(np.float64)
+    odds = np.exp(logits - logits.max())
+    loss = float(-np.log(np.maximum(scored.probability, np.finfo(float).tiny)).mean()) if len(tokens) > 1 else None
+    more = written(name, tokens, (), sampling, LENGTH)
+    return Stand(loss, odds / odds.sum(), library.tokenizer(name).decode(list(more)))

@@ -1,0 +1,100 @@
+"""The view of the page Inside as it is taken along: one page that needs no server, and the lines that show it again."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import streamlit as st
+
+from pages.ui.components.inside import Chosen
+from pages.ui.models import insides
+from pages.ui.models.changes import as_python
+from pages.ui.shell import changes
+from pages.ui.shell.sidebar import Session
+from pages.ui.views.inside import Looked, as_code, looked_at
+from transformer.standalone import page_fit
+
+LINES = """from transformer import {imports}
+
+checkpoint = load_checkpoint({path!r})
+recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{changes})
+print({numbers})
+show(recording{chosen})  # in a notebook, the picture above"""
+LEFT_OUT = {
+    "weights": "the matrices of weights",
+    "hook_result": "what each head adds to the stream (`hook_result`)",
+    "hook_raw_scores": "q · k (`hook_raw_scores`)",
+    "hook_scaled_scores": "q · k ÷ √d_head (`hook_scaled_scores`)",
+    "hook_attn_scores": "the masked scores (`hook_attn_scores`)",
+}
+"""What a page can lack, in words."""
+OF_HTML = 4 / 3
+"""Characters of a page for each byte of its numbers."""
+
+
+def offer_page(session: Session, looked: Looked) -> None:
+    """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
+    # Opening it runs the page, for what is looked at may have changed since in the browser.
+    with st.expander("Take this view along", icon=":material/html:", on_change="rerun"):
+        fit = page_fit(session.config, len(looked.tokens), len(looked.source))
+        if fit is None:
+            st.markdown("All numbers of this pass are too many for one page. With a shorter text it can be saved.")
+        else:
+            st.markdown(
+                "One page with everything above that opens without a network and can be explored in the same way, "
+                f"for a slide or a handout.{_said_of(fit.kinds)}"
+            )
+            title = f"{changes.title_of(session.name)}-inside"
+            st.download_button(
+                f"Save as a page ({_size(OF_HTML * fit.size)})", lambda: _page(session, looked, title), f"{title}.html",
+                key="save_inside_page", on_click="ignore", icon=":material/html:",
+            )  # fmt: skip
+        st.markdown("The lines of Python that compute this pass and show it, without the app:")
+        # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
+        st.code(lines(session, looked), language=None, wrap_lines=True)
+
+
+def lines(session: Session, looked: Looked) -> str:
+    """A program that shows this view again, from `transformer` alone."""
+    chosen = looked_at(session, looked)
+    fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
+    kept = {name: value for name, value in fields.items() if value not in (None, "")}
+    names, changed = as_python(looked.interventions)
+    return LINES.format(
+        imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
+        path="the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}",
+        texts=", ".join(as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens),
+        changes=f", interventions={changed}" if names else "", numbers=_numbers(looked, chosen),
+        chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
+    )  # fmt: skip
+
+
+def _numbers(looked: Looked, chosen: Chosen) -> str:
+    """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
+    infos = insides.infos(looked.model, looked.tokens, looked.source)
+    info = infos.get(chosen.open, infos["logits"])
+    tensor = f"recording.tensors[{info.name!r}]"
+    if chosen.cell is None:
+        return tensor
+    if info.kind == "parameter" and len(info.sizes) > 2:  # which holds several matrices
+        tensor += f".reshape{info.sizes}"
+    return f"{tensor}[{', '.join(map(str, chosen.cell))}]"
+
+
+def _page(session: Session, looked: Looked, title: str) -> bytes:
+    options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
+    return insides.page_of(
+        looked.model, looked.tokens, looked.source, looked.interventions, options=options
+    ).encode()
+
+
+def _said_of(kinds: tuple[str, ...]) -> str:
+    if not kinds:
+        return " It has every number of the pass, and the model's weights."
+    *others, last = (LEFT_OUT[kind] for kind in kinds)
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f" So that it doesn't get too large, it lacks {listed}."
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e6:.0f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -1,0 +1,122 @@
+"""The ladder: one prompt on every rung, with its loss, its next token, and what each rung writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui.figures.ladder import loss_bars
+from pages.ui.figures.what_if import percent
+from pages.ui.markdown import code, plain
+from pages.ui.models import ladder, library
+from pages.ui.models.ladder import LENGTH, Stand
+from pages.ui.shell.model_picker import choose_model
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.state import visitor
+from pages.ui.tables import offer_data
+from pages.ui.views.what_if.other_prompt import read_text
+from transformer import CheckpointEntry
+
+LIKELIEST = 3
+"""Next tokens that are named of each rung."""
+
+
+def show(session: Session) -> None:
+    """The view."""
+    rungs = ladder.rungs()
+    if not rungs:
+        st.info("There is no ladder here: its models are missing.")
+        return
+    st.markdown(
+        "The same text, read by models of which each has one part more than the last. What does that part do for "
+        "your prompt? A part is worth what the loss falls by; sometimes it rises."
+    )
+    if session.interventions:
+        st.caption("The rungs are shown as they were trained, without what is changed in a model.")
+    tokens = read_text(next(iter(rungs)), session.prompt, "On the ladder, your prompt")
+    if tokens is None:
+        _lead_to(list(rungs)[-1], rungs)
+        return
+    stands = {name: ladder.stand(name, tokens, session.visitor.sampling) for name in rungs}
+    _losses(session, rungs, stands)
+    for number, name in enumerate(rungs):
+        _rung(session, rungs, name, stands[name], stands[list(rungs)[number - 1]] if number else None)
+    offer_data(lambda: _table(rungs, stands), "The ladder as a table", "ladder.csv")
+
+
+def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> None:
+    losses = np.array([np.nan if found.loss is None else found.loss for found in stands.values()])
+    usual = np.array([entry.card.validation_loss or np.nan for entry in rungs.values()], dtype=float)
+    names = list(rungs)
+    chosen = names.index(session.name) if session.name in names else None
+    figure = loss_bars([entry.card.title for entry in rungs.values()], losses, usual, chosen, theme=session.theme)
+    st.plotly_chart(figure, key="what_if_ladder", theme=None, width="stretch", config={"displaylogo": False})
+    context = min(entry.config.context_length for entry in rungs.values())
+    one = "" if np.isfinite(losses).any() else " A single token has no loss: nothing comes before it."
+    st.caption(f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that "
+               "of the text that was held out from training. One short prompt can be easier, or harder, than the rest."
+               f"{one}")  # fmt: skip
+
+
+def _rung(
+    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, below: Stand | None
+) -> None:
+    """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
+    entry, labels = rungs[name], library.tokenizer(name).labels
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{plain(entry.card.title)}**", width="content")
+            if name == session.name:
+                st.markdown(":material/check: This is the selected model.", width="content")
+            else:
+                st.button("Choose this rung", key=f"rung_{name}", on_click=_choose, args=(name, session.prompt))
+        order = np.argsort(-found.odds, kind="stable")[:LIKELIEST]
+        named = ", ".join(f"{code(label)} {percent(found.odds[token])}"
+                          for token, label in zip(order, labels(order.tolist()), strict=True))  # fmt: skip
+        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, below)} Next: {named}.")
+        st.caption(f"It writes {LENGTH} more characters:")
+        st.code(session.prompt + found.text, language=None, wrap_lines=True)
+        if name == session.name and (higher := _first_with_attention(rungs, name)):
+            title = plain(rungs[higher].card.title)
+            st.caption("It has no attention that chooses where to look.")
+            st.button(f"Go on to {title}", key="to_attention", type="primary", on_click=_choose,
+                      args=(higher, session.prompt))  # fmt: skip
+
+
+def _loss_in_words(found: Stand, below: Stand | None) -> str:
+    if found.loss is None:
+        return ""
+    said = f"Loss {found.loss:.3f} nats"
+    if below is None or below.loss is None:
+        return f"{said}."
+    change = found.loss - below.loss
+    return f"{said}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung below."
+
+
+def _first_with_attention(rungs: dict[str, CheckpointEntry], name: str) -> str | None:
+    """The lowest rung with attention by queries and keys, above one that has none."""
+    able = [each for each, entry in rungs.items() if entry.config.n_layers and entry.config.attention == "softmax"]
+    return next((each for each in able if each > name), None) if name not in able else None
+
+
+def _lead_to(name: str, rungs: dict[str, CheckpointEntry]) -> None:
+    st.button(f"Go on to {plain(rungs[name].card.title)}, and its own prompt", type="primary", on_click=choose_model,
+              args=(name,))  # fmt: skip
+
+
+def _choose(name: str, prompt: str) -> None:
+    choose_model(name)
+    visitor().prompt = prompt
+
+
+def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> pd.DataFrame:
+    rows = []
+    for name, found in stands.items():
+        best = int(found.odds.argmax())
+        rows.append({
+            "rung": rungs[name].card.title, "parameters": rungs[name].card.parameters, "loss (nats)": found.loss,
+            "validation loss (nats)": rungs[name].card.validation_loss,
+            "next token": library.tokenizer(name).label(best), "probability": found.odds[best], "writes": found.text,
+        })  # fmt: skip
+    return pd.DataFrame(rows)

@@ -1,0 +1,184 @@
+"""What is needed here: the effect of silencing each head and each feed-forward layer, one at a time.
+
+Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.markdown import code
+from pages.ui.models import changed, library
+from pages.ui.models.changed import Needed
+from pages.ui.shell import changes, widgets
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.widgets import Tie
+from pages.ui.tables import offer_data
+from pages.ui.views.what_if import lines
+from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, log_softmax, read
+from transformer.inference.interventions import Scaled, part_in_words, place_in_words
+
+EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
+CHOOSABLE = 300
+"""Tokens that can be chosen from, the likeliest of a large vocabulary."""
+MOST_OF_THEM = 0.95
+"""The share of the effects whose colours differ."""
+UNMOVED = 5e-5
+"""An effect this small isn't worth a word."""
+ACTS = ("silence it", "bring it back")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A picture, and the parts that its cells stand for."""
+
+    matrix: Matrix
+    parts: dict[tuple[int, int], Scaled]
+
+
+def show(session: Session) -> None:
+    """The view."""
+    if not session.config.n_layers:
+        lead_on(session)
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        reading = read(session)
+        on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get)
+        found = changed.needed(session.name, reading.tokens, reading.source, reading.place, reading.begin,
+                               session.interventions)  # fmt: skip
+        token = _token(session, found) if on == "logit" else None
+    if on == "loss" and found.loss is None:
+        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
+                "at the logit of a token.")  # fmt: skip
+        return
+    values = found.loss if token is None else (found.logits - found.kept)[:, token]
+    if not np.isfinite(values).all():
+        st.warning(TOO_LARGE)
+        return
+    limit = colour_limit(values)
+    st.markdown(_how(session, reading, token, bool(np.abs(values).max() > limit)))
+    placed = place(found.parts, values, session.interventions)
+    what = "the loss is {value} nats" if token is None else f"the logit of {_quoted(session, token)} is {{value}}"
+
+    def choose(cell: Cell) -> None:
+        part = placed[cell.matrix].parts[cell.row, cell.column]
+        if part in session.interventions:
+            changes.without([part])
+        else:
+            changes.add(part)
+
+    effects(
+        [each.matrix for each in placed],
+        key="what_if_needed",
+        name="What each part is needed for",
+        says=(f"Without {{cell}}, {what} higher.", f"Without {{cell}}, {what} lower."),
+        acts=ACTS,
+        limit=limit,
+        on_choose=choose,
+    )
+    st.markdown(_verdict(found, values, "nats" if token is None else ""))
+    offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.name}-needed.csv")
+    lines.needed(session, reading, token)
+
+
+def colour_limit(values: np.ndarray) -> float:
+    """Where the colours end: beyond most effects, so that a single large one doesn't make all others pale."""
+    sizes = np.abs(values)
+    return float(max(np.quantile(sizes, MOST_OF_THEM), sizes.max() / 50)) or 1.0
+
+
+def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
+    """A picture for each stack of attentions, in the order of the pass. values: (part,)."""
+    stacks: dict[str, dict[tuple[int, int], int]] = {}
+    heads = max((part.head for part in parts if part.head is not None), default=-1) + 1
+    for index, part in enumerate(parts):
+        side, layer, cross = re.match(r"(?:(\w+)\.)?blocks\.(\d+)\.(cross_)?", part.point).groups()
+        title = "Cross-attention" if cross else {"encoder": "Encoder", "decoder": "Decoder"}.get(side, "")
+        stacks.setdefault(title, {})[int(layer), heads if part.head is None else part.head] = index
+    found = []
+    for title, cells in stacks.items():
+        rows, columns = max(row for row, _ in cells) + 1, max(column for _, column in cells) + 1
+        grid = np.full((rows, columns), np.nan)
+        for cell, index in cells.items():
+            grid[cell] = values[index]
+        names = {row: place_in_words(parts[index].point) for (row, _), index in cells.items()}
+        matrix = Matrix(
+            title, grid,
+            rows=[names[row] for row in range(rows)],
+            columns=[f"head {column}" if column < heads else "feed-forward" for column in range(columns)],
+            row_labels=[f"layer {row}" for row in range(rows)],
+            marked=[cell for cell, index in cells.items() if parts[index] in interventions],
+        )  # fmt: skip
+        found.append(Placed(matrix, {cell: parts[index] for cell, index in cells.items()}))
+    return found
+
+
+def _token(session: Session, found: Needed) -> int:
+    """The token whose logit is looked at, and the dial that chooses it: the likeliest next one unless it is chosen."""
+    tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
+    order = np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE].tolist()
+    if chosen is not None and chosen >= session.config.vocab_size:
+        session.visitor.token = chosen = None
+    if chosen is not None and chosen not in order:
+        order.append(chosen)
+    return widgets.selectbox("Token", order, Tie("token", default=order[0]), tokenizer.label, width=200)
+
+
+def _quoted(session: Session, token: int) -> str:
+    return f"‘{library.tokenizer(session.name).label(token)}’"
+
+
+def _how(session: Session, reading: Read, token: int | None, beyond: bool) -> str:
+    """What the numbers are. beyond: whether some are beyond the colours."""
+    others = " All that is changed already stays changed." if session.interventions else ""
+    strongest = " The strongest share the last colour." if beyond else ""
+    colours = "Red: it rises" if token is None else "Blue: it falls"
+    if token is None:
+        whose = ""
+        if session.source:
+            text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
+            origin = "was written" if session.writer.written else "the unchanged model would write"
+            whose = f" The text is what {origin}: {text}."
+        what = f"how much the mean loss of the text rises, in nats per token.{whose}"
+    else:
+        label = code(library.tokenizer(session.name).label(token))
+        what = f"how much the logit of {label} rises {after_what(session, reading)}."
+    return (
+        f"Each cell is one part of the model, silenced by itself: {what} {colours} without the part, so the part is "
+        f"needed.{strongest}{others} Click a cell to silence its part, and again to bring it back."
+    )
+
+
+def _verdict(found: Needed, values: np.ndarray, unit: str) -> str:
+    """The parts with the largest effects, either way."""
+    told = []
+    for word, index in (("rises most", int(values.argmax())), ("falls most", int(values.argmin()))):
+        value = float(values[index])
+        if (value if word == "rises most" else -value) > UNMOVED:
+            told.append(f"it {word} without {part_in_words(found.parts[index])}, by {abs(value):.3g} {unit}".rstrip())
+    if not told:
+        return "No single part makes a difference here."
+    return f"{', and '.join(told)}.".replace("it", "It", 1)
+
+
+def _table(session: Session, found: Needed, token: int | None) -> pd.DataFrame:
+    made = pd.DataFrame({
+        "part": [part_in_words(part) for part in found.parts],
+        "hook point": [part.point for part in found.parts],
+        "head": pd.array([part.head for part in found.parts], dtype="Int64"),
+        "silenced": [part in session.interventions for part in found.parts],
+    })  # fmt: skip
+    if found.loss is not None:
+        made["rise of the loss (nats)"] = found.loss
+    token = int(found.kept[0].argmax()) if token is None else token
+    label = library.tokenizer(session.name).label(token)
+    made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, token]
+    for word, logits in (("with", found.kept), ("without", found.logits)):
+        made[f"probability of {label} {word} it"] = np.exp(log_softmax(logits))[:, token]
+    return made

@@ -1,0 +1,83 @@
+"""A second prompt beside the one in the sidebar: where it is typed, what is suggested, and whether it can be read."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.markdown import plain
+from pages.ui.models import library, tracing
+from pages.ui.shell import widgets
+from pages.ui.shell.sidebar import Session, unknown_sentence
+from pages.ui.shell.state import visitor
+from pages.ui.shell.widgets import Tie
+from transformer import TASKS
+
+SHOWN = 24
+"""Characters of a prompt on a button."""
+
+
+def other_prompt(session: Session) -> tuple[int, ...] | None:
+    """The tokens of another prompt, and the box that it is typed in; None after saying why it can't be read.
+
+    Of an encoder–decoder it is another source.
+    """
+    suggested = tracing.suggestion(session.name, session.prompt) or session.prompt
+    typed = widgets.text_area("Another prompt", Tie("other_prompt", default=suggested), height=90,
+                              help="Ctrl + Enter applies what you typed.")  # fmt: skip
+    if typed != suggested:
+        st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
+    return read_text(session.name, typed, "The other prompt")
+
+
+def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
+    """A text's tokens as a model has them; None after saying why it can't read it. what: how the text is called."""
+    checkpoint = library.model(name)
+    task = TASKS.get(checkpoint.card.task)
+    if text.strip() and task and (problem := task.problem(text)):
+        st.error(plain(f"{what}: {problem}"))
+        return None
+    if unknown := checkpoint.tokenizer.unknown_pieces(text):
+        st.error(f"{what}: {unknown_sentence(unknown)}")
+        return None
+    tokens, longest = tuple(checkpoint.tokenizer.encode(text)), checkpoint.model.config.context_length
+    if not tokens:
+        st.info(f"{what} is empty. Type something.")
+        return None
+    if len(tokens) > longest and checkpoint.model.config.architecture == "encoder-decoder":
+        st.error(f"{what} has {len(tokens):,} tokens, and this model reads at most {longest}.")
+        return None
+    return tokens
+
+
+def offer_pairs(session: Session) -> None:
+    """Pairs of prompts that show something of this model."""
+    pairs = [pair for pair in tracing.suggestions(session.name) if pair[0] != session.prompt]
+    if not pairs:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("Try", width="content")
+        for number, (one, other) in enumerate(pairs):
+            st.button(plain(f"{_short(one)} | {_short(other)}"), key=f"pair_{session.name}_{number}", type="tertiary",
+                      on_click=_take, args=(one, other), width="content")  # fmt: skip
+
+
+def swap(session: Session) -> None:
+    """Let the other prompt and the one in the sidebar change places."""
+    current = visitor()
+    mine = session.prompt
+    _take(current.other_prompt or tracing.suggestion(session.name, mine) or mine, mine)
+
+
+def _take(prompt: str, other: str) -> None:
+    current = visitor()
+    current.prompt, current.other_prompt = prompt, other
+    current.own_token = current.other_token = None
+
+
+def _suggest() -> None:
+    visitor().other_prompt = None
+
+
+def _short(text: str) -> str:
+    shown = text.replace("\n", " ↵ ")
+    return shown if len(shown) <= SHOWN else f"…{shown[1 - SHOWN :]}"

@@ -1,0 +1,238 @@
+"""Where does it know it from: one place at a time is read as it is on another prompt, and what that brings is seen.
+
+Dimensions: site, layer, pos.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.figures.what_if import percent
+from pages.ui.markdown import code
+from pages.ui.models import library, tracing
+from pages.ui.models.tracing import Pair, Traced
+from pages.ui.shell import changes, widgets
+from pages.ui.shell.sidebar import Session
+from pages.ui.shell.widgets import Tie
+from pages.ui.tables import offer_data
+from pages.ui.views.what_if import other_prompt
+from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax
+from transformer import Replaced
+from transformer.inference.interventions import place_in_words
+
+SITES = {
+    "stream": "The residual stream, as it enters a layer",
+    "attention": "What attention adds",
+    "cross-attention": "What cross-attention adds",
+    "feed-forward": "What the feed-forward layer adds",
+}
+STACKS = {"encoder": "In the encoder, over the source", "decoder": "In the decoder, over what it has read"}
+DIALS = {"own_token": "Its own answer", "other_token": "The other's answer"}
+CHOOSABLE = 300
+"""Tokens that can be chosen from, the likeliest of a large vocabulary."""
+BEFORE = 8
+"""Positions that are drawn before the first that changes anything."""
+SLIGHT = 0.1
+"""A share this small isn't worth a sentence."""
+
+
+def show(session: Session) -> None:
+    """The view."""
+    if not session.config.n_layers:
+        lead_on(session)
+        return
+    st.markdown(
+        "The model reads your prompt; but at one position, in one layer, it goes on with what it computed there for "
+        "another prompt. If that makes it answer as it does after the other prompt, then this place holds what tells "
+        "the two apart. Researchers call this *activation patching*."
+    )
+    own = session.source or session.require_tokens()
+    other_prompt.offer_pairs(session)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container():
+            other = other_prompt.other_prompt(session)
+        st.button("Swap the prompts", icon=":material/swap_vert:", on_click=other_prompt.swap, args=(session,))
+    if other is None or not _fit(session, own, other):
+        return
+    put_in = any(isinstance(each, Replaced) for each in session.interventions)
+    kept = tuple(each for each in session.interventions if not isinstance(each, Replaced))
+    start = session.require_tokens() if session.source else ()
+    pair = tracing.pair(session.name, own, other, start, interventions=kept)
+    if not np.isfinite(pair.logits).all():
+        st.warning(TOO_LARGE)
+        return
+    if pair.differing > tracing.MOST:
+        st.info(f"From the first token that differs to the end there are {pair.differing} tokens; at most "
+                f"{tracing.MOST} can be traced. Let the prompts differ later, or shorten both.")  # fmt: skip
+        return
+    answers = _answers(session, pair)
+    _explain(session, pair, answers)
+    if put_in:
+        st.caption("What is put in from another prompt already is left out of this picture: it puts in one place at a "
+                   "time.")  # fmt: skip
+    try:
+        found = {stack: tracing.traced(session.name, pair.tokens, pair.sources, answers, stack, interventions=kept)
+                 for stack in (STACKS if session.source else ("self",))}  # fmt: skip
+    except ValueError as error:
+        st.info(str(error))
+        return
+    for stack, traced in found.items():
+        _picture(session, pair, stack, traced)
+    offer_data(lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
+               "These shares as a table", f"{session.name}-traced.csv")  # fmt: skip
+
+
+def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two prompts can be traced; if not, what to do is said."""
+    longest = session.config.context_length
+    if max(len(own), len(other)) > longest:
+        st.info(f"Your prompt has {_tokens(len(own))}, the other one {_tokens(len(other))}, and this model's context "
+                f"holds {longest}. Shorten them until they fit.")  # fmt: skip
+    elif len(own) != len(other):
+        do = f"Add {len(own) - len(other)} to" if len(own) > len(other) else f"Take {len(other) - len(own)} away from"
+        st.info(f"Your prompt has {_tokens(len(own))}, the other one {len(other)}. One place is put in for another, so "
+                f"both need the same number. {do} the other prompt, or let one be suggested.")  # fmt: skip
+    elif own == other:
+        st.info("Both prompts are the same, so there is nothing to trace. Change a word, or a letter, of the "
+                "other one.")  # fmt: skip
+    else:
+        return True
+    return False
+
+
+def _answers(session: Session, pair: Pair) -> tuple[int, int]:
+    """The two tokens whose logits are compared, and the dials that choose them."""
+    odds = np.exp(log_softmax(pair.logits))
+    tokenizer, current = library.tokenizer(session.name), session.visitor
+    likeliest = np.argsort(-odds.max(0), kind="stable")[:CHOOSABLE].tolist()
+    chosen = []
+    with st.container(horizontal=True):
+        for number, (field, label) in enumerate(DIALS.items()):
+            default, wish = pair.answers[number], getattr(current, field)
+            if wish is not None and wish >= session.config.vocab_size:
+                st.warning(f"This model has no token {wish}; the likeliest is taken.")
+                setattr(current, field, None)
+                wish = None
+            options = list(dict.fromkeys([default, *likeliest, *([] if wish is None else [wish])]))
+            chosen.append(widgets.selectbox(
+                label, options, Tie(field, default=default),
+                lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
+                width=260, help="Its probability after your prompt, and after the other one.",
+            ))  # fmt: skip
+    return chosen[0], chosen[1]
+
+
+def _explain(session: Session, pair: Pair, answers: tuple[int, int]) -> None:
+    labels = library.tokenizer(session.name).labels
+    own, other = labels(answers)
+    first, then = (float(row[answers[1]] - row[answers[0]]) for row in pair.logits)
+    whose = ""
+    if session.source:
+        written = " ".join(labels(pair.tokens[0][1:]))
+        whose = f" Its decoder has read {code(written)} by then, which both sources begin with." if written else ""
+    same = " Both prompts lead to the same likeliest token, so this is about the two whose odds move most." if len(
+        set(pair.logits.argmax(1).tolist())) == 1 else ""  # fmt: skip
+    st.markdown(
+        f"What is compared is the logit of {code(other)} less that of {code(own)}: {first:+.2f} after your prompt, "
+        f"{then:+.2f} after the other one.{whose}{same} A cell is (with that place put in − yours) ÷ (the other's − "
+        "yours): **0** where the place changes nothing, **1** where it alone brings the other answer."
+    )
+
+
+def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
+    """A heatmap for each kind of place. Choosing a cell puts that place in, on every page."""
+    texts = pair.sources if stack == "encoder" else pair.tokens
+    labels, others = map(library.tokenizer(session.name).labels, texts)
+    names = [f"position {place}, {one}" if one == other else f"position {place}, {one} (the other prompt has {other})"
+             for place, (one, other) in enumerate(zip(labels, others, strict=True))]  # fmt: skip
+    drawn = [one if one == other else f"{one}|{other}" for one, other in zip(labels, others, strict=True)]
+    changing = np.flatnonzero(found.shares.any((0, 1)))
+    first = max(int(changing[0]) - BEFORE, 0) if len(changing) else 0
+    changed = {(site, layer, place): tracing.replacement(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
+               for site, layer, place in np.ndindex(found.shares.shape)}  # fmt: skip
+    in_force = [cell for cell, change in changed.items() if change in session.interventions]
+    matrices = [
+        Matrix(
+            SITES[kind], shares[:, first:],
+            rows=[place_in_words(point) for point in points],
+            columns=names[first:],
+            row_labels=[f"layer {layer}" for layer in range(len(points))],
+            column_labels=drawn[first:],
+            marked=[(layer, place - first) for site, layer, place in in_force if site == number and place >= first],
+        )
+        for number, (kind, points, shares) in enumerate(zip(found.sites, found.points, found.shares, strict=True))
+    ]  # fmt: skip
+
+    def choose(cell: Cell) -> None:
+        change = changed[cell.matrix, cell.row, cell.column + first]
+        if change in session.interventions:
+            changes.without([change])
+        else:
+            changes.add(change)
+
+    if stack in STACKS:
+        st.markdown(f"**{STACKS[stack]}**")
+    effects(
+        matrices,
+        key=f"what_if_traced_{stack}",
+        name=STACKS.get(stack, "Where the difference is carried"),
+        says=("{cell} takes it {value} of the way to the other answer.",
+              "{cell} takes it {value} of the way in the other direction."),
+        acts=("put this place in, on every page", "take it out again"),
+        limit=1.0,
+        on_choose=choose,
+    )  # fmt: skip
+    if first:
+        st.caption(f"The {first} positions before these change nothing: both prompts are the same up to there.")
+    st.markdown(_in_words(labels, found))
+
+
+def _in_words(labels: list[str], found: Traced) -> str:
+    """Where in the stream the difference stands, layer by layer, and which sublayers carry most of it."""
+    said = []
+    for site, shares in zip(found.sites, found.shares, strict=True):
+        if site == "stream":
+            said.append(_path(labels, shares))
+            continue
+        layer, place = np.unravel_index(int(shares.argmax()), shares.shape)
+        if shares[layer, place] > SLIGHT:
+            said.append(f"{SITES[site]} counts for most in layer {layer} at position {place}, {code(labels[place])}: "
+                        f"{shares[layer, place]:.2f}.")  # fmt: skip
+    return " ".join(filter(None, said))
+
+
+def _path(labels: list[str], shares: np.ndarray) -> str:
+    """The position that carries most of the stream's difference, from layer to layer. shares: (layer, pos)."""
+    steps = []
+    for place, layers in groupby(range(len(shares)), key=lambda layer: int(shares[layer].argmax())):
+        run = list(layers)
+        if shares[run, place].max() <= SLIGHT:
+            continue
+        where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
+        steps.append(f"entering {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
+    return f"In the residual stream it stands {', then '.join(steps)}." if steps else (
+        "No single position of the residual stream carries much of it.")
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+    return high if low == high else f"{low} to {high}"
+
+
+def _table(session: Session, pair: Pair, stack: str, found: Traced) -> pd.DataFrame:
+    texts = pair.sources if stack == "encoder" else pair.tokens
+    own, other = (np.array(library.tokenizer(session.name).labels(text), dtype=object) for text in texts)
+    site, layer, place = (indices.ravel() for indices in np.indices(found.shares.shape))
+    return pd.DataFrame({
+        "hook point": [found.points[row][column] for row, column in zip(site, layer, strict=True)],
+        "position": place, "token": own[place], "other token": other[place], "share": found.shares.ravel(),
+    })  # fmt: skip
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"

@@ -1,0 +1,105 @@
+"""A model is changed where a part of it is shown: by a menu, by keyboard, by a dial, on a narrow screen."""
+
+import re
+
+import pytest
+
+from tests.browser.attention_page import (
+    all_equal,
+    badges,
+    expect,
+    head,
+    instrument,
+    parameters,
+    part,
+    shown,
+    until,
+    until_shown,
+    visits,
+)
+from tests.browser.test_accessibility import found as found_by_axe
+from tests.browser.test_accessibility import turn_dark
+
+SILENCED = "scale~blocks.0.attn.hook_z~1~~0.0"
+
+
+@pytest.fixture
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    yield from visits(tiny_server, new_page, wait_ready, browser_errors)
+
+
+def said(page):
+    return page.get_by_test_id("stMain").get_by_text("Changed:")
+
+
+def changes(page):
+    return parameters(page).get("changes", "")
+
+
+def compared(page):
+    """What is said of each step by hand, once the model's own numbers have come; none may be a contradiction."""
+    until(page, lambda: badges(page) and "comparing with the model …" not in badges(page))
+    assert all(badge.startswith(("recomputed, equal", "set by: ")) for badge in badges(page)), badges(page)
+    return badges(page)
+
+
+def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
+    page, _ = visit("prompt=To be, or not&layer=0&head=0")
+    all_equal(page)
+    head(page, 0, 1).focus()
+    page.keyboard.press("Shift+F10")
+    drawer = part(page, "changing")
+    expect(drawer.get_by_role("combobox", name="What")).to_be_focused()
+    assert shown(page)[:2] == (0, 1)
+    drawer.get_by_role("button", name="Silence").press("Enter")
+    expect(said(page)).to_have_text(re.compile("Changed: layer 0, head 1 silenced."))
+    expect(drawer.get_by_text("layer 0, head 1 silenced")).to_be_visible()  # the drawer is still open
+    expect(head(page, 0, 1)).to_have_attribute("aria-label", "Layer 0, head 1, changed")
+    until(page, lambda: changes(page) == SILENCED)
+    until(page, lambda: "set by: layer 0, head 1 silenced" in badges(page))
+    assert compared(page).count("set by: layer 0, head 1 silenced") == 1
+    page.get_by_text("Change something").click()
+    expect(page.get_by_role("button", name="Change this")).to_be_visible()
+    assert found_by_axe(page) == []
+    turn_dark(page, wait_ready)
+    assert found_by_axe(page) == []
+    drawer.get_by_role("button", name="Take back: layer 0, head 1 silenced").press("Enter")
+    expect(said(page)).to_have_count(0)
+    until(page, lambda: not changes(page))
+    all_equal(page)
+    page.keyboard.press("Escape")
+    page.get_by_test_id("stSidebar").get_by_role("button", name="Undo").click()
+    expect(said(page)).to_have_count(1)
+
+
+def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
+    page, _ = visit("prompt=To be, or not&layer=1&head=0")
+    part(page, "change").click()
+    drawer = part(page, "changing")
+    for _ in range(7):
+        drawer.get_by_label("Scale").press("ArrowLeft")
+    until(page, lambda: changes(page) == "scale~blocks.1.attn.hook_z~0~~0.3")
+    place = shown(page)
+    weight = drawer.get_by_label(re.compile("^Weight that"))
+    weight.press("Home")  # the heaviest key of its row has no weight any more
+    until(page, lambda: f"weigh~blocks.1.attn.hook_pattern~0~{place[2]}~{place[3]}~0.0~1" in changes(page))
+    until_shown(page, place)
+    assert parameters(page)["key"] == str(place[3])
+    expect(instrument(page)).to_have_attribute("data-whole", "true")
+    assert any("set by: layer 1, head 0 × 0.3" in badge for badge in compared(page))
+    expect(part(page, "readout")).to_have_text(re.compile("weight 0"))
+
+
+def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready, browser_errors):
+    page = new_page(width=420)
+    page.goto(f"{tiny_server.url}/Inside?prompt=To be&inside=blocks.0.attn")
+    page.get_by_test_id("inside").wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+    part(page, "change").click()
+    page.get_by_label("Without ÷ √d_head").check()
+    expect(said(page)).to_have_text(re.compile("without ÷ √d_head in layer 0"))
+    page.get_by_text("What holds").click()
+    expect(page.get_by_text(re.compile("In the other one something was set"))).to_be_visible()
+    expect(page.get_by_role("cell", name="set by: without ÷ √d_head in layer 0")).to_have_count(1)
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    browser_errors[:] = [error for error in browser_errors if "_stcore" not in error]

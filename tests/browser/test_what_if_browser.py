@@ -1,0 +1,94 @@
+"""The page What if in a real browser: a part is silenced by click and by key, read out, and seen on other pages."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/What_if/_stcore/[a-z-]+\)")
+
+
+@pytest.fixture
+def visit(tiny_server, new_page, wait_ready, browser_errors):
+    """`visit(parameters, **options)`: a visitor of their own, when the page has come to rest."""
+
+    def open_page(parameters="", **options):
+        page = new_page(**options)
+        page.goto(f"{tiny_server.url}/What_if?prompt=To%20be,%20or%20not{parameters}")
+        page.get_by_role("heading", level=1, name="What if").wait_for(timeout=60_000)
+        wait_ready(page, timeout=60)
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+def cells(page, number=0):
+    return page.get_by_test_id("effects").locator("canvas.marks").nth(number)
+
+
+def sentence(page):
+    return page.get_by_test_id("effects").get_by_role("status")
+
+
+def chips(page):
+    return page.get_by_test_id("stSidebar").get_by_role("checkbox")
+
+
+def middle_of(row, column):
+    """Where a cell is on a canvas whose cells are 88 pixels wide and 28 high, right of its rows' names."""
+    return {"x": 52 + 88 * column + 44, "y": 7 + 28 * row + 14}
+
+
+def test_a_part_is_silenced_by_click_and_brought_back_by_key(visit, wait_ready):
+    page = visit("&question=needed")
+    cells(page).hover(position=middle_of(1, 2))
+    told = r"Without layer 1, feed-forward, the loss is [\d.]+ nats (higher|lower)\.\nClick: silence it"
+    expect(page.get_by_role("tooltip")).to_have_text(re.compile(told))
+    cells(page).click(position=middle_of(1, 2))
+    expect(chips(page)).to_have_count(1)
+    wait_ready(page)
+    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+    expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
+    assert "scale~blocks.1.hook_mlp_out" in page.evaluate("decodeURIComponent(location.search)")
+    cells(page).focus()
+    for key, words in (("ArrowUp", "feed-forward"), ("Home", "head 0"), ("ArrowRight", "head 1")):
+        page.keyboard.press(key)
+        expect(sentence(page)).to_contain_text(f"Without layer 0, {words},")
+    page.keyboard.press("Enter")
+    expect(chips(page)).to_have_count(2)
+    wait_ready(page)
+    page.keyboard.press("Enter")  # the cell still has the focus, and is chosen again
+    expect(chips(page)).to_have_count(1)
+    wait_ready(page)
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention").click()
+    page.get_by_role("heading", level=1, name="Attention").wait_for()
+    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+
+
+def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_path):
+    page = visit("&model=translator&prompt=forty-two&question=needed", width=420)
+    expect(page.get_by_test_id("effects").locator("figcaption")).to_have_text(["Encoder", "Decoder", "Cross-attention"])
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    pictures = page.get_by_test_id("effects").get_by_role("application", name="Arrow keys go from cell to cell")
+    expect(pictures).to_have_count(3)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as PNG").click()
+    file = tmp_path / "saved.png"
+    download.value.save_as(file)
+    assert file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size > 5_000
+
+
+def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_marked(visit, wait_ready):
+    page = visit(dark=True)
+    page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Silence ")).first.click()
+    versions = page.get_by_test_id("versions")
+    expect(versions.locator("article")).to_have_count(2)
+    wait_ready(page)
+    texts = versions.locator("article").evaluate_all(
+        "(all) => all.map((one) => [...one.querySelectorAll('p > *')].map((part) => [part.tagName, part.textContent]))"
+    )
+    assert [text[0] for text in texts] == [["SPAN", "To be, or not"]] * 2
+    assert texts[0][1] == texts[1][1]  # what both write
+    marked = [part for text in texts for part in text if part[0] == "MARK"]
+    assert len(marked) == 2 and marked[0] != marked[1]

@@ -1,0 +1,128 @@
+"""Activation patching: each number is that of a whole pass with one place replaced, wherever its pass begins."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers import any_configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model, unpadded
+from transformer import Averaged, Replaced, Scaled, Without, hook_points, patching
+from transformer.inference import patching as module
+from transformer.inference.interventions import hooks_of
+
+
+def texts(config):
+    *source, tokens = (tuple(each[0].tolist()) for each in some_inputs(config, unpadded))
+    return tokens, source[0] if source else ()
+
+
+def run(model, tokens, source=(), *interventions):
+    inputs = [torch.tensor([each]) for each in (source, tokens) if each]
+    with torch.no_grad():
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, -1].double()
+
+
+def with_another(tokens, place, config):
+    """The same text with another token at a place, none that stands for padding."""
+    other = next(token for token in (1, 2) if token != tokens[place])
+    return (*tokens[:place], other, *tokens[place + 1 :])
+
+
+@given(any_configs(), st.data())
+def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, data):
+    if not config.n_layers or config.n_encoder_layers == 0:
+        return
+    model, (clean, source) = tiny_model(config), texts(config)
+    place = data.draw(st.integers(0, len(source or clean) - 1))
+    stack = data.draw(st.sampled_from(["encoder", "decoder"])) if source else "self"
+    corrupted, other_source = (clean, with_another(source, place, config)) if source else (
+        with_another(clean, place, config), ())  # fmt: skip
+    some = [Scaled("hook_embed" if not source else "decoder.hook_embed", factor=0.5), *(
+        change for change in (Without("mask"), Averaged("blocks.0.hook_attn_out"))
+        if isinstance(change, Without) or change.point in hook_points(config))]  # fmt: skip
+    changes = data.draw(st.lists(st.sampled_from(some), max_size=2, unique=True))
+    difference = run(model, clean, source, *changes) - run(model, corrupted, other_source, *changes)
+    answer, against = int(difference.argmax()), int(difference.argmin())
+    if difference.max() - difference.min() < 0.01:
+        return  # what is left of it would be rounding
+    found = patching(model, clean, corrupted, answer, against, source, other_source, stack=stack,
+                     interventions=changes)  # fmt: skip
+    site, layer = data.draw(st.integers(0, len(found.sites) - 1)), data.draw(st.integers(0, 1)) % len(found.points[0])
+    at = data.draw(st.integers(0, found.restored.shape[-1] - 1))
+    patch = Replaced(found.points[site][layer], position=at, tokens=clean, source=source)
+    # What is put in was computed with the same changes; by itself, `Replaced` takes what a plain pass has there.
+    if not changes:
+        logits = run(model, corrupted, other_source, patch)
+        share = (float(logits[answer] - logits[against]) - found.corrupted) / (found.clean - found.corrupted)
+        assert float(found.restored[site, layer, at]) == pytest.approx(share, abs=2e-3, rel=2e-3)
+    whole = _whole(model, clean, corrupted, source, other_source, found, (site, layer, at), changes)
+    share = (float(whole[answer] - whole[against]) - found.corrupted) / (found.clean - found.corrupted)
+    assert float(found.restored[site, layer, at]) == pytest.approx(share, abs=2e-3, rel=2e-3)
+
+
+def _whole(model, clean, corrupted, source, other_source, found, cell, changes):
+    """Logits of the corrupted text, read from its beginning, with one cell as on the clean text."""
+    site, layer, at = cell
+    point = found.points[site][layer]
+    good, bad = ([torch.tensor([each]) for each in pair if each]
+                 for pair in ((source, clean), (other_source, corrupted)))  # fmt: skip
+    hooks = hooks_of(changes, model)
+    with torch.no_grad():
+        _, cache = model.run_with_cache(*good, names_filter=point, fwd_hooks=hooks)
+
+        def put_in(tensor, hook):
+            tensor = tensor.clone()
+            tensor[:, at] = cache[point][:, at]
+            return tensor
+
+        return model.run_with_hooks(*bad, fwd_hooks=[*hooks, (point, put_in)])[0, -1].double()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_batches_of_any_size_say_the_same(rows, monkeypatch):
+    model, (tokens, _) = tiny_model(), texts(tiny_config())
+    other = with_another(tokens, 1, model.config)
+    expected = patching(model, tokens, other, 3, 5).restored
+    monkeypatch.setattr(module, "ROWS", rows)
+    torch.testing.assert_close(patching(model, tokens, other, 3, 5).restored, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_whole_stream_carries_everything_and_nothing_carries_nothing():
+    model, (clean, _) = tiny_model(), texts(tiny_config())
+    corrupted = tuple(reversed(clean))
+    found = patching(model, clean, corrupted, 3, 5)
+    for tokens, share in ((clean, 1.0), (corrupted, 0.0)):
+        logits = run(model, corrupted, (), Replaced("blocks.0.hook_resid_pre", tokens=tokens))
+        back = (float(logits[3] - logits[5]) - found.corrupted) / (found.clean - found.corrupted)
+        assert back == pytest.approx(share, abs=1e-5)
+
+
+def test_the_last_token_carries_all_that_it_alone_differs_in():
+    model, (tokens, _) = tiny_model(), texts(tiny_config())
+    found = patching(model, tokens, with_another(tokens, -1 % len(tokens), model.config), 3, 5)
+    stream = found.restored[found.sites.index("stream")]
+    torch.testing.assert_close(stream[:, -1], torch.ones(2), atol=1e-4, rtol=0)
+    assert not found.restored[..., :-1].any()
+
+
+def test_a_source_is_patched_in_the_encoder_unless_the_decoder_is_asked_for():
+    model = tiny_encoder_decoder()
+    tokens, source = texts(model.config)
+    texts_of_two = tokens, tokens, 3, 5, source, with_another(source, len(source) - 1, model.config)
+    found = patching(model, *texts_of_two)
+    assert found.sites == ("stream", "attention", "feed-forward") and found.restored.shape == (3, 2, len(source))
+    torch.testing.assert_close(found.restored[0, 0, -1], torch.tensor(1.0), atol=1e-4, rtol=0)
+    found = patching(model, *texts_of_two, stack="decoder")
+    assert found.sites == ("stream", "attention", "cross-attention", "feed-forward")
+    assert found.restored.shape == (4, 2, len(tokens))
+    assert not found.restored[0, 0].any()  # both texts are the same up to there
+
+
+def test_what_can_t_be_patched_is_said():
+    model, (tokens, _) = tiny_model(), texts(tiny_config())
+    with pytest.raises(ValueError, match="texts have 8 and 7 tokens"):
+        patching(model, tokens, tokens[1:], 3, 5)
+    with pytest.raises(ValueError, match="no difference to trace"):
+        patching(model, tokens, tokens, 3, 5)
+    with pytest.raises(ValueError, match="no layers"):
+        patching(tiny_model(n_layers=0), tokens, tokens[::-1], 3, 5)

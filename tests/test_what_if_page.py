@@ -1,0 +1,363 @@
+"""The page What if: its numbers are the changed model's own, and parts are silenced and brought back from its views."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from pages.ui.figures.what_if import percent
+from pages.ui.models import changed, library
+from tests.app_driver import (
+    ROOT,
+    checked,
+    choose,
+    component,
+    figure,
+    link_of,
+    markdown_with,
+    named,
+    open_drawers,
+    press,
+    prompt,
+    said,
+    start,
+    step,
+    tell,
+    use,
+)
+from tests.tiny_models import save_tiny, save_translator
+from transformer import Sampling, Scaled, Without, generate
+from transformer.inference.interventions import hooks_of
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+SILENCED = Scaled("blocks.0.attn.hook_z", head=1)
+CODE = "scale~blocks.0.attn.hook_z~1~~0.0"
+PROMPT = "To be, or not"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_tiny(folder, "shakespeare", title="Shakespeare", group="Texts", seed=1)
+    save_tiny(folder, "bigram", title="Bigram", group="The ladder", n_layers=0)
+    save_tiny(folder, "rung", title="Rung", group="The ladder", d_ff=0)
+    save_translator(folder)
+    return folder
+
+
+def run(name, text, *interventions, source=()):
+    """(pos, vocab): the logits of a changed model, not by way of the app."""
+    model = library.model(name).model
+    inputs = [torch.tensor([list(each)]) for each in (source, text) if len(each)]
+    with torch.no_grad():
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0]
+
+
+def loss(logits, text):
+    return float(torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(text[1:])))
+
+
+def ids(text, name="shakespeare"):
+    return library.tokenizer(name).encode(text)
+
+
+def shown(at):
+    """What the picture of effects is sent."""
+    return json.loads(component(at, "headsup_effects").json)
+
+
+def click(at, matrix, row, column):
+    return tell(at, "headsup_effects", "chosen", {"matrix": matrix, "row": row, "column": column})
+
+
+def values(packed):
+    """An array in a figure, whether Plotly packed it or not."""
+    return packed if isinstance(packed, list) else np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+
+
+def texts(at):
+    return json.loads(component(at, "headsup_versions").json)["versions"]
+
+
+# Before and after
+
+
+def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_press_sets_it():
+    at = start("What if", prompt=PROMPT)
+    plain = run("shakespeare", ids(PROMPT))[-1].double().log_softmax(-1)
+    offered = [button.label for button in at.main.button if button.label.startswith("Silence ")]
+    assert len(offered) == 3
+
+    def moved(part):
+        without = run("shakespeare", ids(PROMPT), part)[-1].double().log_softmax(-1)
+        return float((plain.exp() * (plain - without)).sum())
+
+    parts = changed.needed("shakespeare", tuple(ids(PROMPT))).parts
+    order = sorted(parts, key=moved, reverse=True)
+    assert offered == [f"Silence {str(part).removesuffix(' silenced')}" for part in order[:3]]
+    press(at, offered[0])
+    assert at.session_state["visitor"].changes[0].intervention == order[0]
+    assert str(order[0]) in markdown_with(at, "Changed").replace("\\", "")
+    assert component(at, "headsup_versions") and not said(at)
+
+
+def test_both_distributions_are_the_models_own():
+    at = start("What if", prompt=PROMPT, changes=CODE)
+    before, after = (run("shakespeare", ids(PROMPT), *each)[-1].double().softmax(-1).numpy()
+                     for each in ((), (SILENCED,)))  # fmt: skip
+    tokenizer = library.tokenizer("shakespeare")
+    spec = figure(at, "what_if_next")
+    labels = spec["layout"]["yaxis"]["ticktext"]
+    for trace, odds in zip(spec["data"], (before, after), strict=True):
+        np.testing.assert_allclose(np.sort(values(trace["x"]))[-5:], np.sort(odds)[-5:], rtol=1e-4)
+        assert trace["text"] == [percent(value) for value in values(trace["x"])]
+    assert len(labels) == len(spec["data"][0]["text"]) >= 5
+    lost = float((before * np.log(before / after)).sum())
+    (kl,) = [metric for metric in at.metric if "KL(unchanged ‖ changed)" in metric.label]
+    assert kl.value == f"{lost:.4g} nats" and lost > 0
+    most = tokenizer.label(int((after - before).argmax()))
+    assert f"`{most}`" in markdown_with(at, "What changed most").split("Likelier")[1]
+    open_drawers(at)
+    table = at.dataframe[0].value.sort_values("token id")
+    np.testing.assert_allclose(table["probability unchanged"], before, atol=1e-7)
+    np.testing.assert_allclose(table["probability changed"], after, atol=1e-7)
+
+
+def test_both_texts_are_written_with_one_seed_and_their_first_difference_is_marked():
+    at = start("What if", prompt=PROMPT, changes=CODE, seed=7, temperature=1.2)
+    model, tokenizer = library.model("shakespeare").model, library.tokenizer("shakespeare")
+    written = [
+        tokenizer.decode([step.token_id for step in generate(model, ids(PROMPT), max_new_tokens=60, interventions=each,
+                                                             sampling=Sampling(temperature=1.2, seed=7))])
+        for each in ((), (SILENCED,))
+    ]  # fmt: skip
+    both = texts(at)
+    assert [each["same"] + each["differs"] + each["rest"] for each in both] == written
+    assert both[0]["same"] == both[1]["same"] and both[0]["differs"] != both[1]["differs"]
+    assert {each["before"] for each in both} == {PROMPT}
+
+
+def test_a_change_that_changes_nothing_says_so():
+    at = start("What if", prompt=PROMPT, changes="scale~blocks.0.attn.hook_z~1~~1.0")
+    assert "move no probability" in markdown_with(at, "move no probability")
+    assert any("Both write the same." in caption.value for caption in at.caption)
+    assert all(each["differs"] == "" for each in texts(at))
+
+
+def test_of_an_encoder_decoder_the_translations_are_compared():
+    at = start("What if", model="translator", prompt="forty-two", changes="scale~decoder.blocks.0.hook_mlp_out~~~0.0")
+    source = tuple(ids("forty-two", "translator"))
+    checkpoint = library.model("translator")
+    first = run("translator", (checkpoint.card.start_token_id,), source=source)[-1].softmax(-1)
+    likeliest = library.tokenizer("translator").label(int(first.argmax()))
+    assert named(at.metric, "Likeliest, unchanged").value.replace("\\", "").startswith(likeliest)
+    assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
+
+
+def test_any_token_of_an_answer_can_be_looked_at():
+    link = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0"}
+    at = start("What if", **link)
+    checkpoint, source = library.model("translator"), tuple(ids("forty-two", "translator"))
+    begin = (checkpoint.card.start_token_id,)
+    answer = tuple(step.token_id for step in generate(checkpoint.model, begin, source=source, max_new_tokens=11,
+                                                      sampling=Sampling(temperature=0),
+                                                      stop_tokens=(checkpoint.card.end_token_id,)))  # fmt: skip
+    text = (begin + answer)[:4]
+    checked(named(at.select_slider, "What comes after").set_value(3).run())
+    assert link_of(at)["place"] == "3"
+    likeliest = int(run("translator", text, source=source)[-1].argmax())
+    shown_first = named(at.metric, "Likeliest, unchanged").value.replace("\\", "")
+    assert shown_first.startswith(checkpoint.tokenizer.label(likeliest))
+    assert texts(at)[0]["before"] == checkpoint.tokenizer.decode(text)
+    at = start("What if", **link_of(at) | {"question": "needed", "effect": "logit"})
+    part = Scaled("decoder.blocks.0.cross_attn.hook_z", 1)
+    changed_already = Scaled("decoder.blocks.0.hook_mlp_out")
+    with_it = run("translator", text, changed_already, source=source)[-1]
+    without = run("translator", text, changed_already, part, source=source)[-1]
+    token = int(with_it.argmax())
+    assert shown(at)["matrices"][2]["values"][0][1] == pytest.approx(float((without - with_it)[token]), abs=2e-5)
+
+
+# What is needed here
+
+
+def test_each_number_is_the_loss_without_that_part_less_that_with_it():
+    at = start("What if", prompt=PROMPT, question="needed")
+    (matrix,) = shown(at)["matrices"]
+    assert matrix["rows"] == ["layer 0", "layer 1"] and matrix["columns"] == ["head 0", "head 1", "feed-forward"]
+    base = loss(run("shakespeare", ids(PROMPT)), ids(PROMPT))
+    for row in range(2):
+        for column in range(3):
+            part = Scaled(f"blocks.{row}.hook_mlp_out") if column == 2 else Scaled(f"blocks.{row}.attn.hook_z", column)
+            rise = loss(run("shakespeare", ids(PROMPT), part), ids(PROMPT)) - base
+            assert matrix["values"][row][column] == pytest.approx(rise, abs=2e-5)
+    open_drawers(at)
+    table = at.dataframe[0].value
+    np.testing.assert_allclose(table["rise of the loss (nats)"].max(), np.max(matrix["values"]), atol=1e-5)
+
+
+def test_the_logit_is_that_of_the_likeliest_token_or_of_the_one_that_is_chosen():
+    at = start("What if", prompt=PROMPT, question="needed", effect="logit")
+    plain = run("shakespeare", ids(PROMPT))[-1]
+    without = run("shakespeare", ids(PROMPT), SILENCED)[-1]
+    for token in (int(plain.argmax()), ids("K")[0]):
+        (matrix,) = shown(at)["matrices"]
+        assert matrix["values"][0][1] == pytest.approx(float(without[token] - plain[token]), abs=2e-5)
+        at = choose(at, "Token", ids("K")[0])
+    assert link_of(at)["token"] == str(ids("K")[0])
+    choose(at, "Model", "shakespeare")
+    assert "token" in link_of(start("What if", **link_of(at)))
+
+
+def test_a_click_silences_a_part_and_another_brings_it_back():
+    at = start("What if", prompt=PROMPT, question="needed")
+    rise = shown(at)["matrices"][0]["values"][0][1]
+    click(at, 0, 0, 1)
+    assert link_of(at)["changes"] == CODE
+    (matrix,) = shown(at)["matrices"]
+    assert matrix["marked"] == [[0, 1]]
+    assert matrix["values"][0][1] == pytest.approx(rise, abs=2e-5)  # as before: with it and without it
+    other = loss(run("shakespeare", ids(PROMPT), SILENCED, Scaled("blocks.1.hook_mlp_out")), ids(PROMPT))
+    base = loss(run("shakespeare", ids(PROMPT), SILENCED), ids(PROMPT))
+    assert matrix["values"][1][2] == pytest.approx(other - base, abs=2e-5)  # the others, beside what is changed
+    click(at, 0, 0, 1)
+    assert "changes" not in link_of(at) and shown(at)["matrices"][0]["marked"] == []
+
+
+@pytest.mark.parametrize("cell", [(1, 0, 0), (0, 2, 0), (0, 0, 3), (0, -1, 0), (0, "0", 0), (0, True, 0)], ids=str)
+def test_a_cell_that_is_not_there_changes_nothing(cell):
+    at = start("What if", prompt=PROMPT, question="needed")
+    assert "changes" not in link_of(click(at, *cell))
+
+
+def test_an_encoder_decoder_has_a_picture_for_each_of_its_attentions():
+    at = start("What if", model="translator", prompt="forty-two", question="needed")
+    matrices = shown(at)["matrices"]
+    assert [matrix["title"] for matrix in matrices] == ["Encoder", "Decoder", "Cross-attention"]
+    assert [np.shape(matrix["values"]) for matrix in matrices] == [(2, 3), (1, 3), (1, 2)]
+    click(at, 2, 0, 1)
+    assert link_of(at)["changes"] == "scale~decoder.blocks.0.cross_attn.hook_z~1~~0.0"
+
+
+def test_a_single_token_has_no_loss_but_a_logit():
+    at = start("What if", prompt="T", question="needed")
+    assert "A single token has no loss" in said(at)
+    checked(named(at.get("button_group"), "Effect on").set_value("logit").run())
+    assert not said(at) and shown(at)["matrices"]
+
+
+def test_the_text_that_was_written_can_be_asked_about():
+    at = step(start(prompt="To"))
+    at.switch_page("pages/What_if.py")
+    at.session_state["visitor"].question = "needed"
+    checked(at.run())
+    checked(named(at.get("button_group"), "Text").set_value("all").run())
+    whole = "To" + link_of(at)["text"]
+    rise = loss(run("shakespeare", ids(whole), SILENCED), ids(whole)) - loss(run("shakespeare", ids(whole)), ids(whole))
+    assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-5)
+
+
+def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_from_its_start():
+    long = "To be, or not to be, that is"
+    at = start("What if", prompt=long, changes="scale~blocks.0.hook_mlp_out~~20~0.0", question="needed")
+    read = ids(long)[-16:]
+    silenced_there = Scaled("blocks.0.hook_mlp_out", position=20 - (len(long) - 16))
+    rise = loss(run("shakespeare", read, silenced_there, SILENCED), read)
+    rise -= loss(run("shakespeare", read, silenced_there), read)
+    assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-5)
+
+
+# The lines of Python
+
+
+@pytest.mark.parametrize("link", [
+    {"prompt": PROMPT, "changes": f"{CODE}!without~scale~", "top_k": 9},
+    {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0", "place": 1},
+], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
+def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys):
+    at = start("What if", **link)
+    run_lines(at, folder)
+    printed = capsys.readouterr().out
+    for each in texts(at):
+        assert (each["same"] + each["differs"] + each["rest"]).strip() in printed
+    for trace in figure(at, "what_if_next")["data"]:
+        assert str(max(values(trace["x"])))[:6] in printed
+
+
+@pytest.mark.parametrize("effect", ["loss", "logit"])
+@pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
+def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder, capsys):
+    at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
+    run_lines(at, folder)
+    printed = {line.partition(" silenced ")[0]: float(line.rpartition(" ")[2])
+               for line in capsys.readouterr().out.splitlines()}  # fmt: skip
+    (matrix,) = shown(at)["matrices"]
+    for row, layer in enumerate(matrix["values"]):
+        assert printed[f"layer {row}, head 1"] == pytest.approx(layer[1], rel=1e-4, abs=1e-5)
+    assert printed["feed-forward of layer 1"] == pytest.approx(0 if changes else matrix["values"][1][2], rel=1e-4)
+
+
+def run_lines(at, folder):
+    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    exec(code.replace("checkpoints/", f"{folder}/"), {})
+
+
+# Whatever the model, the link, the change
+
+
+@pytest.mark.parametrize("question", ["before", "needed"])
+def test_a_model_without_attention_leads_on_to_one_that_has_it(question):
+    at = start("What if", model="bigram", question=question)
+    assert "This model has no layers" in said(at)
+    press(at, "Go on to Rung")
+    assert link_of(at)["model"] == "rung" and not said(at) and prompt(at)
+
+
+@pytest.mark.parametrize("question", ["before", "needed"])
+@pytest.mark.parametrize("change", ["without~norm~", "without~mask~", "without~positions~",
+                                    "mean~blocks.0.hook_attn_out~~", "scale~blocks.1.hook_mlp_out~~~-20"])  # fmt: skip
+def test_no_change_shows_what_is_no_number(question, change):
+    at = start("What if", prompt=PROMPT, question=question, changes=change)
+    shown_words = " ".join([*(e.value for e in at.markdown), *(e.value for e in at.metric)])
+    assert "nan" not in shown_words.lower().split() and "inf" not in shown_words.lower().split()
+    assert not said(at)
+
+
+def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
+    monkeypatch.setattr(Scaled, "_values", lambda self, tensor, *rest: tensor * float("inf"))
+    for question in ("before", "needed"):
+        at = start("What if", prompt=PROMPT, question=question, changes=CODE)
+        assert "numbers grow too large to be computed with" in said(at)
+
+
+def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
+    at = start("What if", question="needed", effect="logit", token=5)
+    assert link_of(at).items() >= {"question": "needed", "effect": "logit", "token": "5"}.items()
+    at = start("What if", question="why", effect="all", token=-1)
+    assert "question = “why”, but it can be before, needed" in said(at) and "the token must be a number" in said(at)
+    at = start("What if", question="needed", effect="logit", token=10**6)
+    assert shown(at) and "token" not in link_of(at)
+
+
+def test_the_shipped_induction_needs_two_heads_together(monkeypatch):
+    """What looking alone doesn't show: with the one gone or the other, what repeats isn't continued."""
+    use(monkeypatch, ROOT / "checkpoints")
+    at = start("What if", model="induction", prompt="kR7wZq3xB kR7wZ")
+    offered = [button.label for button in at.main.button if button.label.startswith("Silence ")]
+    assert offered[:2] == ["Silence layer 0, head 0", "Silence layer 1, head 1"]
+    press(at, offered[0])
+    assert named(at.metric, "Likeliest, unchanged").value == "q · 99.95%"
+    assert "`q` 99.95% → 6.37%" in markdown_with(at, "What changed most")
+
+
+def test_without_is_accepted_beside_parts():
+    found = changed.needed("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
+    row = found.parts.index(SILENCED)
+    without = run("shakespeare", ids(PROMPT), Without("mask"), SILENCED)
+    with_it = run("shakespeare", ids(PROMPT), Without("mask"))
+    np.testing.assert_allclose(found.logits[row], without[-1], atol=1e-5)
+    np.testing.assert_allclose(found.kept[row], with_it[-1], atol=1e-5)
+    assert found.loss[row] == pytest.approx(loss(without, ids(PROMPT)) - loss(with_it, ids(PROMPT)), abs=1e-5)

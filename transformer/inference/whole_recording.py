@@ -1,0 +1,205 @@
+"""A whole pass as one recording: every tensor and parameter, and what a view of the pass asks for besides.
+
+Shapes: pos, head, d_model, vocab; there is no batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..config import ModelConfig
+from ..model.equations import LOGITS
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import attention_modules
+from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
+from .interventions import Intervention
+from .outline import TensorInfo, array_of, outline, tensors_of
+from .places_set import places_set
+from .recompute import Deviation, Pass, deviations, whole_pass
+from .recording import Recording
+from .residual import direct_logit_attribution
+
+MOST_TOKENS = 256
+"""Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
+CIRCUIT_BYTES = 4_000_000
+"""Of all circuits together: more are left out of a page of its own."""
+LARGE = ("weights", "hook_result", "hook_raw_scores", "hook_scaled_scores", "hook_attn_scores")
+"""What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
+
+Labels = Callable[[Sequence[int]], Sequence[str]]
+"""Names tokens so that they can be printed, as `Tokenizer.labels` does."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is left out of a pass, and what the rest takes."""
+
+    kinds: tuple[str, ...]
+    """Of `LARGE`."""
+    names: frozenset[str]
+    size: int
+    """Bytes of the tensors that stay."""
+
+
+def record_pass(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    *,
+    labels: Labels | None = None,
+    interventions: Sequence[Intervention] = (),
+) -> Recording:
+    """Run a model over one text and record everything, parameters included. Put it into evaluation mode first.
+
+    tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
+    tokens are called by their number. interventions: what is changed in this pass.
+    Returns: tensors as in `Pass`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels of
+        all tokens, and `changed`, the records of what `places_set` finds.
+    Raises: ValueError for a text that the model can't read.
+    """
+    found = whole_pass(model, tokens, source, interventions=interventions)
+    name = labels or (lambda ids: [str(each) for each in ids])
+    ids = {"text": list(tokens), "source": list(source)}
+    return Recording(
+        {name: tensor.detach().numpy(force=True) for name, tensor in found.tensors.items()},
+        {
+            "config": found.config.to_dict(),
+            "ids": ids,
+            "labels": {text: list(name(each)) for text, each in ids.items()},
+            "vocabulary": list(name(range(found.config.vocab_size))),
+            "changed": [dataclasses.asdict(place) for place in places_set(interventions, found.config)],
+        },
+    )
+
+
+def is_whole(recording: Recording) -> bool:
+    """Whether a recording is meant to be one of a whole pass: it has logits, and says which tokens were read."""
+    return LOGITS in recording.tensors and "ids" in recording.metadata
+
+
+def pass_of(recording: Recording) -> Pass:
+    """The pass that `record_pass` recorded. Raises: ValueError, naming a tensor that it lacks."""
+    config, ids = ModelConfig.from_dict(recording.metadata["config"]), recording.metadata["ids"]
+    for name, info in tensors_of(config, len(ids["text"]), len(ids["source"])).items():
+        there = recording.tensors.get(name)
+        if there is None or there.size != math.prod(info.sizes):
+            raise ValueError(f"The recording lacks {name}; record_pass records the whole pass.")
+    # Of an array that can be written to, PyTorch uses the memory; others, as those of a file are, it has to copy.
+    tensors = {name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+               for name, array in recording.tensors.items()}  # fmt: skip
+    return Pass(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
+
+
+def whole_view(
+    found: Pass,
+    vocabulary: Sequence[str],
+    without: Collection[str] = (),
+    changed: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Recording, Recording]:
+    """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
+
+    vocabulary: the labels of all tokens. without: names of tensors that are left out. changed: what was changed in the
+    pass, as `record_pass` has it.
+    Returns: what `outline` gives, labelled; and a recording of all tensors, in the dimensions of `tensors_of`, of the
+        shares in each logit that is among the likeliest, of the circuits, and in its metadata of the `checks`.
+    """
+    sketched = outline(found)
+    infos = tensors_of(found.config, len(found.tokens), len(found.source))
+    tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
+    names, shares = _all_shares(found, sketched.tensors["next"])
+    about = {"who": {"names": names}, "checks": _as_checks(deviations(found), changed)}
+    whole = Recording({**tensors, **shares, **_circuits(found)}, about)
+    labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
+    details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
+    return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
+
+
+def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
+    """What has to be left out of a pass so that its tensors take at most `most` bytes: kind after kind of `LARGE`."""
+    sizes = {name: math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4) for name, info in infos.items()}
+    kinds: list[str] = []
+    for kind in LARGE:
+        if sum(sizes.values()) <= most:
+            break
+        kinds.append(kind)
+        sizes = {name: size for name, size in sizes.items() if not _is_of(kind, infos[name])}
+    return Fit(tuple(kinds), frozenset(infos.keys() - sizes.keys()), sum(sizes.values()))
+
+
+def circuit_bytes(config: ModelConfig) -> int:
+    """What the circuits of all heads take in a `whole_view`; 0 where that is too much, and they are left out."""
+    size = len(_heads(config)) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head
+    return size if size <= CIRCUIT_BYTES else 0
+
+
+def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:
+    """A head's circuit as it is drawn: its two factors, of all tokens, or the text's and the strongest of very many.
+
+    kind: as in `circuits_of`. tokens: the text's.
+    Returns: `circuit[kind, attention, head].left` and `.right` (token, d_head), float32; the tokens that they are of,
+        `.rows` and `.columns`, int32; `.check` (2,), by how much their product differs from the full one, and the full
+        one's largest absolute value. Queries and keys aren't rotated: both stand at position 0.
+    Raises: ValueError for a circuit that there isn't.
+    """
+    circuit = (qk_circuit if kind == "qk" else ov_circuit)(model, attention, head)
+    rows, columns = circuit.strongest(MOST_TOKENS, tokens)
+    full = circuit.full(rows, columns)
+    deviation = (circuit.left[rows] @ circuit.right[columns].T - full).abs().max()
+    name = f"circuit[{kind}, {attention}, {head}]"
+    return {
+        f"{name}.left": circuit.left[rows].float().numpy(),
+        f"{name}.right": circuit.right[columns].float().numpy(),
+        f"{name}.rows": rows.int().numpy(),
+        f"{name}.columns": columns.int().numpy(),
+        f"{name}.check": torch.stack([deviation, full.abs().max()]).float().numpy(),
+    }
+
+
+def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
+    """The parts' names, and each part's share in the logits of the likeliest tokens (pos, several)."""
+    shares, names = {}, []
+    for column in likeliest.T:
+        given = direct_logit_attribution(found, column)
+        names = list(given.names)
+        for pos, token in enumerate(column):
+            shares[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
+    return names, shares
+
+
+def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
+    """Kind, attention and head of every circuit that a model has."""
+    modules = [module for found in attention_modules(config).values() for module in found]
+    return [(kind, module, head) for module in modules for kind in circuits_of(config, module)
+            for head in range(config.n_heads)]  # fmt: skip
+
+
+def _circuits(found: Pass) -> dict[str, np.ndarray]:
+    heads = _heads(found.config) if circuit_bytes(found.config) else []
+    read = [*found.tokens.tolist(), *found.source.tolist()]
+    parts = [circuit_parts(found, kind, module, head, read) for kind, module, head in heads]
+    return {name: array for part in parts for name, array in part.items()}
+
+
+def _is_of(kind: str, info: TensorInfo) -> bool:
+    if kind == "weights":
+        return info.kind == "parameter" and len(info.sizes) > 1
+    return info.name.endswith(kind)
+
+
+def _as_checks(found: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Deviations as JSON can hold them, one that is infinite as None, and what was changed in a tensor, in words."""
+    return [
+        {
+            **dataclasses.asdict(each),
+            "largest": each.largest if math.isfinite(each.largest) else None,
+            "set_by": [place["words"] for place in changed if place["point"] == each.name],
+        }
+        for each in found
+    ]

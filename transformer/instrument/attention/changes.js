@@ -1,0 +1,38 @@
+// What can be changed where a head is looked at: the head, its attention, the weight of the chosen cell, and the rules.
+
+import { codeOf } from "../changing.js";
+
+/** As `Changing.show` takes it. chosen: { layer, head }; cell: { row, column }; weights: the model's, or none yet. */
+export function changesAt(pass, { layer, head }, cell, weights) {
+  const [module, names] = [pass.modules[layer], pass.names[layer]];
+  const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
+  const rules = [];
+  if (pass.causal) rules.push({ title: "No mask in this layer", code: codeOf("without", "mask", `${module}.`) });
+  if (!pass.uniform) rules.push({ title: "No ÷ √d_head in this layer", code: codeOf("without", "scale", `${module}.`) });
+  return {
+    parts: [
+      { title: `Head ${head} of layer ${layer}`, point: `${module}.hook_z`, head },
+      { title: `The whole attention of layer ${layer}`, point: names.out, head: null },
+    ],
+    places: [{ title: `Only at the query, ${pass.token("queries", cell.row)}`, position: query }],
+    rules,
+    cell: weights && {
+      title: `Weight that ${pass.token("queries", cell.row)} gives ${pass.token("keys", cell.column)}`,
+      point: `${module}.hook_pattern`, head, query, key, weight: weights[cell.row * pass.keys + cell.column],
+    },
+    done: pass.interventions,
+  };
+}
+
+/** Of each head that is changed, how, in words: by "layer,head". */
+export function changedHeads(pass) {
+  const found = new Map();
+  pass.modules.forEach((module, layer) => {
+    for (let head = 0; head < pass.heads; head++) {
+      const words = ["hook_z", "hook_pattern", "hook_q", "hook_k", "hook_v"].flatMap((point) =>
+        pass.changed.records.filter((each) => each.point === `${module}.${point}` && each.head === head).map((each) => each.words));
+      if (words.length) found.set(`${layer},${head}`, [...new Set(words)].join("; "));
+    }
+  });
+  return found;
+}

@@ -1,0 +1,38 @@
+// What was changed in a pass: which of its numbers don't follow from what comes before them, and what set them.
+
+export class Changed {
+  /** records: as `places_set` makes them; none for a pass that nothing was changed in. */
+  constructor(records = []) {
+    this.records = records;
+  }
+
+  /** What set a point's numbers, in words. head, position: of the numbers asked for; null for all of them. */
+  setBy(point, head = null, position = null) {
+    const fits = (asked, set) => asked === null || set === null || asked === set;
+    const found = this.records.filter((each) => each.point === point && fits(head, each.head) && fits(position, each.position));
+    return [...new Set(found.map(({ words }) => words))];
+  }
+
+  /** The rules that an attention goes without, of "mask" and "scale". */
+  rules(module) {
+    const points = { mask: `${module}.hook_mask`, scale: `${module}.hook_scaled_scores` };
+    return Object.keys(points).filter((rule) => this.records.some((each) => each.rule === rule && each.point === points[rule]));
+  }
+
+  /** The weights of a head that were set by hand, in their order. */
+  weighed(module, head) {
+    return this.records.filter((each) => each.weighed && each.point === `${module}.hook_pattern` && each.head === head);
+  }
+
+  /** Set them in a head's weights, (query, key), as the model did. */
+  weigh(module, head, weights, keys) {
+    for (const { position, weighed: [key, weight, renormalised] } of this.weighed(module, head)) {
+      if (position < 0 || position * keys >= weights.length || key < 0 || key >= keys) continue;
+      const row = weights.subarray(position * keys, (position + 1) * keys);
+      const rest = 1 - row[key];
+      if (renormalised) for (let at = 0; at < keys; at++) row[at] *= rest > 0 ? (1 - weight) / Math.max(rest, 1e-12) : 0;
+      row[key] = weight;
+    }
+    return weights;
+  }
+}

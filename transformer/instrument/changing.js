@@ -1,0 +1,181 @@
+// A drawer in which what is looked at can be changed: a part silenced, replaced by its mean, or scaled; a rule taken away;
+// one weight set by hand. It only says what is wanted; the host changes the model, and shows it anew.
+//
+// A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
+
+import { attribute, node, put } from "./dom.js";
+import { plainNumber } from "./numbers.js";
+
+const FACTORS = { min: -2, max: 2, step: 0.1 };
+const EVERYWHERE = "";
+
+/** An intervention's code. values: of its fields; null for what is left open. */
+export const codeOf = (kind, ...values) => [kind, ...values.map((value) => (value === null ? "" : value === true ? 1 : value === false ? 0 : value))].join("~");
+
+const DIALS = { scale: 1, weigh: 2 }; // at the end of a code
+
+/** What a change is of, however much: the last word of a dial stands for those before it. */
+export const topicOf = ({ add, remove }) =>
+  [...add.map((code) => code.split("~").slice(0, -DIALS[code.split("~")[0]] || undefined).join("~")), "", ...remove].join("!");
+
+const scaled = ({ point, head }, position, factor) => codeOf("scale", point, head, position, Number.isInteger(factor) ? `${factor}.0` : factor);
+
+export class Changing {
+  /** button: opens the drawer; parent: where it is; change({ add, remove }): lists of codes. */
+  constructor(button, parent, change) {
+    this.button = button;
+    this.root = parent;
+    parent.classList.add("changing");
+    this.change = change;
+    button.addEventListener("click", () => this.toggle(parent.hidden));
+    parent.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.toggle(false);
+      button.focus();
+    });
+    this.lines = node("div", "lines", parent);
+    this.part = this.select("What");
+    this.place = this.select("Where");
+    const acts = node("div", "acts", parent);
+    this.act(acts, "Silence", () => this.add((part, position) => scaled(part, position, 0)));
+    this.act(acts, "Mean over the text", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
+    const dial = node("label", "dial", acts);
+    dial.append("Scale ");
+    this.factor = Object.assign(node("input", "", dial), { type: "range", ...FACTORS, value: 1 });
+    this.factorShown = node("output", "", dial);
+    this.factor.addEventListener("input", () => this.showDials());
+    this.factor.addEventListener("change", () => this.add((part, position) => scaled(part, position, Number(this.factor.value))));
+    this.weighing = node("div", "acts weighing", parent);
+    const weigh = node("label", "dial", this.weighing);
+    this.weighLabel = node("span", "", weigh);
+    this.weight = Object.assign(node("input", "", weigh), { type: "range", min: 0, max: 1, step: 0.01 });
+    this.weightShown = node("output", "", weigh);
+    this.weight.addEventListener("input", () => this.showDials());
+    const keep = node("label", "", this.weighing);
+    this.renormalised = Object.assign(node("input", "", keep), { type: "checkbox", checked: true });
+    keep.append(" the others share the rest");
+    this.weight.addEventListener("change", () => this.weigh());
+    this.renormalised.addEventListener("change", () => this.weigh());
+    this.rules = node("div", "acts rules", parent);
+    this.inForce = node("ul", "in-force", parent);
+    attribute(this.inForce, "aria-label", "Changes of what is looked at");
+    this.toggle(false);
+  }
+
+  toggle(isOpen) {
+    this.root.hidden = !isOpen;
+    attribute(this.button, "aria-expanded", String(isOpen));
+  }
+
+  /** Open it, and put the keyboard into it. */
+  open() {
+    this.toggle(true);
+    this.root.querySelector("select, button")?.focus();
+  }
+
+  /**
+   * parts: what can be changed, [{ title, point, head }]; places: [{ title, position }], or none; rules: [{ title, code }];
+   * cell: a weight, { title, point, head, query, key, weight }, or null; done: all changes that are on, [{ code, words }].
+   */
+  show({ parts, places = [], rules = [], cell = null, done = [] }) {
+    this.offered = { parts, places, rules, cell, done };
+    this.button.hidden = !this.change || !(parts.length || rules.length);
+    if (this.button.hidden) this.toggle(false);
+    offer(this.part, parts.map(({ title }, at) => [String(at), title]));
+    offer(this.place, [[EVERYWHERE, "At every position"], ...places.map(({ title, position }) => [String(position), title])]);
+    this.part.parentElement.hidden = !parts.length;
+    this.place.parentElement.hidden = !places.length;
+    for (const each of this.root.querySelectorAll(".acts:not(.rules, .weighing)")) each.hidden = !parts.length;
+    this.weighing.hidden = !cell;
+    if (cell) put(this.weighLabel, `${cell.title} `);
+    const codes = new Set(done.map(({ code }) => code));
+    this.rules.replaceChildren(...rules.map(({ title, code }) => {
+      const label = node("label", "");
+      const box = Object.assign(node("input", "", label), { type: "checkbox", checked: codes.has(code) });
+      label.append(` ${title}`);
+      box.addEventListener("change", () => this.change(box.checked ? { add: [code], remove: [] } : { add: [], remove: [code] }));
+      return label;
+    }));
+    this.rules.hidden = !rules.length;
+    this.showDone();
+    this.settle();
+  }
+
+  // The changes of what is looked at, each to be taken back.
+  showDone() {
+    const { parts, done } = this.offered;
+    const isOf = ({ code }, { point, head }) => {
+      const [, place, which] = code.split("~");
+      return place === point || (place === point?.replace("hook_z", "hook_pattern") && which === String(head));
+    };
+    const own = done.filter((each) => parts.some((part) => isOf(each, part) && (part.head === null || each.code.split("~")[2] === String(part.head))));
+    this.inForce.replaceChildren(...own.map(({ code, words }) => {
+      const item = node("li", "");
+      item.append(words);
+      const back = node("button", "", item);
+      back.type = "button";
+      put(back, "Take back");
+      attribute(back, "aria-label", `Take back: ${words}`);
+      back.addEventListener("click", () => this.change({ add: [], remove: [code] }));
+      return item;
+    }));
+    this.inForce.hidden = !own.length;
+  }
+
+  // The dials, as far as nobody's hand is on them.
+  settle() {
+    const { parts, cell, done } = this.offered;
+    const part = parts[Number(this.part.value)];
+    const isHeld = (element) => element.getRootNode().activeElement === element;
+    const start = part && scaled(part, this.position, 0).split("~").slice(0, 4).join("~");
+    const factor = done.find(({ code }) => start && code.startsWith(`${start}~`))?.code.split("~")[4];
+    if (!isHeld(this.factor)) this.factor.value = String(factor ?? 1);
+    if (cell && !isHeld(this.weight)) this.weight.value = String(cell.weight);
+    this.showDials();
+  }
+
+  showDials() {
+    put(this.factorShown, `× ${plainNumber(Number(this.factor.value), 3)}`);
+    put(this.weightShown, plainNumber(Number(this.weight.value), 3));
+  }
+
+  get position() {
+    return this.place.value === EVERYWHERE ? null : Number(this.place.value);
+  }
+
+  add(codeFor) {
+    const part = this.offered.parts[Number(this.part.value)];
+    if (part) this.change({ add: [codeFor(part, this.position)], remove: [] });
+  }
+
+  weigh() {
+    const { cell } = this.offered;
+    if (cell) this.change({ add: [codeOf("weigh", cell.point, cell.head, cell.query, cell.key, this.weight.value, this.renormalised.checked)], remove: [] });
+  }
+
+  select(title) {
+    const label = node("label", "", this.lines);
+    label.append(`${title} `);
+    const made = node("select", "", label);
+    attribute(made, "aria-label", title); // else its options would be part of its name
+    made.addEventListener("change", () => this.settle());
+    return made;
+  }
+
+  act(parent, title, act) {
+    const button = node("button", "", parent);
+    button.type = "button";
+    put(button, title);
+    button.addEventListener("click", act);
+  }
+}
+
+// Options as they are now; the one that is chosen stays chosen if it is still there.
+function offer(select, entries) {
+  if (select.dataset.offered === JSON.stringify(entries)) return;
+  select.dataset.offered = JSON.stringify(entries);
+  const { value } = select;
+  select.replaceChildren(...entries.map(([each, title]) => Object.assign(document.createElement("option"), { value: each, textContent: title })));
+  if (entries.some(([each]) => each === value)) select.value = value;
+}

@@ -1,0 +1,321 @@
+// The circuits of a head: what it would do with any pair of tokens, by its weights alone. They come as two narrow matrices,
+// a row a token; what is drawn is their product.
+
+import { largestAbsolute } from "../arithmetic.js";
+import { closer, farther } from "../attention/zoom.js";
+import { Bars } from "../bars.js";
+import { attribute, node, put } from "../dom.js";
+import { Heatmap } from "../heatmap.js";
+import { exactNumber, plainNumber } from "../numbers.js";
+import { composed, csv, png, saveBlob } from "../save.js";
+import { Tip, tipIn } from "../tip.js";
+import { product, strongestPairs, turned } from "./circuit.js";
+
+const TALLEST = 520; // pixels of the picture
+const MOST_NAMED = 6; // pairs on either side
+const KINDS = {
+  ov: {
+    title: "What it writes (OV)", axes: ["read", "next"], factors: ["value", "direction"],
+    formula: "embedding(row) · W_V · W_O · W_U(column)",
+    meaning: "A row is a token that the head looks at, a column a next token: how much reading the one speaks for the other.",
+    pair: (row, column, value) => `Reading “${row}” ${value < 0 ? "lowers" : "raises"} “${column}” by ${plainNumber(Math.abs(value), 3)}`,
+    best: (column) => `it raises “${column}” most`,
+  },
+  qk: {
+    title: "What it looks for (QK)", axes: ["query", "key"], factors: ["query", "key"],
+    formula: "embedding(row) · W_Q · W_Kᵀ · embedding(column) ÷ √d_head",
+    meaning: "A row is the token that asks, a column a token that it may look at: how well they fit.",
+    pair: (row, column, value) => `“${row}” ${value < 0 ? "avoids" : "looks for"} “${column}”: ${plainNumber(value, 3)}`,
+    best: (column) => `it looks most for “${column}”`,
+  },
+};
+const ALONE = {
+  pre: " Embeddings alone are asked: not what else is in the stream, what a norm divides by, or biases. So signs and comparisons count, not amounts.",
+  post: " Embeddings alone are asked: not what else is in the stream, later norms, or biases. So signs and comparisons count, not amounts.",
+  none: " Embeddings alone are asked: not what else is in the stream, or biases.",
+};
+
+export class Circuits {
+  /** details: what is unfolded, with its `body`. events: changed(): other parts may be missing. */
+  constructor(details, { changed }) {
+    Object.assign(this, { details, changed, wish: "ov" });
+    this.chosen = { attention: null, head: 0, kind: "ov", distance: 0, cell: null };
+    const root = (this.root = node("section", "numbers circuits", details.body));
+    attribute(root, "aria-label", "Circuits");
+    const tools = node("div", "tools", root);
+    this.attention = this.select(tools, "Attention", (attention) => this.choose({ attention }));
+    this.head = this.select(tools, "Head", (head) => this.choose({ head: Number(head) }));
+    this.kind = this.select(tools, "Circuit", (kind) => {
+      this.wish = kind; // also of attentions to come
+      this.choose({});
+    });
+    this.distance = node("label", "distance", tools);
+    this.slider = node("input", "", this.distance);
+    Object.assign(this.slider, { type: "range", min: "0", step: "1" });
+    attribute(this.slider, "aria-label", "How many tokens the key stands before the query");
+    this.told = node("output", "", this.distance);
+    this.slider.addEventListener("input", () => this.choose({ distance: Number(this.slider.value) }));
+    this.buttons = ["PNG", "CSV"].map((title) => {
+      const button = node("button", "", tools);
+      button.type = "button";
+      put(button, title);
+      button.addEventListener("click", () => (title === "PNG" ? this.saveDrawing() : this.saveTable()));
+      return button;
+    });
+    this.meaning = node("p", "meaning", root);
+    this.formula = node("p", "formula", root);
+    this.shape = node("p", "shape", root);
+    const drawn = node("div", "drawn", root);
+    this.heatmap = new Heatmap(drawn, "The circuit", {
+      point: (cell) => this.point(cell),
+      select: ({ row, column }) => this.choose({ cell: [row, column] }),
+      zoom: (window) => this.zoomTo(window),
+    });
+    drawn.addEventListener("keydown", (event) => this.onKey(event));
+    this.readout = node("p", "readout", root);
+    this.pairs = node("div", "pairs", root);
+    this.hand = node("div", "by-hand", root);
+    const tip = new Tip(tipIn(root));
+    tip.closesWithin(root);
+    this.bars = new Bars(this.hand, "What the cell is made of", tip);
+    this.sum = node("p", "term", this.hand);
+  }
+
+  select(parent, title, choose) {
+    const label = node("label", "", parent);
+    label.append(`${title} `);
+    const made = node("select", "", label);
+    attribute(made, "aria-label", title);
+    made.addEventListener("change", () => choose(made.value));
+    return made;
+  }
+
+  /** Another pass. Returns whether its model has any attention. */
+  begin(pass) {
+    this.pass = pass;
+    this.shown = null;
+    const modules = pass.names.filter((name) => name.endsWith(".hook_pattern")).map((name) => name.replace(".hook_pattern", ""));
+    this.details.hidden = !modules.length;
+    if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });
+    options(this.attention, modules.map((name) => [name, name]));
+    options(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
+    this.settle();
+    return modules.length > 0;
+  }
+
+  /** An attention and a head that are looked at elsewhere; null for none in particular. */
+  follow(attention, head) {
+    const before = this.followed;
+    this.followed = { attention, head };
+    if (attention && attention !== before?.attention) this.chosen.attention = attention;
+    if (head !== null && head !== before?.head) this.chosen.head = head;
+    this.settle();
+  }
+
+  /** Unfold it, and bring it into sight. */
+  open() {
+    this.details.open = true;
+    this.details.scrollIntoView({ block: "start" });
+    this.attention.focus({ preventScroll: true });
+  }
+
+  choose(change) {
+    Object.assign(this.chosen, change);
+    this.settle();
+    this.changed();
+  }
+
+  // What can be chosen in this model.
+  settle() {
+    const { pass, chosen } = this;
+    if (!pass || !chosen.attention) return;
+    chosen.head = Math.min(chosen.head, pass.config.n_heads - 1);
+    const kinds = Object.keys(KINDS).filter((kind) => (kind === "qk" ? pass.describe(`${chosen.attention}.hook_q`) : !chosen.attention.startsWith("encoder.")));
+    const kind = kinds.includes(this.wish) ? this.wish : kinds[0] ?? null;
+    if (kind !== chosen.kind) Object.assign(chosen, { kind, cell: null });
+    options(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
+    Object.assign(this.attention, { value: chosen.attention });
+    this.head.value = String(chosen.head);
+    this.kind.value = chosen.kind ?? "";
+    this.slider.max = String(pass.config.context_length - 1);
+    chosen.distance = Math.min(chosen.distance, pass.config.context_length - 1);
+    this.slider.value = String(chosen.distance);
+    this.distance.hidden = !this.turns;
+  }
+
+  // Whether queries and keys are rotated by their positions.
+  get turns() {
+    return this.chosen.kind === "qk" && Boolean(this.pass.describe(`${this.chosen.attention}.hook_rot_q`));
+  }
+
+  get name() {
+    const { kind, attention, head } = this.chosen;
+    return `circuit[${kind}, ${attention}, ${head}]`;
+  }
+
+  /** The parts that are missing. */
+  needs(pass) {
+    const { kind, attention, head } = this.chosen;
+    return this.details.open && kind && !pass.more[`${this.name}.left`] ? [["circuit", kind, attention, head]] : [];
+  }
+
+  show(pass) {
+    if (!this.details.open || !this.chosen.attention) return;
+    const { kind, distance, cell } = this.chosen;
+    const found = kind ? pass.more[`${this.name}.left`] : null;
+    for (const part of [this.heatmap.plot, this.heatmap.legend, this.shape, this.pairs, this.formula, this.readout]) part.hidden = !found;
+    this.buttons.forEach((button) => (button.disabled = !found));
+    this.hand.hidden = !found || !cell;
+    put(this.meaning, this.sayMeaning(pass, found));
+    put(this.told, distance ? `the key stands ${distance} ${distance === 1 ? "token" : "tokens"} before the query` : "the query looks at its own place");
+    if (!found) return;
+    const key = [pass.id, this.name, this.turns ? distance : 0].join();
+    if (this.shown !== key) this.make(pass);
+    this.shown = key;
+    this.showCell();
+  }
+
+  sayMeaning(pass, found) {
+    const { kind } = this.chosen;
+    if (!kind) return "This attention has no circuit: it compares nothing, and writes to the memory instead of the logits.";
+    if (!found) return pass.absent.tensor;
+    return KINDS[kind].meaning + ALONE[pass.config.norm];
+  }
+
+  // Another matrix is looked at.
+  make(pass) {
+    const { kind, distance } = this.chosen;
+    const of = (part) => pass.more[`${this.name}.${part}`];
+    const [rows, columns] = ["rows", "columns"].map((part) => Array.from(of(part).data, (token) => pass.label("", "vocab", token)));
+    const width = of("left").shape[1];
+    const left = this.turns ? turned(of("left").data, width, distance) : of("left").data;
+    const right = of("right").data;
+    const values = product(left, right, width);
+    this.matrix = { rows, columns, values, left, right, width, limit: largestAbsolute(values) || 1 };
+    this.window = null;
+    if (this.chosen.cell && !(this.chosen.cell[0] < rows.length && this.chosen.cell[1] < columns.length)) this.chosen.cell = null;
+    put(this.formula, KINDS[kind].formula);
+    put(this.shape, this.sayShape(pass, of("check").data));
+    this.drawHeat();
+    this.showPairs();
+  }
+
+  sayShape(pass, [deviation, magnitude]) {
+    const { rows, columns, width } = this.matrix;
+    const { vocab_size: all, d_model: wide } = pass.config;
+    const some = rows.length < all ? `Of ${all.toLocaleString("en")} tokens the text's and those with the strongest rows and columns. ` : "";
+    const same = `the same numbers as by the ${wide} × ${wide} matrix between them (largest difference ${plainNumber(deviation, 2)}, largest number ${plainNumber(magnitude, 3)})`;
+    return `${some}${rows.length} × ${columns.length} numbers, the product of two narrow matrices, ${rows.length} × ${width} and ${width} × ${columns.length}: ${same}`;
+  }
+
+  drawHeat() {
+    const { rows, columns, values, limit } = this.matrix;
+    const data = { values, rows: rows.length, columns: columns.length, rowLabels: rows, columnLabels: columns, kind: "scores", limit, tallest: TALLEST };
+    this.heatmap.show(data, this.window);
+    attribute(this.heatmap.marks, "aria-label", `Circuit of ${this.chosen.attention}, head ${this.chosen.head}: ${rows.length} × ${columns.length} numbers`);
+  }
+
+  sentence(row, column) {
+    const { rows, columns, values } = this.matrix;
+    return KINDS[this.chosen.kind].pair(rows[row], columns[column], values[row * columns.length + column]);
+  }
+
+  /** The strongest pairs, as buttons that choose their cell. */
+  showPairs() {
+    const { columns, values } = this.matrix;
+    const { most, least } = strongestPairs(values, MOST_NAMED);
+    this.pairs.replaceChildren(...[["Strongest", most], ["Most negative", least]].map(([title, found]) => {
+      const list = node("ul", "");
+      attribute(list, "aria-label", title);
+      put(node("li", "title", list), title);
+      for (const at of found) {
+        const cell = [Math.floor(at / columns.length), at % columns.length];
+        const button = node("button", "", node("li", "", list));
+        button.type = "button";
+        put(button, this.sentence(...cell));
+        button.addEventListener("click", () => this.choose({ cell }));
+      }
+      return list;
+    }));
+  }
+
+  get selected() {
+    const { cell } = this.chosen;
+    return cell ? { row: cell[0], column: cell[1] } : null;
+  }
+
+  showCell() {
+    this.point(null);
+    if (!this.selected) return;
+    const { left, right, width, values, columns } = this.matrix;
+    const { row, column } = this.selected;
+    const [own, other] = [left.subarray(row * width, (row + 1) * width), right.subarray(column * width, (column + 1) * width)];
+    const products = Float64Array.from(own, (value, at) => value * other[at]);
+    const names = [...KINDS[this.chosen.kind].factors, "product"];
+    this.bars.show([own, other, products].map((each, at) => ({ name: names[at], values: each, limit: largestAbsolute(each) })));
+    put(this.sum, `The sum of the ${width} products is ${exactNumber(values[row * columns.length + column], 6)}.`);
+  }
+
+  /** Name the cell that is pointed at, or else the chosen one and the best of its row. */
+  point(cell) {
+    if (!this.matrix) return;
+    this.heatmap.mark(this.selected, cell);
+    const named = cell ?? this.selected;
+    if (!named) {
+      put(this.readout, "Point at a cell to see its number; choose it to see the products that it is the sum of.");
+      return;
+    }
+    const { columns, values } = this.matrix;
+    const own = values.subarray(named.row * columns.length, (named.row + 1) * columns.length);
+    const best = own.reduce((found, value, at) => (value > own[found] ? at : found), 0);
+    const compared = best === named.column ? ", more than any other token" : `; ${KINDS[this.chosen.kind].best(columns[best])}`;
+    put(this.readout, `${this.sentence(named.row, named.column)}${compared}.`);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.matrix) return;
+    const sizes = { queries: this.matrix.rows.length, keys: this.matrix.columns.length };
+    const at = this.selected ?? { row: 0, column: 0 };
+    if (event.key === "+") this.zoomTo(closer(this.window, at, sizes));
+    if (event.key === "-") this.zoomTo(farther(this.window, at, sizes));
+    if (event.key === "0") this.zoomTo(null);
+  }
+
+  zoomTo(window) {
+    this.window = window;
+    this.drawHeat();
+    this.point(null);
+  }
+
+  get fileName() {
+    const { kind, attention, head, distance } = this.chosen;
+    return [this.pass.title, kind, attention, `head${head}`, ...(this.turns ? [`distance${distance}`] : [])].join("-");
+  }
+
+  async saveDrawing() {
+    const { kind, attention, head } = this.chosen;
+    const pictures = [{ title: `${KINDS[kind].axes[0]} × ${KINDS[kind].axes[1]}`, canvas: this.heatmap.picture }];
+    saveBlob(`${this.fileName}.png`, await png(composed(this.root, `${attention}, head ${head}: ${KINDS[kind].title}`, pictures)));
+  }
+
+  saveTable() {
+    const { rows, columns, values } = this.matrix;
+    const table = Array.from(values, (value, at) => [rows[Math.floor(at / columns.length)], columns[at % columns.length], value]);
+    saveBlob(`${this.fileName}.csv`, new Blob([csv([...KINDS[this.chosen.kind].axes, "value"], table)], { type: "text/csv" }));
+  }
+
+  /** Draw again, in the page's present size and colours. */
+  draw() {
+    this.heatmap.refresh();
+    this.bars.refresh();
+    if (!this.details.open || !this.matrix) return;
+    this.heatmap.draw();
+    if (this.chosen.cell) this.bars.draw();
+  }
+}
+
+function options(select, choices) {
+  const made = choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title }));
+  const isSame = made.length === select.options.length && made.every((each, at) => each.value === select.options[at].value);
+  if (!isSame) select.replaceChildren(...made);
+}

@@ -1,0 +1,12 @@
+// Inside in a page of its own, without a server: everything that it could ask for lies in the page.
+import { embedded } from "../embedded.js";
+import { InsideInstrument } from "./instrument.js";
+
+/** Show what lies in the page: the recordings `outline` and `whole`. */
+export function showInside() {
+  const beginning = embedded("outline");
+  const instrument = new InsideInstrument(document.querySelector("main"), { select() {}, want() {} });
+  instrument.begin(beginning, beginning.metadata.chosen);
+  instrument.add(embedded("whole"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => instrument.draw());
+}

@@ -1,0 +1,80 @@
+// What is drawn over the cells of a heatmap of few: each one's number, and a cross through those that are taken away.
+import { colourAt, DIVERGING } from "./colours.js";
+import { LABEL_FONT } from "./labels.js";
+
+const LEAST_HIGH = 16; // pixels of a cell that its number needs
+const HALO = 5; // pixels around a number
+const ROOM = 6; // pixels left and right of a number together
+const [LIGHT, DARK] = ["#ffffff", "#000000"];
+
+/** Decimals with which numbers of up to `limit` show so many digits of the largest. */
+export function decimalsFor(limit, digits) {
+  return Math.min(Math.max(digits - 1 - Math.floor(Math.log10(limit)), 0), 5);
+}
+
+/** Black or white, whichever can be read on a place from 0 to 1 of the diverging scale (WCAG 2.2, relative luminance). */
+export function inkOn(place) {
+  const [red, green, blue] = colourAt(DIVERGING, place).map((byte) => {
+    const share = byte / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? DARK : LIGHT;
+}
+
+/**
+ * Write each cell's number into it, as finely as all of them fit, if they do. heatmap: one of kind "scores" that has been laid
+ * out, whose own values end where its colours do. numbers: flat, −∞ where there is none.
+ */
+export function writeNumbers(context, { data, box }, numbers) {
+  const { values, columns, limit } = data;
+  if (box.cellHigh < LEAST_HIGH) return;
+  context.font = LABEL_FONT;
+  const digits = Math.floor((box.cellWide - ROOM) / context.measureText("0").width);
+  const written = [3, 2, 1].map((size) => texts(numbers, decimalsFor(limit, size)));
+  const fitting = written.find((found) => Math.max(...found.map((text) => text.length)) <= digits);
+  if (!fitting) return;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  fitting.forEach((text, at) => {
+    const place = (values[at] / limit + 1) / 2;
+    const [x, y] = middle(box, Math.floor(at / columns), at % columns);
+    context.strokeStyle = `rgb(${colourAt(DIVERGING, Math.max(place, 0)).join(" ")})`;
+    context.lineWidth = HALO;
+    context.lineJoin = "round";
+    context.strokeText(text, x, y); // in the cell's own colour: what is drawn below leaves room for it
+    context.fillStyle = inkOn(Math.max(place, 0));
+    context.fillText(text, x, y);
+  });
+}
+
+/** A cross through a cell, in two strokes, so that it can be seen on any colour. */
+export function crossOut(context, { box }, row, column) {
+  const [x, y] = middle(box, row, column);
+  const [wide, high] = [box.cellWide / 2 - 2, box.cellHigh / 2 - 2];
+  context.save();
+  for (const [colour, width] of [[LIGHT, 4], [DARK, 2]]) {
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.beginPath();
+    for (const side of [-1, 1]) {
+      context.moveTo(x - wide, y - side * high);
+      context.lineTo(x + wide, y + side * high);
+    }
+    context.stroke();
+  }
+  context.restore();
+}
+
+function texts(values, decimals) {
+  return Array.from(values, (value) => (Number.isFinite(value) ? signed(value, decimals) : ""));
+}
+
+function signed(value, decimals) {
+  const text = Math.abs(value).toFixed(decimals);
+  if (Number(text) === 0) return "0";
+  return `${value < 0 ? "−" : "+"}${text}`;
+}
+
+function middle(box, row, column) {
+  return [box.left + (column + 0.5) * box.cellWide, box.top + (row + 0.5) * box.cellHigh];
+}
