@@ -97,6 +97,32 @@ def configs(draw, **fixed) -> ModelConfig:
     return tiny_config(**{"context_length": 6, **drawn, **fixed})
 
 
+MODERN = {
+    "rms": {"norm_kind": "rms"},
+    "gated": {"mlp_gate": True, "activation": "silu"},
+    "shared": {"n_kv_heads": 2, "positions": "rotary", "rotary_pairs": "halves"},
+    "one for all": {"n_kv_heads": 1, "attention_bias": False, "attention_out_bias": True},
+    "wide heads": {"head_width": 6, "positions": "rotary", "rotary_dims": 4, "rotary_base": 100.0},
+    "parallel": {"parallel_residual": True, "positions": "rotary", "rotary_dims": 2, "rotary_pairs": "halves"},
+    "windows": {"attention_windows": (0, 3), "positions": "learned", "attention_scale": False},
+    "llama": {
+        "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 2, "positions": "rotary",
+        "rotary_pairs": "halves", "attention_bias": False, "mlp_bias": False, "tie_embeddings": True,
+    },
+    "all at once": {
+        "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 2, "positions": "rotary",
+        "rotary_pairs": "halves", "rotary_dims": 2, "rotary_base": 500.0, "parallel_residual": True, "head_width": 4,
+        "attention_windows": (2, 0, 5), "attention_scale": False, "attention_out_bias": False, "pad_token_id": 0,
+    },
+}  # fmt: skip
+"""Decoders with what has changed since 2017, by what they show; each has four heads, and two blocks or three."""
+
+
+def modern_config(kind: str, **fields) -> ModelConfig:
+    """One of `MODERN`, at a tiny size."""
+    return tiny_config(**{"n_heads": 4, "n_layers": 3 if kind == "all at once" else 2, **MODERN[kind], **fields})
+
+
 @st.composite
 def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
     """Any configuration of an encoder–decoder, its two sides of any depth."""

@@ -135,7 +135,7 @@ class TestClaims:
     ):
         change_json(folder, "config.json", n_encoder_layers=50)
         monkeypatch.setattr(
-            "transformer.checkpoints.folder.build_model", lambda *args, **kwargs: pytest.fail("built")
+            "transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built")
         )
         refused(folder, "claims 50 layers")
 

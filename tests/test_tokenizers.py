@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from transformer import Tokenizer, UnknownPiece, UnknownTokenError
+from transformer.data.tokenizers import BYTE_LETTERS
 
 ALPHABET = "abcñé \n\t.,'\"#-Ω日🙂\u0301\r\x00"
 CHARACTERS = Tokenizer.of_characters(ALPHABET)
@@ -281,6 +282,43 @@ class TestFiles:
             Tokenizer.from_file(path)
         with pytest.raises(ValueError, match=r"absent\.json is not a tokenizer file"):
             Tokenizer.from_file(tmp_path / "absent.json")
+
+
+class TestBytes:
+    """Vocabularies of bytes, as GPT-2 and most since have them, and those that fall back on bytes."""
+
+    def of_bytes(self, *longer: str) -> Tokenizer:
+        letters = list(BYTE_LETTERS)
+        places = {piece: place for place, piece in enumerate([*letters, *longer])}
+        backend = tokenizers.Tokenizer(models.BPE(places, []))
+        backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        return Tokenizer(backend)
+
+    @given(st.text())
+    def test_every_text_is_known_and_comes_back(self, text):
+        tokenizer = self.of_bytes()
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            return
+        assert tokenizer.unknown_pieces(text) == []
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert bytes(BYTE_LETTERS[tokenizer._backend.id_to_token(each)] for each in ids) == text.encode()
+
+    def test_labels_show_spaces_and_parts_of_a_character(self):
+        tokenizer = self.of_bytes("Ġthe", "Ċ", "Ã±", "âĢ")
+        shown = [tokenizer.label(len(BYTE_LETTERS) + place) for place in range(4)]
+        assert shown == ["␣the", "↵", "ñ", "⟨E2⟩⟨80⟩"]
+
+    def test_a_vocabulary_that_falls_back_on_bytes_knows_everything(self):
+        pieces = ["<unk>", "▁the", "a", *(f"<0x{byte:02X}>" for byte in range(256))]
+        backend = tokenizers.Tokenizer(
+            models.BPE({piece: place for place, piece in enumerate(pieces)}, [], unk_token="<unk>", byte_fallback=True)
+        )
+        backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+        tokenizer = Tokenizer(backend)
+        assert tokenizer.unknown_pieces("añ\n") == []
+        assert tokenizer.decode(tokenizer.encode("añ")) == "añ"
+        assert tokenizer.labels([1, 3 + 0xC3, 3 + 0x0A]) == ["␣the", "⟨C3⟩", "↵"]
 
 
 SENTENCE_WORDS = ["Mary", "Who", "went", "to", "the", "park", "has", ".", "?"]

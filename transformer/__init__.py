@@ -1,6 +1,7 @@
 """A transformer written from the papers, every tensor of which can be looked at and changed."""
 
 from .checkpoints.card import Card
+from .checkpoints.exporting import export_pretrained
 from .checkpoints.folder import (
     Checkpoint,
     CheckpointEntry,
@@ -9,6 +10,7 @@ from .checkpoints.folder import (
     load_checkpoint,
     save_checkpoint,
 )
+from .checkpoints.pretrained import load_pretrained
 from .config import ModelConfig
 from .data.batches import Batch, TextBatches
 from .data.corpora import Corpus, CorpusError, load_corpus
@@ -98,6 +100,7 @@ __all__ = [
     "direct_logit_attribution",
     "equations",
     "evaluate_loss",
+    "export_pretrained",
     "from_code",
     "generate",
     "head_measures",
@@ -107,6 +110,7 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_corpus",
+    "load_pretrained",
     "logit_lens",
     "ov_circuit",
     "padding_mask",

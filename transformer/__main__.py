@@ -1,4 +1,4 @@
-"""The command line: train a preset or the ladder, measure a checkpoint, write text, list what there is."""
+"""The command line: train a preset or the ladder; measure, import, export and list checkpoints; write text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .checkpoints.card import Card
+from .checkpoints.exporting import export_pretrained
 from .checkpoints.folder import (
     Checkpoint,
     CheckpointError,
@@ -17,6 +18,7 @@ from .checkpoints.folder import (
     load_checkpoint,
     save_checkpoint,
 )
+from .checkpoints.importing import import_pretrained
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
 from .inference.generation import generate
@@ -79,6 +81,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--top-p", type=float)
     command.add_argument("--seed", type=int)
     command.set_defaults(run=_generate)
+
+    command = commands.add_parser("import", help="make a checkpoint of somebody else's model")
+    command.add_argument("source", help="a folder in Hugging Face layout, a .gguf file, or OWNER/NAME on the hub")
+    command.add_argument("--name", help="what the checkpoint is called (default: as the source)")
+    command.set_defaults(run=_import)
+
+    command = commands.add_parser("export", help="write a checkpoint as a folder in Hugging Face layout")
+    command.add_argument("name")
+    command.add_argument("folder", type=Path, help="a folder that doesn't exist yet")
+    command.set_defaults(run=_export)
 
     command = commands.add_parser("list", help="list the checkpoints and the presets")
     command.set_defaults(run=_list)
@@ -189,6 +201,20 @@ def _generate(options: argparse.Namespace) -> None:
         print(tokenizer.piece(step.token_id, first=not begun), end="", flush=True)
         begun = "begun"
     print()
+
+
+def _import(options: argparse.Namespace) -> None:
+    name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
+    config = checkpoint.model.config
+    print(f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
+          f"{config.n_heads} heads, {config.vocab_size:,} tokens.")  # fmt: skip
+
+
+def _export(options: argparse.Namespace) -> None:
+    if options.folder.exists():
+        raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
+    family = export_pretrained(options.folder, load_checkpoint(options.checkpoints / options.name))
+    print(f"Wrote {options.folder}, which {family.architecture} opens.")
 
 
 def _list(options: argparse.Namespace) -> None:

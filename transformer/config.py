@@ -1,12 +1,13 @@
 """The shape of a model: one small, frozen, validated description that everything else is built from.
 
-Sizes: d_model is the width of the residual stream, d_head = d_model / n_heads the width of one head,
-d_ff the width of the feed-forward layer's inside, all counted in numbers per position.
+Sizes: d_model is the width of the residual stream, d_head that of one head (d_model / n_heads unless given), d_ff the
+width of the feed-forward layer's inside, all counted in numbers per position.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -14,14 +15,17 @@ Architecture = Literal["decoder-only", "encoder-decoder"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 AttentionKind = Literal["softmax", "uniform"]
 Norm = Literal["pre", "post", "none"]
-Activation = Literal["relu", "gelu", "gelu_tanh"]
+NormKind = Literal["layer", "rms"]
+Pairing = Literal["neighbours", "halves"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Everything that decides a model's parameters and its forward pass.
 
-    The defaults are a small pre-norm decoder with the sinusoidal positions of Vaswani et al. (2017).
+    The defaults are a small pre-norm decoder with the sinusoidal positions of Vaswani et al. (2017). What has been
+    changed since is an option each, named with its paper.
     Raises ValueError, naming the field and what would be right, for a combination no model can have.
     """
 
@@ -50,6 +54,29 @@ class ModelConfig:
     """Multiply token embeddings by √d_model (Vaswani et al. 2017, §3.4)."""
     pad_token_id: int | None = None
     layer_norm_eps: float = 1e-5
+    norm_kind: NormKind = "layer"
+    """"rms" divides by the root mean square alone: no mean is taken off, no shift added (Zhang & Sennrich 2019)."""
+    mlp_gate: bool = False
+    """Multiply the activation by a second linear map of the input; with "silu" it is SwiGLU (Shazeer 2020)."""
+    n_kv_heads: int | None = None
+    """Heads of keys and values, each shared by a group of query heads (Ainslie et al. 2023); None means n_heads."""
+    head_width: int | None = None
+    """d_head, where it isn't d_model / n_heads, which None means."""
+    rotary_base: float = 10000.0
+    """The slowest pair of rotary positions turns by about 1 / base of a radian a position (Su et al. 2021, §3.2.2)."""
+    rotary_dims: int | None = None
+    """How many dimensions of a head are turned, from the first on (Black et al. 2022, §2.1.1); None means all."""
+    rotary_pairs: Pairing = "neighbours"
+    """Which dimensions are turned together: (2i, 2i + 1), or "halves", i and i + half of all that are turned."""
+    parallel_residual: bool = False
+    """Attention and feed-forward layer both read what enters the block (Wang & Komatsuzaki 2021, GPT-J)."""
+    attention_windows: tuple[int, ...] = ()
+    """How many positions a query sees, its own the last of them, layer by layer and round again; 0 for all (Child et
+    al. 2019, local attention). Empty: every layer sees all."""
+    attention_scale: bool = True
+    """Divide scores by √d_head; a few families leave it to the weights (GPT-Neo, after Mesh TensorFlow's T5)."""
+    attention_out_bias: bool | None = None
+    """A bias behind W_O; None means as attention_bias, which is then about queries, keys and values alone."""
 
     def __post_init__(self) -> None:
         self._fill_in("d_ff", 4 * self.d_model if _is_int(self.d_model) else None)
@@ -62,29 +89,70 @@ class ModelConfig:
             value = getattr(self, name)
             if not _is_int(value) or value < smallest:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number, {smallest} or more.")
+        for name in _AT_LEAST_ONE_OR_NONE:
+            value = getattr(self, name)
+            if value is not None and (not _is_int(value) or value < 1):
+                raise ValueError(f"{name} is {value!r}; it must be None or a whole number, 1 or more.")
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         self._check_widths()
+        self._check_rotation()
+        self._check_kinds()
         self._check_numbers()
 
     def _check_widths(self) -> None:
-        if self.d_model % self.n_heads:
+        if self.head_width is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model is {self.d_model}, which {self.n_heads} heads can't share equally; "
                 f"choose n_heads so that it divides d_model."
+            )
+        if self.n_heads % self.kv_heads:
+            raise ValueError(
+                f"n_kv_heads is {self.n_kv_heads}, which {self.n_heads} heads can't be grouped by; "
+                f"choose it so that it divides n_heads."
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(
                 f"d_model is {self.d_model}; sinusoidal positions pair sines with cosines and need it even."
             )
-        if self.positions == "rotary" and self.d_head % 2:
+
+    def _check_rotation(self) -> None:
+        if self.positions != "rotary":
+            return
+        if self.rotary_dims is not None and (self.rotary_dims % 2 or self.rotary_dims > self.d_head):
             raise ValueError(
-                f"d_head = d_model / n_heads is {self.d_head}; "
+                f"rotary_dims is {self.rotary_dims}; it must be an even number, at most d_head, which is {self.d_head}."
+            )
+        if self.turned_dims % 2:
+            raise ValueError(
+                f"d_head = {'d_model / n_heads' if self.head_width is None else 'head_width'} is {self.d_head}; "
                 f"rotary positions turn pairs of dimensions and need it even."
             )
 
+    def _check_kinds(self) -> None:
+        """What goes together."""
+        is_common = self.architecture == "decoder-only" and self.residual and self.norm != "post" and self.d_ff
+        if self.parallel_residual and not is_common:
+            raise ValueError(
+                "parallel_residual is for a decoder-only model with residual connections, a feed-forward layer, "
+                "and its norms, if any, before them."
+            )
+        if self.attention == "uniform" and self.kv_heads != self.n_heads:
+            raise ValueError("n_kv_heads is for attention with queries; a uniform attention has none to group.")
+        if isinstance(self.attention_windows, list):  # as JSON has it
+            object.__setattr__(self, "attention_windows", tuple(self.attention_windows))
+        windows = self.attention_windows
+        if not isinstance(windows, tuple) or any(not _is_int(each) or each < 0 for each in windows):
+            raise ValueError(f"attention_windows is {windows!r}; it must be a tuple of whole numbers, 0 or more.")
+        if any(windows) and (self.architecture != "decoder-only" or self.attention == "uniform"):
+            raise ValueError("attention_windows are for a decoder-only model with softmax attention.")
+        if self.attention_out_bias is not None and not isinstance(self.attention_out_bias, bool):
+            raise ValueError(f"attention_out_bias is {self.attention_out_bias!r}; it must be True, False or None.")
+
     def _check_numbers(self) -> None:
+        if not _is_number(self.rotary_base) or not 1 < self.rotary_base < math.inf:
+            raise ValueError(f"rotary_base is {self.rotary_base!r}; it must be a number above 1.")
         if not _is_number(self.dropout) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout!r}; it must be a probability of at least 0 and below 1.")
         if not _is_number(self.layer_norm_eps) or not 0 < self.layer_norm_eps < 1:
@@ -102,7 +170,26 @@ class ModelConfig:
     @property
     def d_head(self) -> int:
         """Width of one head's queries, keys and values."""
-        return self.d_model // self.n_heads
+        return self.d_model // self.n_heads if self.head_width is None else self.head_width
+
+    @property
+    def kv_heads(self) -> int:
+        """How many heads keys and values have."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def turned_dims(self) -> int:
+        """How many dimensions of a head rotary positions turn, from the first on."""
+        return self.d_head if self.rotary_dims is None else self.rotary_dims
+
+    @property
+    def has_out_bias(self) -> bool:
+        """Whether W_O has a bias."""
+        return self.attention_bias if self.attention_out_bias is None else self.attention_out_bias
+
+    def window(self, layer: int) -> int:
+        """How many positions a query of this layer sees, its own the last of them; 0 for all."""
+        return self.attention_windows[layer % len(self.attention_windows)] if self.attention_windows else 0
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary from which `from_dict` builds an equal configuration."""
@@ -127,6 +214,8 @@ _CHOICES = {
     "positions": get_args(Positions),
     "attention": get_args(AttentionKind),
     "norm": get_args(Norm),
+    "norm_kind": get_args(NormKind),
+    "rotary_pairs": get_args(Pairing),
     "activation": get_args(Activation),
 }
 _SMALLEST = {
@@ -138,7 +227,9 @@ _SMALLEST = {
     "d_model": 1,
     "d_ff": 0,
 }
-_SWITCHES = ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings")
+_AT_LEAST_ONE_OR_NONE = ("n_kv_heads", "head_width", "rotary_dims")
+_SWITCHES = ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings", "mlp_gate",
+             "parallel_residual", "attention_scale")  # fmt: skip
 
 
 def _is_int(value: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,17 +16,18 @@ from typing import Any, TypeVar
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
-from ..model.models import DecoderOnly, EncoderDecoder, build_model, shapes_alone
+from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
 from .card import Card
 from .replacing import NoFolderError, current, folder_names, replacing, steadily
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "tokenizer.json", "card.json"
 STORED_AS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-LARGEST_JSON = 8_000_000
-"""Bytes; a tokenizer of a large vocabulary stays below it."""
+LARGEST_JSON = 32_000_000
+"""Bytes; a tokenizer of 150,000 tokens stays below it."""
 LONGEST_REASON = 400
 """Characters of what is wrong; a hostile file could fill pages with the names it makes up."""
 T = TypeVar("T")
@@ -173,27 +174,38 @@ def _load(folder: Path) -> Checkpoint:
         raise CheckpointError(
             f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}."
         )
-    model = build_model(config, seed=0)
-    _load_weights(folder, model)
-    return Checkpoint(model.eval(), tokenizer, card)
+    return Checkpoint(with_weights(config, _weights(folder)).eval(), tokenizer, card)
 
 
-@torch.no_grad()
-def _load_weights(folder: Path, model: DecoderOnly | EncoderDecoder) -> None:
-    """Copy the weights into a model one after another, so that they are in memory only once."""
+def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> DecoderOnly | EncoderDecoder:
+    """A model of these weights, float32, by their names: the tensors themselves, no copies.
+
+    weights: every parameter's, but not `unembed.weight` where embeddings are tied.
+    """
+    model = shapes_alone(config)
+    tied = {"unembed.weight": weights["embed.weight"]} if config.tie_embeddings else {}
+    model.load_state_dict({**weights, **tied}, assign=True)
+    if config.tie_embeddings:
+        model.unembed.weight = model.embed.weight  # one parameter again, which counts once
+    return model
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    """Every weight of a checkpoint folder, as float32; one stored so is left in its file until it is needed."""
+    found = {}
     try:
         file = safe_open(folder / WEIGHTS, framework="pt")
     except Exception as error:
         raise CheckpointError(f"{WEIGHTS} can't be read ({reason(error)}).") from None
     with file:
-        for name, weight in model.state_dict().items():
-            if name == "unembed.weight" and model.config.tie_embeddings:
-                continue  # the same tensor as embed.weight
+        for name in file.keys():  # noqa: SIM118
             stored = file.get_tensor(name)
             if stored.dtype not in STORED_AS:
                 raise CheckpointError(f"{WEIGHTS} holds {stored.dtype}, which no weights are stored as.")
-            if not weight.copy_(stored).isfinite().all():
+            found[name] = stored.to(torch.float32)
+            if not found[name].isfinite().all():
                 raise CheckpointError(f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as float32.")
+    return found
 
 
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:

@@ -7,6 +7,7 @@ labels in which spaces and line ends can be seen.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,14 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 PASSES = 20
 """How often a text is looked through for what should be taken out of it."""
+_VISIBLE_BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
+BYTE_LETTERS = dict(zip(
+    [*map(chr, _VISIBLE_BYTES), *(chr(256 + place) for place in range(256 - len(_VISIBLE_BYTES)))],
+    [*_VISIBLE_BYTES, *(byte for byte in range(256) if byte not in _VISIBLE_BYTES)], strict=True,
+))  # fmt: skip
+"""The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
+_ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+"""How a vocabulary of characters writes a byte of one that it lacks."""
 REMEMBERED = 4096
 """Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -51,6 +60,7 @@ class Tokenizer:
         self._backend = backend
         added = backend.get_added_tokens_decoder()
         self._special = {token.content: id for id, token in added.items() if token.special}
+        self._is_of_bytes, self._marks_spaces = _way_of_writing(backend)
         self._vocabulary = {piece for piece in backend.get_vocab() if piece not in self._special}
         self._known: set[str] = set()
 
@@ -132,9 +142,18 @@ class Tokenizer:
         return text if first or decoder is not None or not text else f" {text}"
 
     def label(self, token_id: int) -> str:
-        """A token as it can be read in a chart: spaces, tabs and line ends shown by signs."""
+        """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
         token = self._backend.id_to_token(token_id)
-        return f"#{token_id}" if token is None else printable(token)
+        if token is None:
+            return f"#{token_id}"
+        if token in self._special:
+            return printable(token)
+        if self._is_of_bytes and all(letter in BYTE_LETTERS for letter in token):
+            return _of_bytes(bytes(BYTE_LETTERS[letter] for letter in token))
+        if self._marks_spaces:
+            byte = _ONE_BYTE.fullmatch(token)
+            return _of_bytes(bytes.fromhex(byte[1])) if byte else printable(token.replace("▁", " "))
+        return printable(token)
 
     def labels(self, ids: Iterable[int]) -> list[str]:
         """`label` of each id."""
@@ -145,6 +164,8 @@ class Tokenizer:
         if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
             return [UnknownPiece(found[0], found.start()) for found in broken]
         by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
+        if by_character and self._backend.model.byte_fallback:
+            return []  # what it lacks it writes as bytes
         unknown = []
         for piece, start in self._pieces(text):
             parts = (
@@ -187,6 +208,20 @@ class Tokenizer:
 def printable(text: str) -> str:
     """The text with spaces, line ends and other invisible characters replaced by signs."""
     return "".join(VISIBLE.get(c, c if c.isprintable() else f"U+{ord(c):04X}") for c in text)
+
+
+def _of_bytes(found: bytes) -> str:
+    """Bytes as text, those that are no whole character as ⟨E2⟩."""
+    letters = found.decode("utf-8", "surrogateescape")
+    return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if LONE_SURROGATE.match(c) else printable(c) for c in letters)
+
+
+def _way_of_writing(backend: tokenizers.Tokenizer) -> tuple[bool, bool]:
+    """Whether tokens are written as bytes, a letter each; and whether their spaces are written ▁."""
+    told = json.loads(backend.decoder.__getstate__()) if backend.decoder is not None else {}
+    steps = told.get("decoders", [told])
+    kinds = {step.get("type") for step in steps}
+    return "ByteLevel" in kinds, bool(kinds & {"Metaspace", "ByteFallback"})
 
 
 def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:

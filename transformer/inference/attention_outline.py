@@ -74,12 +74,13 @@ def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | N
     """The hook points around one attention; None for what it doesn't have.
 
     `q`, `k`, `v` as they enter the product (rotated, where positions are rotary); `out`, what attention gives;
-    `before` and `after`, the residual stream: `after` is `before` + `out`.
+    `before` and `after`, the residual stream: `after` is `before` + `out`. A parallel block has neither: what
+    its stream becomes has the feed-forward layer's share in it too.
     """
     module = attention_modules(shape)[kind][layer]
     block, cross = module.rpartition(".")[0], kind == "cross"
     rotated = "rot_" if shape.positions == "rotary" and not cross else ""
-    stream = shape.residual
+    stream = shape.residual and not shape.parallel_residual
     # Under post-norm, what cross-attention adds to has just been normalised.
     before = "hook_resid_pre" if not cross else "ln1.hook_normalized" if shape.norm == "post" else "hook_resid_mid"
     after = f"{block}.hook_resid_{'cross' if cross else 'mid'}"

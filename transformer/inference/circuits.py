@@ -19,7 +19,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..model.equations import Equation, equations
 from ..model.models import DecoderOnly, EncoderDecoder
-from ..model.positions import rotate
+from ..model.positions import rotate, rotation
 from .recompute import Pass
 
 Weights = DecoderOnly | EncoderDecoder | Pass
@@ -96,8 +96,9 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
     q, k = (_equation(model.config, table, f"{attention}.hook_{name}", head) for name in "qk")
     (first, query), (last, key) = (_read(model, table, equation, head) for equation in (q, k))
     if f"{attention}.hook_rot_q" in table:  # a rotation of each column is one of what it makes of any vector
-        query = rotate(query.T[:, None, None], start=distance)[:, 0, 0].T
-    return Circuit(first, query.T / model.config.d_head**0.5, key, last)
+        query = rotate(query.T[:, None, None], start=distance, **rotation(model.config))[:, 0, 0].T
+    divisor = model.config.d_head**0.5 if model.config.attention_scale else 1.0
+    return Circuit(first, query.T / divisor, key, last)
 
 
 @torch.no_grad()
@@ -116,7 +117,7 @@ def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     unembedding = parameters["unembed.weight"].double()
     if model.config.norm == "pre":
         prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
-        unembedding = _centred(unembedding * parameters[f"{prefix}ln_final.weight"].double())
+        unembedding = _centred(model, unembedding * parameters[f"{prefix}ln_final.weight"].double())
     return Circuit(first, value.T, out.T, unembedding)
 
 
@@ -142,13 +143,17 @@ def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: 
         embeddings = embeddings * config.d_model**0.5
     if config.norm == "pre":
         gain = parameters[table[reads].operands["gain"][0].name].double()
-        embeddings = _centred(embeddings) * gain
+        embeddings = _centred(model, embeddings) * gain
     operand = equation.operands["weight"][0]
-    weight = parameters[operand.name].double()
-    part = operand.cells[0] if operand.dims[0] == "part" else 0
-    return embeddings, weight.reshape(-1, config.n_heads, config.d_head, config.d_model)[part, head]
+    heads = parameters[operand.name].double().reshape(-1, config.d_head, config.d_model)
+    is_shared = "kv_head" in operand.cells
+    first = operand.shift
+    if operand.dims[0] == "part":
+        first = operand.cells[0] * (config.kv_heads if is_shared else config.n_heads)
+    own = head * config.kv_heads // config.n_heads if is_shared else head
+    return embeddings, heads[first + own]
 
 
-def _centred(vectors: Tensor) -> Tensor:
-    """Without their mean, which a norm takes away."""
-    return vectors - vectors.mean(-1, keepdim=True)
+def _centred(model: Weights, vectors: Tensor) -> Tensor:
+    """Without their mean, which a layer norm takes away."""
+    return vectors if model.config.norm_kind == "rms" else vectors - vectors.mean(-1, keepdim=True)

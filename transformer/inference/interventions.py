@@ -72,7 +72,8 @@ class _Change(ABC):
         if self.point not in points:
             raise ValueError(f"this model computes no {self.point}")
         dims = points[self.point].shape
-        if self.head is not None and ("head" not in dims or not 0 <= self.head < config.n_heads):
+        heads = config.n_heads if "head" in dims else config.kv_heads if "kv_head" in dims else 0
+        if self.head is not None and not 0 <= self.head < heads:
             raise ValueError(f"{self.point} has no head {self.head}")
         longest = config.context_length if self.point.startswith("encoder.") else math.inf  # a decoder's text slides
         if self.position is not None and not ("pos" in dims and 0 <= self.position < longest):
@@ -210,6 +211,8 @@ class Without:
             raise ValueError(f"there is no rule {self.rule!r}; it can be {', '.join(RULES)}")
         if not self._points(config):
             where = f"in {self.where}" if self.where else "anywhere"
+            if self.rule == "scale" and not config.attention_scale:
+                raise ValueError("this model doesn't divide its scores by √d_head")
             raise ValueError(f"this model has no {ENDINGS[self.rule]} {where}")
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
@@ -237,6 +240,8 @@ class Without:
     def _points(self, config: ModelConfig) -> list[str]:
         ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
         found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
+        if self.rule == "scale" and not config.attention_scale:
+            return []
         if self.rule != "mask":
             return found
         return [name for name in found if ".cross_attn." not in name and not name.startswith("encoder.")]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..model.equations import LOGITS, PROBABILITIES, Equation, equations
+from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
 from .overview import pool, quantise
@@ -140,6 +140,8 @@ def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) 
         "query": read,
         "key": source if is_encoder or ".cross_attn." in name else tokens,
         "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "qkv_head": config.n_heads + 2 * config.kv_heads,
         "d_head": config.d_head,
         "d_model": config.d_model,
         "d_ff": config.d_ff,
@@ -200,6 +202,10 @@ def _stacks(config: ModelConfig) -> list[dict[str, object]]:
 
 
 def _as_table(equation: Equation) -> dict[str, object]:
-    operands = {role: [dict(vars(operand)) for operand in operands]
-                for role, operands in equation.operands.items()}  # fmt: skip
+    operands = {role: [_as_row(operand) for operand in operands] for role, operands in equation.operands.items()}
     return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}
+
+
+def _as_row(operand: Operand) -> dict[str, object]:
+    row = dict(vars(operand))
+    return row if operand.shift else {name: value for name, value in row.items() if name != "shift"}

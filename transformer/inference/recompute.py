@@ -19,7 +19,7 @@ from ..model.equations import ALL, LOGITS, PROBABILITIES, TOKEN, Equation, Opera
 from ..model.layers import ACTIVATIONS
 from ..model.masks import causal_mask
 from ..model.models import DecoderOnly, EncoderDecoder
-from ..model.positions import rotate, sinusoidal_encoding
+from ..model.positions import rotate, rotation, sinusoidal_encoding
 from .interventions import Intervention, hooks_of
 from .places_set import places_set
 
@@ -104,12 +104,16 @@ def recompute(found: Pass, equation: Equation) -> Tensor:
             return (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
         case "normalise":
             return (x - x.mean(-1, keepdim=True)) / read["spread"] * read["gain"] + read["shift"]
+        case "length":
+            return (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
+        case "shorten":
+            return x / read["spread"] * read["gain"]
         case "multiply":
             return _products(found, equation) + read.get("bias", 0.0)
         case "rotate":
-            return rotate(x.flatten(-2)[None])[0].unflatten(-1, (-1, 2))
+            return rotate(x.flatten(2)[None], **rotation(found.config))[0].view_as(x)
         case "divide":
-            return x / math.sqrt(found.config.d_head)
+            return x / math.sqrt(found.config.d_head) if found.config.attention_scale else x
         case "see":
             return _visible(found, equation.name)
         case "hide":
@@ -121,6 +125,8 @@ def recompute(found: Pass, equation: Equation) -> Tensor:
             return row.expand(found.config.n_heads, -1, -1)
         case "activate":
             return ACTIVATIONS[found.config.activation](x)
+        case "gate":
+            return ACTIVATIONS[found.config.activation](x) * read["factor"]
     raise ValueError(f"There is no operation called {equation.operation!r}.")
 
 
@@ -130,8 +136,11 @@ def viewed(found: Pass, operand: Operand) -> Tensor:
     if tensor.dim() == len(operand.dims):
         return tensor
     config = found.config
-    sizes = {"head": config.n_heads, "d_head": config.d_head, "d_model": config.d_model, "side": 2,
-             "pair": config.d_head // 2}  # fmt: skip
+    if "member" in operand.dims:
+        groups = (config.kv_heads, config.n_heads // config.kv_heads)
+        return tensor.unflatten(operand.dims.index("kv_head"), groups)
+    sizes = {"head": config.n_heads, "kv_head": config.kv_heads, "d_head": config.d_head, "d_model": config.d_model,
+             "side": 2, "pair": config.d_head // 2}  # fmt: skip
     return tensor.reshape([sizes.get(name, -1) for name in operand.dims])
 
 
@@ -146,6 +155,9 @@ def _sum(found: Pass, equation: Equation, role: str) -> Tensor:
             tensor = tensor[: len(_read_by(found, equation.name))]
         elif operand.dims[0] == "part":
             tensor = tensor[operand.cells[0]]
+        elif operand.dims[0] == "qkv_head":
+            heads = found.config.n_heads if operand.cells[0] == "head" else found.config.kv_heads
+            tensor = tensor[operand.shift : operand.shift + heads]
         total = total + tensor
     return total
 
@@ -170,7 +182,8 @@ def _visible(found: Pass, name: str) -> Tensor:
     queries = found.source if is_encoder else found.tokens
     mask = torch.ones(len(queries), len(keys), dtype=torch.bool)
     if not (is_cross or is_encoder):
-        mask = causal_mask(len(queries), len(keys), mask.device)
+        layer = int(name.partition("blocks.")[2].partition(".")[0])
+        mask = causal_mask(len(queries), len(keys), mask.device, found.config.window(layer))
     pad = found.config.pad_token_id
     return mask if pad is None else mask & (keys != pad)
 

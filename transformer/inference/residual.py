@@ -162,6 +162,10 @@ def _shares_of(found: Pass, table: dict[str, Equation], equation: Equation) -> l
         parts = _shares(found, table, terms)
         scaled = [replace(part, vectors=_centred(part.vectors) / spread * gain) for part in parts]
         return [*scaled, Share(names["shift"], shift.expand(len(spread), -1))]
+    if equation.operation == "shorten":
+        spread, gain = (found.tensors[equation.operands[role][0].name].double() for role in ("spread", "gain"))
+        parts = _shares(found, table, terms)
+        return [replace(part, vectors=part.vectors / spread * gain) for part in parts]
     if equation.operation != "multiply":
         return [Share(equation.name, found.tensors[equation.name].double())]
     out = recompute(found, equation)
@@ -189,6 +193,10 @@ def _read_out(found: Pass) -> tuple[tuple[str, ...], Tensor]:
     if found.config.norm == "pre":
         (final,) = table[LOGITS].operands["x"]
         operands = table[final.name].operands
+        if found.config.norm_kind == "rms":
+            length = (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
+            x = x / length * found.tensors[operands["gain"][0].name].double()
+            return tuple(" + ".join(height) for height in points), x
         gain, shift = (found.tensors[operands[role][0].name].double() for role in ("gain", "shift"))
         spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
         x = _centred(x) / spread * gain + shift

@@ -17,12 +17,13 @@ export function rawScores(q, k, d) {
   return scores;
 }
 
-/** Scores whose keys after the query are −∞, if the attention is causal. */
-export function maskedScores(scores, keys, causal) {
+/** Scores whose keys after the query, or further before it than a window reaches, are −∞, if the attention is causal. */
+export function maskedScores(scores, keys, causal, window = Infinity) {
   const masked = scores.slice();
   if (!causal) return masked;
   for (let query = 0; query * keys < scores.length; query++) {
     masked.fill(-Infinity, query * keys + query + 1, (query + 1) * keys);
+    if (query >= window) masked.fill(-Infinity, query * keys, query * keys + query - window + 1);
   }
   return masked;
 }
@@ -63,15 +64,16 @@ export function uniformWeights(queries, keys, causal) {
 
 /**
  * The four steps of one head: raw, scaled, masked scores and weights, (query, key) each.
- * without: what is left out, of "scale" and "mask"; a model that has both didn't compute the result.
+ * without: what is left out, of "scale" and "mask"; a model that has both didn't compute the result. divisor: what the model
+ * divides by; window: how many keys a query sees at most, its own the last of them.
  */
-export function fourSteps({ q, k, d, causal, without = [] }) {
+export function fourSteps({ q, k, d, causal, without = [], divisor: own = Math.sqrt(d), window = Infinity }) {
   const keys = k.length / d;
   const raw = rawScores(q, k, d);
-  const divisor = without.includes("scale") ? 1 : Math.sqrt(d);
+  const divisor = without.includes("scale") ? 1 : own;
   const scaled = new Float64Array(raw.length);
   for (let at = 0; at < raw.length; at++) scaled[at] = raw[at] / divisor;
-  const masked = maskedScores(scaled, keys, causal && !without.includes("mask"));
+  const masked = maskedScores(scaled, keys, causal && !without.includes("mask"), window);
   return { raw, scaled, masked, weights: softmax(masked, keys) };
 }
 

@@ -21,6 +21,11 @@ export function exactNumber(value, digits = 5) {
   return inPowers(value, digits);
 }
 
+/** The same as a factor of a product: in brackets if it is negative. */
+export function factor(value) {
+  return value < 0 ? `(${exactNumber(value)})` : exactNumber(value);
+}
+
 function inPowers(value, digits) {
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
   const power = [...exponent.replace("+", "")].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");

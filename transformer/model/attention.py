@@ -1,6 +1,7 @@
 """Attention: the paper's equation, then the modules around it: self-attention, cross-attention, the plain average.
 
-Shapes: batch, pos (or query, key), head, d_head, d_model = head · d_head.
+Shapes: batch, pos (or query, key), head, kv_head, d_head, d_model. There are as many kv_heads as heads, unless heads
+share keys and values in groups.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
 from .masks import causal_mask
-from .positions import rotate
+from .positions import rotate, rotation
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -58,23 +59,23 @@ class Attention(nn.Module):
     MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O (Vaswani et al. 2017, §3.2.2).
     """
 
-    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+    def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
         super().__init__()
-        self.n_heads = config.n_heads
-        self.causal = causal
-        self.out = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+        self.n_heads, self.d_head = config.n_heads, config.d_head
+        self.causal, self.window = causal, window
+        self.out = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
         self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """(batch, pos, d_model) → (batch, pos, head, d_head)."""
-        return x.unflatten(-1, (self.n_heads, -1))
+        """(batch, pos, head · d_head) → (batch, pos, head, d_head)."""
+        return x.unflatten(-1, (-1, self.d_head))
 
     def visible(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor:
         """The mask of this place: (query, key), or (batch, 1, query, key) where padding makes it differ."""
         if self.causal:
-            mask = causal_mask(query, key, device)
+            mask = causal_mask(query, key, device, self.window)
         else:
             mask = torch.ones(query, key, dtype=torch.bool, device=device)
         return self.hook_mask(mask if padding is None else mask & padding)
@@ -93,10 +94,13 @@ class SoftmaxAttention(Attention):
     """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at.
 
     Where every key is seen and only the pattern is looked at, as while a text is written, the steps need no mask.
+    With fewer heads of keys and values than of queries, neighbouring heads share one (Ainslie et al. 2023, §2.2).
     """
 
-    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
-        super().__init__(config, causal=causal)
+    def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
+        super().__init__(config, causal=causal, window=window)
+        self.group = config.n_heads // config.kv_heads
+        self.divisor = math.sqrt(config.d_head) if config.attention_scale else 1.0
         self.hook_q, self.hook_k = HookPoint(), HookPoint()
         self.hook_raw_scores, self.hook_scaled_scores = HookPoint(), HookPoint()
         self.hook_attn_scores = HookPoint()
@@ -104,14 +108,16 @@ class SoftmaxAttention(Attention):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         """Each query's average of the values, weighted by how well it fits their keys.
 
-        q, k, v: (batch, query or key, head, d_head); padding: (batch, 1, 1, key) or None.
+        q: (batch, query, head, d_head); k, v: (batch, key, kv_head, d_head); padding: (batch, 1, 1, key) or None.
         Returns: z, (batch, query, head, d_head).
         """
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head, pos, d_head)
+        if self.group > 1:  # each head gets its group's
+            k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
         if self._scores_are_looked_at():
             z = self._four_steps(q, k, v, padding)
         elif self.hook_pattern.is_watched:
-            sees_all = padding is None and (q.shape[-2] == 1 or not self.causal)
+            sees_all = padding is None and self._sees_all(q.shape[-2], k.shape[-2])
             z = self._unmasked_steps(q, k, v) if sees_all else self._four_steps(q, k, v, padding)
         else:
             z = self._fused(q, k, v, padding)
@@ -119,25 +125,33 @@ class SoftmaxAttention(Attention):
 
     def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         raw = self.hook_raw_scores(q @ k.transpose(-2, -1))  # (batch, head, query, key)
-        scaled = self.hook_scaled_scores(raw / math.sqrt(q.shape[-1]))
+        scaled = self.hook_scaled_scores(raw / self.divisor)
         mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
         scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
         pattern = self.hook_pattern(safe_softmax(scores))
         return pattern @ v
 
     def _unmasked_steps(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        pattern = self.hook_pattern((q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1))
+        pattern = self.hook_pattern((q @ k.transpose(-2, -1) / self.divisor).softmax(-1))
         return pattern @ v
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
-        query, key = q.shape[-2], k.shape[-2]
-        if padding is None and (not self.causal or query == 1):
-            return F.scaled_dot_product_attention(q, k, v)  # the newest token sees everything
-        if padding is None and query == key:
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        query, key, scale = q.shape[-2], k.shape[-2], 1 / self.divisor
+        if padding is None and self._sees_all(query, key):
+            return F.scaled_dot_product_attention(q, k, v, scale=scale)
+        if padding is None and query == key and not self._is_cut(key):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
         mask = self.visible(query, key, padding, q.device)
-        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
+
+    def _sees_all(self, query: int, key: int) -> bool:
+        """Whether every query sees every key, padding apart: the newest token sees everything that is near enough."""
+        return not self.causal or (query == 1 and not self._is_cut(key))
+
+    def _is_cut(self, key: int) -> bool:
+        """Whether some of so many keys are too far from the last query to be seen."""
+        return 0 < self.window < key
 
     def _scores_are_looked_at(self) -> bool:
         return (
@@ -151,21 +165,24 @@ class SoftmaxAttention(Attention):
 class SelfAttention(SoftmaxAttention):
     """Queries, keys and values from one sequence."""
 
-    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
-        super().__init__(config, causal=causal)
-        self.qkv = nn.Linear(config.d_model, 3 * config.d_model, bias=config.attention_bias)
+    def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
+        super().__init__(config, causal=causal, window=window)
+        self.heads = (config.n_heads, config.kv_heads, config.kv_heads)  # of queries, keys and values
+        self.qkv = nn.Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
         self.rotary = config.positions == "rotary"
         if self.rotary:
+            self.rotation = rotation(config)
             self.hook_rot_q, self.hook_rot_k = HookPoint(), HookPoint()
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).unbind(2)  # (batch, pos, head, d_head) each
+        q, k, v = self.split_heads(self.qkv(x)).split(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if self.rotary:
-            q, k = self.hook_rot_q(rotate(q, start)), self.hook_rot_k(rotate(k, start))
+            q = self.hook_rot_q(rotate(q, start, **self.rotation))
+            k = self.hook_rot_k(rotate(k, start, **self.rotation))
         if past is not None:
             k, v = past.append(k, v)
         return self.project(self.attend(q, k, v, padding))
@@ -176,8 +193,8 @@ class CrossAttention(SoftmaxAttention):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, causal=False)
-        self.q = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
-        self.kv = nn.Linear(config.d_model, 2 * config.d_model, bias=config.attention_bias)
+        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
+        self.kv = nn.Linear(config.d_model, 2 * config.kv_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, memory: Tensor, padding: Tensor | None = None, past: KeyValues | None = None
@@ -201,7 +218,7 @@ class UniformAttention(Attention):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        self.v = nn.Linear(config.d_model, config.d_model, bias=config.attention_bias)
+        self.v = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
@@ -216,6 +233,8 @@ class UniformAttention(Attention):
         return self.project(self.hook_z((pattern @ v.transpose(1, 2)).transpose(1, 2)))
 
 
-def make_self_attention(config: ModelConfig, *, causal: bool) -> SelfAttention | UniformAttention:
-    """The kind of attention that the configuration names."""
-    return (SelfAttention if config.attention == "softmax" else UniformAttention)(config, causal=causal)
+def make_self_attention(config: ModelConfig, *, causal: bool, layer: int = 0) -> SelfAttention | UniformAttention:
+    """The kind of attention that the configuration names for a layer."""
+    if config.attention == "uniform":
+        return UniformAttention(config, causal=causal)
+    return SelfAttention(config, causal=causal, window=config.window(layer))

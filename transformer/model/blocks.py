@@ -14,7 +14,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .attention import CrossAttention, make_self_attention
 from .caches import KeyValues
-from .layers import MLP, make_norm
+from .layers import make_mlp, make_norm
 
 
 class Block(nn.Module):
@@ -27,17 +27,18 @@ class Block(nn.Module):
     Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3).
     """
 
-    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+    def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
         super().__init__()
         self.has_mlp = config.d_ff > 0
         self.hook_resid_pre = make_stream_point(config)
         self.ln1 = make_norm(config)
-        self.attn = make_self_attention(config, causal=causal)
+        self.attn = make_self_attention(config, causal=causal, layer=layer)
         self.hook_attn_out = HookPoint()
         if self.has_mlp:
-            self.hook_resid_mid = make_stream_point(config)
+            if not config.parallel_residual:
+                self.hook_resid_mid = make_stream_point(config)
             self.ln2 = make_norm(config)
-            self.mlp = MLP(config)
+            self.mlp = make_mlp(config)
             self.hook_mlp_out = HookPoint()
         self.hook_resid_post = make_stream_point(config)
 
@@ -51,6 +52,25 @@ class Block(nn.Module):
             x = self.hook_resid_mid(x)
             x = x + self.hook_mlp_out(self.mlp(self.ln2(x)))
         return self.hook_resid_post(x)
+
+
+class ParallelBlock(Block):
+    """Attention and feed-forward layer side by side: both read the stream as it enters, and both add to it at its end.
+
+        x ──┬────────────────► + ──►        x = x + attn(ln1(x)) + mlp(ln2(x))
+            ├─ ln1 ─► attn ────┤
+            └─ ln2 ─► mlp  ────┘
+
+    Sources: Wang & Komatsuzaki 2021 (GPT-J); Black et al. 2022 (GPT-NeoX), §2.1.2, which has a norm for each.
+    """
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+    ) -> Tensor:
+        """As in `Block`."""
+        x = self.hook_resid_pre(x)
+        attention = self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        return self.hook_resid_post(x + attention + self.hook_mlp_out(self.mlp(self.ln2(x))))
 
 
 class PostNormBlock(Block):
@@ -82,8 +102,8 @@ class UnconnectedBlock(Block):
                                                  x = mlp(ln2(x))        after its sublayer instead
     """
 
-    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
-        super().__init__(config, causal=causal)
+    def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
+        super().__init__(config, causal=causal, layer=layer)
         self.post_norm = config.norm == "post"
 
     def forward(
@@ -207,10 +227,13 @@ class UnconnectedDecoderBlock(DecoderBlock):
         return self.hook_mlp_out(self.mlp(self.ln2(x))) if self.has_mlp else x
 
 
-def make_block(config: ModelConfig, *, causal: bool) -> Block:
+def make_block(config: ModelConfig, *, causal: bool, layer: int = 0) -> Block:
     """The kind of block that the configuration describes, for an encoder or, causal, for a decoder-only model."""
-    kind = UnconnectedBlock if not config.residual else PostNormBlock if config.norm == "post" else Block
-    return kind(config, causal=causal)
+    if not config.residual:
+        return UnconnectedBlock(config, causal=causal, layer=layer)
+    if config.parallel_residual:
+        return ParallelBlock(config, causal=causal, layer=layer)
+    return (PostNormBlock if config.norm == "post" else Block)(config, causal=causal, layer=layer)
 
 
 def make_decoder_block(config: ModelConfig) -> DecoderBlock:

@@ -5,7 +5,8 @@ logits and the probabilities: one operation, and what it reads: other points, pa
 the arithmetic of a single cell all follow this one table.
 
 Dimensions are the registry's, without the batch; `vocab` counts tokens, `part` the queries, keys and values that share
-one matrix, `pair` and `side` the two dimensions that rotary positions turn together.
+one matrix, `pair` and `side` the two dimensions that rotary positions turn together. Where heads share keys and values,
+`kv_head` counts these, `member` the heads that share one, and `qkv_head` the heads of all three in one matrix.
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ OPERATIONS = {
     "add": "the sum of the terms",
     "spread": "√(variance + ε)",
     "normalise": "(x − mean) / spread · gain + shift",
+    "length": "√(mean of the squares + ε)",
+    "shorten": "x / length · gain",
     "multiply": "the sum of products, plus a bias",
     "rotate": "a pair of numbers turned by its position's angle",
-    "divide": "÷ √d_head",
+    "divide": "÷ √d_head, where the model does so",
     "see": "True where a query may see a key",
     "hide": "−∞ where the mask is False",
     "softmax": "exp of each, divided by their sum",
     "average": "1 / how many keys can be seen, 0 where hidden",
     "activate": "the activation function",
+    "gate": "the activation function, times what it lets through",
 }
 
 
@@ -48,6 +52,8 @@ class Operand:
     """The dimensions it is read by; a parameter that holds several matrices is cut into them."""
     cells: tuple[str | int, ...]
     """For each of them: a dimension of the result, whose place it shares; `ALL`; `TOKEN`; or always the same place."""
+    shift: int = 0
+    """How much further its first dimension is read than that says."""
 
     def at(self, place: Mapping[str, int], token: int | None = None) -> tuple[int | slice, ...]:
         """The cells that one cell of the result is made of, as an index into the tensor in these dimensions.
@@ -55,7 +61,8 @@ class Operand:
         place: where the result's cell is, by dimension; token: the one at its position.
         """
         read = {ALL: slice(None), TOKEN: token, **place}
-        return tuple(cell if isinstance(cell, int) else read[cell] for cell in self.cells)
+        first, *rest = (cell if isinstance(cell, int) else read[cell] for cell in self.cells)
+        return (first + self.shift if self.shift else first, *rest)
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,9 @@ class _Walk:
         self.memory = memory
         self.stream: tuple[str, ...] = ()
         """The points whose sum the next sublayer reads."""
+        self.beside: list[str] = []
+        """What the sublayers of a parallel block have given so far."""
+        self.is_grouped = config.kv_heads != config.n_heads
 
     def stack(self, n_layers: int) -> Iterator[Equation]:
         yield from self.embeddings()
@@ -128,6 +138,7 @@ class _Walk:
         sublayers = ["attn"]
         sublayers += ["cross_attn"] if self.memory is not None else []
         sublayers += ["mlp"] if self.config.d_ff else []
+        self.beside = []
         if self.config.residual:
             yield self.sum(f"{block}hook_resid_pre")
         for sublayer in sublayers:
@@ -142,7 +153,12 @@ class _Walk:
         if self.config.norm == "pre":
             yield from self.norm(norm)
         yield from self.mlp(block, out) if sublayer == "mlp" else self.attention(f"{block}{sublayer}.", out)
-        if self.config.residual:
+        if self.config.parallel_residual:
+            self.beside.append(out)
+            self.stream = (*entering, *self.beside) if is_last else entering
+            if is_last:
+                yield self.sum(f"{block}hook_resid_post")
+        elif self.config.residual:
             self.stream = (*entering, out)
             after = {"attn": "hook_resid_mid", "cross_attn": "hook_resid_cross"}
             yield self.sum(block + ("hook_resid_post" if is_last else after[sublayer]))
@@ -155,6 +171,13 @@ class _Walk:
         dims = ("pos", "d_model")
         x = tuple(Operand(part, dims, ("pos", ALL)) for part in self.stream)
         scale, out = f"{name}hook_scale", f"{name}hook_normalized"
+        if self.config.norm_kind == "rms":
+            spread = Operand(scale, ("pos", "1"), ("pos", 0))
+            gain = Operand(f"{name}weight", ("d_model",), ("d_model",))
+            yield Equation(scale, "length", ("pos", "1"), {"x": x})
+            yield Equation(out, "shorten", dims, {"x": x, "spread": (spread,), "gain": (gain,)})
+            self.stream = (out,)
+            return
         yield Equation(scale, "spread", ("pos", "1"), {"x": x})
         yield Equation(
             out, "normalise", dims,
@@ -169,33 +192,46 @@ class _Walk:
     def attention(self, attn: str, out: str) -> Iterator[Equation]:
         crosses = attn.endswith("cross_attn.")
         is_softmax = self.config.attention == "softmax" or crosses
-        heads, of_keys = ("pos", "head", "d_head"), ("key" if crosses else "pos", "head", "d_head")
+        kv_head = "kv_head" if self.is_grouped else "head"
+        heads, of_keys = ("pos", "head", "d_head"), ("key" if crosses else "pos", kv_head, "d_head")
         if crosses:
             yield self.part(f"{attn}hook_q", heads, f"{attn}q", None)
             yield self.part(f"{attn}hook_k", of_keys, f"{attn}kv", 0, self.memory)
             yield self.part(f"{attn}hook_v", of_keys, f"{attn}kv", 1, self.memory)
         elif is_softmax:
             for part, name in enumerate("qkv"):
-                yield self.part(f"{attn}hook_{name}", heads, f"{attn}qkv", part)
+                make = self.shared_part if self.is_grouped else self.part
+                yield make(f"{attn}hook_{name}", of_keys if part else heads, f"{attn}qkv", part)
         else:
             yield self.part(f"{attn}hook_v", heads, f"{attn}v", None)
         kind = "hook_"
         if is_softmax and not crosses and self.config.positions == "rotary":
-            kind, pairs = "hook_rot_", ("pos", "head", "pair", "side")
-            for name in "qk":
-                both = Operand(f"{attn}hook_{name}", pairs, ("pos", "head", "pair", ALL))
-                yield Equation(f"{attn}{kind}{name}", "rotate", pairs, {"x": (both,)})
+            kind = "hook_rot_"
+            yield self.rotation(f"{attn}hook_rot_q", f"{attn}hook_q", "head")
+            yield self.rotation(f"{attn}hook_rot_k", f"{attn}hook_k", kv_head)
         yield from self.weighing(attn, kind, is_softmax)
         yield from self.mixing(attn, out)
+
+    def rotation(self, name: str, of: str, head: str) -> Equation:
+        """Queries or keys turned: pair by pair, or the whole vector at once where not all of it is turned."""
+        if self.config.turned_dims < self.config.d_head:
+            dims = ("pos", head, "d_head")
+            return Equation(name, "rotate", dims, {"x": (Operand(of, dims, ("pos", head, ALL)),)})
+        is_halves = self.config.rotary_pairs == "halves"
+        pairs = ("pos", head, *(("side", "pair") if is_halves else ("pair", "side")))
+        cells = tuple(ALL if dim == "side" else dim for dim in pairs)
+        return Equation(name, "rotate", pairs, {"x": (Operand(of, pairs, cells),)})
 
     def weighing(self, attn: str, kind: str, is_softmax: bool) -> Iterator[Equation]:
         """From queries and keys to the pattern."""
         scores = ("head", "query", "key")
         mask = Operand(f"{attn}hook_mask", ("query", "key"), ("query", "key"))
         if is_softmax:
-            q = Operand(f"{attn}{kind}q", ("query", "head", "d_head"), ("query", "head", ALL))
-            k = Operand(f"{attn}{kind}k", ("key", "head", "d_head"), ("key", "head", ALL))
-            yield Equation(f"{attn}hook_raw_scores", "multiply", scores, {"x": (q,), "weight": (k,)})
+            head, kv_head = (("kv_head", "member"), "kv_head") if self.is_grouped else (("head",), "head")
+            q = Operand(f"{attn}{kind}q", ("query", *head, "d_head"), ("query", *head, ALL))
+            k = Operand(f"{attn}{kind}k", ("key", kv_head, "d_head"), ("key", kv_head, ALL))
+            of_pairs = (*head, "query", "key")
+            yield Equation(f"{attn}hook_raw_scores", "multiply", of_pairs, {"x": (q,), "weight": (k,)})
             raw = Operand(f"{attn}hook_raw_scores", scores, scores)
             yield Equation(f"{attn}hook_scaled_scores", "divide", scores, {"x": (raw,)})
         yield Equation(f"{attn}hook_mask", "see", ("query", "key"))
@@ -211,9 +247,10 @@ class _Walk:
     def mixing(self, attn: str, out: str) -> Iterator[Equation]:
         """From the pattern to what attention adds."""
         heads, table = ("pos", "head", "d_head"), ("d_model", "head", "d_head")
-        pattern = Operand(f"{attn}hook_pattern", ("head", "query", "key"), ("head", "pos", ALL))
-        v = Operand(f"{attn}hook_v", ("key", "head", "d_head"), (ALL, "head", "d_head"))
-        yield Equation(f"{attn}hook_z", "multiply", heads, {"x": (pattern,), "weight": (v,)})
+        head, kv_head = (("kv_head", "member"), "kv_head") if self.is_grouped else (("head",), "head")
+        pattern = Operand(f"{attn}hook_pattern", (*head, "query", "key"), (*head, "pos", ALL))
+        v = Operand(f"{attn}hook_v", ("key", kv_head, "d_head"), (ALL, kv_head, "d_head"))
+        yield Equation(f"{attn}hook_z", "multiply", ("pos", *head, "d_head"), {"x": (pattern,), "weight": (v,)})
         z = Operand(f"{attn}hook_z", heads, ("pos", "head", ALL))
         of_head = Operand(f"{attn}out.weight", table, ("d_model", "head", ALL))
         yield Equation(f"{attn}hook_result", "multiply", ("pos", "head", "d_model"), {"x": (z,), "weight": (of_head,)})
@@ -221,14 +258,22 @@ class _Walk:
             "x": (Operand(f"{attn}hook_z", heads, ("pos", ALL, ALL)),),
             "weight": (Operand(f"{attn}out.weight", table, ("d_model", ALL, ALL)),),
         }
-        if self.config.attention_bias:
+        if self.config.has_out_bias:
             operands["bias"] = (Operand(f"{attn}out.bias", ("d_model",), ("d_model",)),)
         yield Equation(out, "multiply", ("pos", "d_model"), operands)
 
     def mlp(self, block: str, out: str) -> Iterator[Equation]:
         pre, post, hidden = f"{block}mlp.hook_pre", f"{block}mlp.hook_post", ("pos", "d_ff")
-        yield self.linear(pre, hidden, f"{block}mlp.up", ("d_ff", "d_model"), self.config.mlp_bias)
-        yield Equation(post, "activate", hidden, {"x": (Operand(pre, hidden, hidden),)})
+        table, bias = ("d_ff", "d_model"), self.config.mlp_bias
+        x = (Operand(pre, hidden, hidden),)
+        if self.config.mlp_gate:
+            let_through = f"{block}mlp.hook_pre_linear"
+            yield self.linear(pre, hidden, f"{block}mlp.gate", table, bias)
+            yield self.linear(let_through, hidden, f"{block}mlp.up", table, bias)
+            yield Equation(post, "gate", hidden, {"x": x, "factor": (Operand(let_through, hidden, hidden),)})
+        else:
+            yield self.linear(pre, hidden, f"{block}mlp.up", table, bias)
+            yield Equation(post, "activate", hidden, {"x": x})
         self.stream = (post,)
         yield self.linear(out, ("pos", "d_model"), f"{block}mlp.down", ("d_model", "d_ff"), self.config.mlp_bias)
 
@@ -255,6 +300,18 @@ class _Walk:
         }
         if self.config.attention_bias:
             operands["bias"] = (Operand(f"{module}.bias", (*cut, *heads), (*chosen, *heads)),)
+        return Equation(name, "multiply", dims, operands)
+
+    def shared_part(self, name: str, dims: tuple[str, ...], module: str, part: int) -> Equation:
+        """The same of a matrix that holds fewer heads of keys and values than of queries, one after another."""
+        first = (0, self.config.n_heads, self.config.n_heads + self.config.kv_heads)[part]
+        position, head, width = dims
+        operands = {
+            "x": tuple(Operand(each, (position, "d_model"), (position, ALL)) for each in self.stream),
+            "weight": (Operand(f"{module}.weight", ("qkv_head", width, "d_model"), (head, width, ALL), first),),
+        }
+        if self.config.attention_bias:
+            operands["bias"] = (Operand(f"{module}.bias", ("qkv_head", width), (head, width), first),)
         return Equation(name, "multiply", dims, operands)
 
     def sum(self, name: str) -> Equation:

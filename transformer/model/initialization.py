@@ -43,6 +43,9 @@ def writers(config: ModelConfig, name: str) -> int:
     return sublayers * (config.n_encoder_layers if in_encoder else config.n_layers)
 
 
+_DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+
+
 class Undrawn(TorchFunctionMode):
     """Within it, modules don't draw the weights they begin with.
 
@@ -51,4 +54,6 @@ class Undrawn(TorchFunctionMode):
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        return kwargs["tensor"] if function is nn.init.normal_ else function(*args, **kwargs)
+        if function not in _DRAWING:
+            return function(*args, **kwargs)
+        return args[0] if args else kwargs["tensor"]

@@ -1,4 +1,4 @@
-"""What happens to each token alone: the layer norm and the feed-forward layer.
+"""What happens to each token alone: the norms and the feed-forward layers.
 
 Shapes: batch, pos, d_model, d_ff.
 """
@@ -15,7 +15,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .dropout import Dropout
 
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
 class LayerNorm(nn.Module):
@@ -42,6 +42,26 @@ class LayerNorm(nn.Module):
         return self.hook_normalized(out)
 
 
+class RMSNorm(nn.Module):
+    """x / √(mean of x² + ε) · gain, over the last dimension (Zhang & Sennrich 2019, eq. 4).
+
+    The layer norm without its mean and its shift: what is left is to bring every vector to the same length.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.shape, self.eps = (config.d_model,), config.layer_norm_eps
+        self.weight = nn.Parameter(torch.ones(config.d_model))
+        self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (batch, pos, d_model); returns the same shape."""
+        if not self.hook_scale.is_watched:
+            return self.hook_normalized(F.rms_norm(x, self.shape, self.weight, self.eps))
+        scale = self.hook_scale((x.square().mean(-1, keepdim=True) + self.eps).sqrt())
+        return self.hook_normalized(x / scale * self.weight)
+
+
 class MLP(nn.Module):
     """Two linear layers with an activation between, the same at every position (Vaswani et al. 2017, §3.3)."""
 
@@ -59,6 +79,31 @@ class MLP(nn.Module):
         return self.dropout(self.down(hidden))  # dropout before the residual sum (§5.4)
 
 
+class GatedMLP(MLP):
+    """activation(x · W_gate) ⊙ (x · W_up) · W_down: a gate decides how much of each hidden number passes.
+
+    With the activation "silu" it is SwiGLU (Shazeer 2020, eq. 6). The points are called as in TransformerLens: `pre` is
+    what the activation reads, `pre_linear` what the gate is multiplied by.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.hook_pre_linear = HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As in `MLP`."""
+        gate = self.activation(self.hook_pre(self.gate(x)))  # (batch, pos, d_ff)
+        return self.dropout(self.down(self.hook_post(gate * self.hook_pre_linear(self.up(x)))))
+
+
 def make_norm(config: ModelConfig) -> nn.Module:
-    """A layer norm, or an identity where the configuration has none."""
-    return nn.Identity() if config.norm == "none" else LayerNorm(config)
+    """The kind of norm that the configuration names, or an identity where it has none."""
+    if config.norm == "none":
+        return nn.Identity()
+    return RMSNorm(config) if config.norm_kind == "rms" else LayerNorm(config)
+
+
+def make_mlp(config: ModelConfig) -> MLP:
+    """The kind of feed-forward layer that the configuration describes."""
+    return GatedMLP(config) if config.mlp_gate else MLP(config)

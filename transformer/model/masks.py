@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 
-def causal_mask(query: int, key: int, device: torch.device | str | None = None) -> Tensor:
-    """Hide the future: query i sees key j only where j is not after i.
+def causal_mask(query: int, key: int, device: torch.device | str | None = None, window: int = 0) -> Tensor:
+    """Hide the future: query i sees key j only where j is not after i; with a window, nor too far before it.
 
     The last query stands at the last key, so that with fewer queries than keys (as when earlier keys come
     from a cache) each query still sees everything up to its own position.
 
+    window: how many keys a query sees at most, its own the last of them; 0 for all of the past.
     Returns: (query, key), boolean, True where the key may be seen.
     Raises: ValueError if there are more queries than keys.
-    Source: Vaswani et al. 2017, §3.2.3.
+    Sources: Vaswani et al. 2017, §3.2.3; the window, Child et al. 2019, "Generating long sequences with sparse
+    transformers", *local attention*.
 
     >>> causal_mask(3, 3).int()
     tensor([[1, 0, 0],
@@ -26,7 +28,8 @@ def causal_mask(query: int, key: int, device: torch.device | str | None = None) 
     """
     if not 0 <= query <= key:
         raise ValueError(f"A causal mask needs at least as many keys as queries, not {query} queries, {key} keys.")
-    return torch.ones(query, key, dtype=torch.bool, device=device).tril_(key - query)
+    mask = torch.ones(query, key, dtype=torch.bool, device=device).tril_(key - query)
+    return mask.triu_(key - query - window + 1) if window else mask
 
 
 def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:

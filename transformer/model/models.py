@@ -5,8 +5,6 @@ Shapes: batch, pos (or source, target), d_model, vocab.
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 
@@ -41,7 +39,7 @@ class DecoderOnly(Transformer, Stack):
     """A stack of causal blocks that predicts each next token: GPT's shape (Radford et al. 2018)."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, config.n_layers, partial(make_block, causal=True))
+        super().__init__(config, (make_block(config, causal=True, layer=layer) for layer in range(config.n_layers)))
         self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 

@@ -17,14 +17,16 @@ _MEANINGS = {
     "v.bias": "b_V of all heads.",
     "out.weight": "W_O: how each head's average is written into the residual stream.",
     "out.bias": "b_O: what attention adds to the stream whatever it looks at.",
+    "gate.weight": "W_gate: what opens the gate of each hidden number of the feed-forward layer.",
+    "gate.bias": "b_gate: added to each gate before the activation.",
     "up.weight": "W_up: what each hidden number of the feed-forward layer looks for.",
     "up.bias": "b_up: added to each hidden number before the activation.",
     "down.weight": "W_down: what each hidden number writes into the residual stream.",
     "down.bias": "b_down: what the feed-forward layer adds whatever it reads.",
 }
 """By the ending of a parameter's name."""
-_OF_NORMS = {"weight": "The gain of this layer norm: a factor for each dimension.",
-             "bias": "The shift of this layer norm: a term for each dimension."}  # fmt: skip
+_OF_NORMS = {"weight": "The gain of this norm: a factor for each dimension.",
+             "bias": "The shift of this norm: a term for each dimension."}  # fmt: skip
 
 
 def parameter_meaning(name: str) -> str:

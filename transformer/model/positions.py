@@ -8,9 +8,12 @@ Shapes: batch, pos, head, d_head, d_model.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from ..config import ModelConfig
 
 
 def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Tensor:
@@ -46,21 +49,35 @@ def position_angles(length: int, width: int, base: float = 10000.0) -> Tensor:
     return positions[:, None] / base**exponents
 
 
-def rotate(vectors: Tensor, start: int = 0, base: float = 10000.0) -> Tensor:
-    """Turn each pair (2i, 2i+1) of a query or key by its position's angle (rotary positions).
+def rotate(
+    vectors: Tensor, start: int = 0, base: float = 10000.0, *, dims: int | None = None, halves: bool = False
+) -> Tensor:
+    """Turn pairs of a query's or key's dimensions by their position's angle (rotary positions).
 
     Read as one complex number, a pair is multiplied by e^(√−1 · angle). The product of a rotated query at m and a
     rotated key at n depends on n − m alone.
 
     vectors: (batch, pos, head, d_head), the first of them at position `start`.
+    dims: how many dimensions are turned, from the first on; the others stay as they are. None for all.
+    halves: whether the pairs are (i, i + dims / 2), as GPT-NeoX and Llama have them, and not (2i, 2i + 1).
     Returns: the same shape.
     Source: Su et al. 2021, RoFormer, §3.2.2 and eq. 34.
     """
+    if dims is not None and dims < vectors.shape[-1]:
+        turned = rotate(vectors[..., :dims], start, base, halves=halves)
+        return torch.cat((turned, vectors[..., dims:]), -1)
     pos, d_head = vectors.shape[1], vectors.shape[-1]
     turns = _rotation_table(_rounded_up(start + pos), d_head, base, vectors.device)[start : start + pos]
     wide = vectors if vectors.dtype == torch.float64 else vectors.float()
-    pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous())  # (batch, pos, head, d_head / 2)
-    return torch.view_as_real(pairs * turns).flatten(-2).type_as(vectors)
+    pairs = wide.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else wide.unflatten(-1, (-1, 2))
+    pairs = torch.view_as_complex(pairs.contiguous())  # (batch, pos, head, d_head / 2)
+    found = torch.view_as_real(pairs * turns)
+    return (found.transpose(-1, -2) if halves else found).flatten(-2).type_as(vectors)
+
+
+def rotation(config: ModelConfig) -> dict[str, Any]:
+    """What `rotate` is given for a model of this configuration."""
+    return {"base": config.rotary_base, "dims": config.turned_dims, "halves": config.rotary_pairs == "halves"}
 
 
 def sinusoidal_rows(start: int, pos: int, d_model: int, device: torch.device) -> Tensor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..config import ModelConfig
 
 STREAM = ("batch", "pos", "d_model")
-HEADS = ("batch", "pos", "head", "d_head")
+HEADS, KV_HEADS = ("batch", "pos", "head", "d_head"), ("batch", "pos", "kv_head", "d_head")
 SCORES = ("batch", "head", "query", "key")
 
 
@@ -62,10 +62,10 @@ def _encoder_decoder(config: ModelConfig) -> Iterator[HookInfo]:
 def _stack(config: ModelConfig, n_layers: int, *, causal: bool = True, cross: bool = False) -> Iterator[HookInfo]:
     yield from _embeddings(config)
     for layer in range(n_layers):
-        yield from _within(f"blocks.{layer}.", _block(config, causal, cross))
+        yield from _within(f"blocks.{layer}.", _block(config, causal, cross, config.window(layer)))
     if config.norm == "pre":
         where = "before the unembedding" if causal else "which makes it the memory"
-        yield from _within("ln_final.", _layer_norm(f"the last residual stream, {where}"))
+        yield from _within("ln_final.", _norm(config, f"the last residual stream, {where}"))
 
 
 def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
@@ -80,18 +80,18 @@ def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
         yield HookInfo("hook_pos_embed", f"Each position's row of {table}, added to the embedding.", formula, STREAM)
 
 
-def _block(config: ModelConfig, causal: bool, cross: bool) -> Iterator[HookInfo]:
+def _block(config: ModelConfig, causal: bool, cross: bool, window: int) -> Iterator[HookInfo]:
     if config.residual:
         yield HookInfo("hook_resid_pre", "The residual stream as it enters the block.", "x", STREAM)
     if config.norm == "pre":
-        yield from _within("ln1.", _layer_norm("the input of attention"))
-    yield from _within("attn.", _self_attention(config, causal))
+        yield from _within("ln1.", _norm(config, "the input of attention"))
+    yield from _within("attn.", _self_attention(config, causal, window))
     yield HookInfo("hook_attn_out", "What attention adds to the residual stream.", "concat(z) · W_O + b_O", STREAM)
-    if config.residual:
+    if config.residual and not config.parallel_residual:
         name = "hook_resid_mid" if config.d_ff or cross else "hook_resid_post"
         yield HookInfo(name, "The residual stream after attention.", "x + attention", STREAM)
     if config.norm == "post":
-        yield from _within("ln1.", _layer_norm("the residual stream after attention"))
+        yield from _within("ln1.", _norm(config, "the residual stream after attention"))
     if cross:
         yield from _cross(config)
     if config.d_ff:
@@ -100,65 +100,77 @@ def _block(config: ModelConfig, causal: bool, cross: bool) -> Iterator[HookInfo]
 
 def _cross(config: ModelConfig) -> Iterator[HookInfo]:
     if config.norm == "pre":
-        yield from _within("ln_cross.", _layer_norm("the input of cross-attention"))
-    yield from _within("cross_attn.", _cross_attention())
+        yield from _within("ln_cross.", _norm(config, "the input of cross-attention"))
+    yield from _within("cross_attn.", _cross_attention(config))
     yield HookInfo("hook_cross_attn_out", "What cross-attention adds to the residual stream.",
                    "concat(z) · W_O + b_O", STREAM)  # fmt: skip
     if config.residual:
         name = "hook_resid_cross" if config.d_ff else "hook_resid_post"
         yield HookInfo(name, "The residual stream after cross-attention.", "x + cross-attention", STREAM)
     if config.norm == "post":
-        yield from _within("ln_cross.", _layer_norm("the residual stream after cross-attention"))
+        yield from _within("ln_cross.", _norm(config, "the residual stream after cross-attention"))
 
 
 def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
     if config.norm == "pre":
-        yield from _within("ln2.", _layer_norm("the input of the feed-forward layer"))
+        yield from _within("ln2.", _norm(config, "the input of the feed-forward layer"))
     yield from _within("mlp.", _mlp(config))
     yield HookInfo("hook_mlp_out", "What the feed-forward layer adds.", "hidden · W_down + b_down", STREAM)
     if config.residual:
-        yield HookInfo("hook_resid_post", "The residual stream after the block.", "x + feed-forward", STREAM)
+        formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
+        yield HookInfo("hook_resid_post", "The residual stream after the block.", formula, STREAM)
     if config.norm == "post":
-        yield from _within("ln2.", _layer_norm("the residual stream after the feed-forward layer"))
+        yield from _within("ln2.", _norm(config, "the residual stream after the feed-forward layer"))
 
 
-def _layer_norm(of: str) -> Iterator[HookInfo]:
-    spread = f"Layer norm of {of}: the spread it divides by."
-    yield HookInfo("hook_scale", spread, "√(var(x) + ε)", ("batch", "pos", "1"))
+def _norm(config: ModelConfig, of: str) -> Iterator[HookInfo]:
+    one = ("batch", "pos", "1")
+    if config.norm_kind == "rms":
+        yield HookInfo("hook_scale", f"RMS norm of {of}: the length it divides by.", "√(mean(x²) + ε)", one)
+        yield HookInfo("hook_normalized", f"RMS norm of {of}: its output, gain included.", "x / scale · gain", STREAM)
+        return
+    yield HookInfo("hook_scale", f"Layer norm of {of}: the spread it divides by.", "√(var(x) + ε)", one)
     yield HookInfo(
         "hook_normalized", f"Layer norm of {of}: its output, gain and shift included.",
         "(x − mean(x)) / scale · gain + shift", STREAM,
     )  # fmt: skip
 
 
-def _self_attention(config: ModelConfig, causal: bool) -> Iterator[HookInfo]:
+def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[HookInfo]:
     softmax = config.attention == "softmax"
+    of_keys, shared = (HEADS, "") if config.kv_heads == config.n_heads else (KV_HEADS, ", once for a group of heads")
     if softmax:
         yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
-        yield HookInfo("hook_k", "Keys: what each position offers to be found by.", "x · W_K + b_K", HEADS)
-    yield HookInfo("hook_v", "Values: what each position passes on when it is looked at.", "x · W_V + b_V", HEADS)
+        yield HookInfo("hook_k", f"Keys: what each position offers to be found by{shared}.", "x · W_K + b_K", of_keys)
+    yield HookInfo("hook_v", f"Values: what each position passes on when it is looked at{shared}.", "x · W_V + b_V",
+                   of_keys)  # fmt: skip
     if softmax and config.positions == "rotary":
         turned = "turned, pair by pair, by their position's angle"
+        if config.turned_dims < config.d_head:
+            turned = f"the first {config.turned_dims} dimensions {turned}"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
-        yield HookInfo("hook_rot_k", f"Keys {turned}.", "R(pos) · k", HEADS)
-    yield from _weighing(softmax, "j ≤ i" if causal else "every j that is no padding")
-
-
-def _cross_attention() -> Iterator[HookInfo]:
-    of_memory = ("batch", "key", "head", "d_head")
+        yield HookInfo("hook_rot_k", f"Keys {turned}.", "R(pos) · k", of_keys)
+    visible = "every j that is no padding"
+    if causal:
+        visible = f"i − {window} < j ≤ i" if window else "j ≤ i"
+    yield from _weighing(config, softmax, visible)
+def _cross_attention(config: ModelConfig) -> Iterator[HookInfo]:
+    of_memory = ("batch", "key", "head" if config.kv_heads == config.n_heads else "kv_head", "d_head")
     yield HookInfo("hook_q", "Queries: what each position of the target looks for.", "x · W_Q + b_Q", HEADS)
     yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
                    "memory · W_K + b_K", of_memory)  # fmt: skip
     yield HookInfo("hook_v", "Values: what each position of the source passes on.", "memory · W_V + b_V", of_memory)
-    yield from _weighing(softmax=True, visible="every j that is no padding")
+    yield from _weighing(config, softmax=True, visible="every j that is no padding")
 
 
-def _weighing(softmax: bool, visible: str) -> Iterator[HookInfo]:
+def _weighing(config: ModelConfig, softmax: bool, visible: str) -> Iterator[HookInfo]:
     """From scores to each head's result. visible: which keys j a query i may see."""
     if softmax:
         yield HookInfo("hook_raw_scores", "How well each query fits each key.", "q_i · k_j", SCORES)
-        yield HookInfo("hook_scaled_scores", "Scores whose spread no longer grows with the width of the head.",
-                       "q_i · k_j / √d_head", SCORES)  # fmt: skip
+        scaled = ("Scores whose spread no longer grows with the width of the head.", "q_i · k_j / √d_head")
+        if not config.attention_scale:
+            scaled = ("The same scores: this model doesn't divide them by √d_head.", "q_i · k_j")
+        yield HookInfo("hook_scaled_scores", *scaled, SCORES)
     yield HookInfo("hook_mask", "True where a query may see a key.", visible, ("query", "key"))
     if softmax:
         yield HookInfo("hook_attn_scores", "Scaled scores, −∞ where the key is hidden.",
@@ -172,9 +184,16 @@ def _weighing(softmax: bool, visible: str) -> Iterator[HookInfo]:
 
 def _mlp(config: ModelConfig) -> Iterator[HookInfo]:
     hidden = ("batch", "pos", "d_ff")
-    activation = {"relu": "max(0, pre)", "gelu": "pre · Φ(pre)", "gelu_tanh": "pre · Φ(pre), Φ through tanh"}
+    activation = {"relu": "max(0, pre)", "gelu": "pre · Φ(pre)", "gelu_tanh": "pre · Φ(pre), Φ through tanh",
+                  "silu": "pre / (1 + exp(−pre))"}[config.activation]  # fmt: skip
+    if config.mlp_gate:
+        yield HookInfo("hook_pre", "The gate, before the activation.", "x · W_gate + b_gate", hidden)
+        yield HookInfo("hook_pre_linear", "What the gate lets through.", "x · W_up + b_up", hidden)
+        yield HookInfo("hook_post", "The feed-forward layer's inside: what has come through the gate.",
+                       f"{activation} · pre_linear", hidden)  # fmt: skip
+        return
     yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", "x · W_up + b_up", hidden)
-    yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation[config.activation], hidden)
+    yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation, hidden)
 
 
 def _within(prefix: str, points: Iterator[HookInfo]) -> Iterator[HookInfo]:

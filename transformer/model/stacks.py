@@ -6,8 +6,7 @@ Shapes: batch, pos (source or target), d_model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +34,7 @@ class Stack(nn.Module):
     def __init__(
         self,
         config: ModelConfig,
-        n_layers: int,
-        make_one: Callable[[ModelConfig], nn.Module],
+        blocks: Iterable[nn.Module],
         embed: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
@@ -51,7 +49,7 @@ class Stack(nn.Module):
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(make_one(config) for _ in range(n_layers))
+        self.blocks = nn.ModuleList(blocks)
         self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
 
     def embed_tokens(self, tokens: Tensor, start: int = 0) -> Tensor:
@@ -108,7 +106,8 @@ class Encoder(Stack):
     """A stack of blocks in which every token sees every other (Vaswani et al. 2017, §3.1)."""
 
     def __init__(self, config: ModelConfig, embed: nn.Embedding | None = None) -> None:
-        super().__init__(config, config.n_encoder_layers, partial(make_block, causal=False), embed)
+        layers = range(config.n_encoder_layers)
+        super().__init__(config, (make_block(config, causal=False, layer=layer) for layer in layers), embed)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens: (batch, source) → memory: (batch, source, d_model)."""
@@ -123,7 +122,7 @@ class Decoder(Stack):
     """A stack of causal blocks that also attend to the encoder's memory (Vaswani et al. 2017, §3.1)."""
 
     def __init__(self, config: ModelConfig, embed: nn.Embedding | None = None) -> None:
-        super().__init__(config, config.n_layers, make_decoder_block, embed)
+        super().__init__(config, (make_decoder_block(config) for _ in range(config.n_layers)), embed)
 
     def forward(
         self,

@@ -55,7 +55,8 @@ def training_flops(config: ModelConfig, batch: int) -> int:
     inside = sum(weight.numel() for name, weight in weights.items() if "blocks." in name and weight.dim() == 2)
     multiplying = inside + config.vocab_size * config.d_model  # the unembedding; the other tables are looked up
     tokens = batch * config.context_length
-    attention = 12 * _attentions(config) * config.d_model * config.context_length * tokens
+    width = config.n_heads * config.d_head
+    attention = 12 * _attentions(config) * width * config.context_length * tokens
     return 6 * multiplying * tokens + attention + 30 * config.d_model * inside
 
 
@@ -141,12 +142,18 @@ def _activations(config: ModelConfig) -> int:
     """Numbers that the backward pass needs of one sequence.
 
     Attention keeps its input, plain and normalised, queries, keys, values, z and what is made of it on the way back,
-    but not the scores, which the fused kernel computes again; the feed-forward layer its input, plain and
-    normalised, and its inside before and after the activation; the end three numbers for each of the vocabulary.
+    but not the scores, which the fused kernel computes again, and keys and values twice where heads share them; the
+    feed-forward layer its input, plain and normalised, and its inside before and after the activation, and before and
+    after the gate where it has one; the end three numbers for each of the vocabulary.
     """
     encoder = 0 if config.architecture == "decoder-only" else config.n_encoder_layers
-    feed_forward = (encoder + config.n_layers) * (2 * config.d_model + 2 * config.d_ff) if config.d_ff else 0
-    position = 8 * config.d_model * _attentions(config) + feed_forward + 3 * config.vocab_size
+    inside = (4 if config.mlp_gate else 2) * config.d_ff
+    feed_forward = (encoder + config.n_layers) * (2 * config.d_model + inside) if config.d_ff else 0
+    of_heads = 4 * config.n_heads + 2 * config.kv_heads  # queries, z and two on the way back; keys and values
+    if config.kv_heads < config.n_heads:
+        of_heads += 2 * config.n_heads
+    attention = (2 * config.d_model + of_heads * config.d_head) * _attentions(config)
+    position = attention + feed_forward + 3 * config.vocab_size
     uniform = config.attention == "uniform"  # its weights are a tensor like any other
     scores = (encoder + config.n_layers) * config.n_heads * config.context_length**2 if uniform else 0
     return position * config.context_length + scores

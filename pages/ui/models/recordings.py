@@ -76,7 +76,8 @@ def head(
 ) -> Recording:  # fmt: skip
     """What the arithmetic of one head starts from: its queries, keys and values; values alone for a plain average.
 
-    Tensors: (pos, d_head) each, float32: those of `names_around` called q, k and v, followed by `[:, head]`.
+    Tensors: (pos, d_head) each, float32: those of `names_around` called q, k and v, followed by `[:, head]`, or by the
+    head of keys and values that it shares with others.
     Raises: ValueError for a layer or head that the model doesn't have.
     """
     model = opened(model) if isinstance(model, str) else model
@@ -84,10 +85,13 @@ def head(
     _check(shape, kind, layer, head)
     queries, keys = _lengths(tokens, source, kind)
     rows = queries + 2 * keys if has_scores(shape, kind) else keys
-    together = len(attention_modules(shape)[kind]) * rows * shape.d_model * np.dtype(np.float32).itemsize
+    width = shape.n_heads * shape.d_head
+    together = len(attention_modules(shape)[kind]) * rows * width * np.dtype(np.float32).itemsize
     passes = None if together < ALL_LAYERS_BELOW else layer
     found = _queries_keys_values(model, tokens, source, kind, passes, interventions)
-    tensors = {f"{name}[:, {head}]": found[name][:, head] for name in _starting_points(shape, kind, layer)}
+    shared = head * shape.kv_heads // shape.n_heads
+    own = {name: shared if name.endswith(("k", "v")) else head for name in _starting_points(shape, kind, layer)}
+    tensors = {f"{name}[:, {at}]": found[name][:, at] for name, at in own.items()}
     return Recording(tensors, {"kind": kind, "layer": layer, "head": head})
 
 

@@ -118,11 +118,11 @@ export class ByHand {
     const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
     this.say("dot", `q · k: the sum of the ${d} products = ${n(raw[column])}`, [raw, own("raw")]);
     const divided = scaled[column] === raw[column] && pass.left(layer, this.shown.changed).includes("scale");
-    this.say("scale", divided ? "÷ √d_head: left out" : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = `
-      + n(scaled[column]), [scaled, own("scaled")]);
+    this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out"
+      : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = ${n(scaled[column])}`, [scaled, own("scaled")]);
     const hidden = masked[column] === -Infinity;
     const open = pass.left(layer, this.shown.changed).includes("mask");
-    this.say("mask", hidden ? "+ mask: the key comes after the query, so its score becomes −∞"
+    this.say("mask", hidden ? `+ mask: the key ${column > row ? "comes after" : "is too far before"} the query, so its score becomes −∞`
       : open ? "+ mask: left out, so the score stays" : `+ mask: ${STAYS[pass.kind]}, so the score stays ${n(masked[column])}`,
     [masked, own("masked")]);
     const { maximum, exponentials, sum } = softmaxParts(masked);
@@ -184,7 +184,8 @@ export class ByHand {
     const share = `${own} a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`
       + (changedOut.length ? ` (set by: ${changedOut.join("; ")})` : "");
     if (!before || !after) {
-      this.say("stream", `${share}. This model has no residual connection: that is all that goes on.`);
+      this.say("stream", pass.config.parallel_residual ? `${share}. The feed-forward layer adds to the stream at the same time.`
+        : `${share}. This model has no residual connection: that is all that goes on.`);
       return;
     }
     const sum = Float64Array.from(before, (value, at) => value + all[at]);

@@ -211,7 +211,7 @@ export class AttentionInstrument {
     for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
     for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
     const done = pass.left(layer);
-    parts.scaleSwitch.hidden = pass.uniform || done.includes("scale");
+    parts.scaleSwitch.hidden = pass.uniform || pass.undivided || done.includes("scale");
     parts.maskSwitch.hidden = !pass.causal || done.includes("mask");
     put(parts.warning, without.length ? "The model didn't compute this: only this head's picture is redrawn." : "");
     parts.direction.value = chosen.direction;

@@ -55,6 +55,7 @@ export class Panels {
     if (pass.uniform) return stage === "raw" ? UNIFORM : "No score, so there is nothing to divide or to mask.";
     if (stage === "masked" && left.includes("mask")) return "Left out: every query sees every key, those after it too.";
     if (stage === "masked" && !pass.causal) return NO_MASK[pass.kind];
+    if (stage === "scaled" && pass.undivided) return "This model doesn't divide: its scores go on as they are.";
     if (stage === "scaled" && left.includes("scale")) return "Left out: the scores go to softmax as they are.";
     return "";
   }

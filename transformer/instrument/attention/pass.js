@@ -4,6 +4,7 @@
 import { fourSteps, uniformWeights } from "../arithmetic.js";
 import { Changed } from "../changed.js";
 import { HIDDEN } from "../colours.js";
+import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
 
 const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
 const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
@@ -12,7 +13,7 @@ export class Pass {
   /** outline: the recording that begins a pass; the others are added as they come. */
   constructor({ metadata, tensors }) {
     const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
-    Object.assign(this, { kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
+    Object.assign(this, { config, kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
     this.changed = new Changed(metadata.changed);
     this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
     this.isComplete = complete === true; // what isn't there by now won't come
@@ -30,7 +31,7 @@ export class Pass {
     this.kept = Math.max(config.n_heads + 1, Math.floor(KEPT / (queries * keys))); // a layer's mean needs all its heads
     this.layers = modules.length;
     this.heads = config.n_heads;
-    this.width = config.d_model / this.heads;
+    this.width = headWidth(config);
   }
 
   /** Take in a recording of parts. */
@@ -40,7 +41,7 @@ export class Pass {
 
   /** Whether a head can be drawn in full. */
   has(layer, head) {
-    return this.start(layer, head, "v") !== undefined;
+    return this.start(layer, head, "v") !== undefined && (this.uniform || this.start(layer, head, "q") !== undefined);
   }
 
   /** Whether what the model computed for a row is there, to be compared with. */
@@ -48,9 +49,9 @@ export class Pass {
     return this.own(layer, "z", `[${query}, ${head}]`) !== undefined;
   }
 
-  /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v". */
+  /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v"; heads may share the latter two. */
   start(layer, head, name) {
-    return this.tensors[`${this.names[layer][name]}[:, ${head}]`]?.data;
+    return this.tensors[`${this.names[layer][name]}[:, ${name === "q" ? head : keyHeadOf(this.config, head)}]`]?.data;
   }
 
   /** A part of what the model computed in a step: name as in `STEPS`. */
@@ -88,7 +89,8 @@ export class Pass {
   follow(layer, head, without) {
     if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
     const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
-    return fourSteps({ q, k, d: this.width, causal: this.causal, without });
+    const [divisor, window] = [scoreDivisor(this.config), this.window(layer)];
+    return fourSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window });
   }
 
   /** The rules that are left out of a layer's steps: those that the model went without, and `without`. */
@@ -111,7 +113,8 @@ export class Pass {
     const values = new Float64Array(queries * keys).fill(-Infinity);
     for (let query = 0; query < queries; query++) {
       const row = start + block(query, rows, queries) * columns;
-      for (let key = 0; key < keys && this.visible(layer, query, key); key++) {
+      for (let key = 0; key < keys; key++) {
+        if (!this.visible(layer, query, key)) continue;
         const level = this.cells.data[row + block(key, columns, keys)];
         if (level !== HIDDEN) values[query * keys + key] = level / (HIDDEN - 1);
       }
@@ -141,7 +144,17 @@ export class Pass {
   }
 
   visible(layer, query, key) {
-    return !this.causal || key <= query || this.left(layer).includes("mask");
+    return !this.causal || this.left(layer).includes("mask") || (key <= query && query - key < this.window(layer));
+  }
+
+  /** Whether the model leaves ÷ √d_head out. */
+  get undivided() {
+    return this.config.attention_scale === false;
+  }
+
+  /** How many keys a query of a layer sees at most, its own the last of them. */
+  window(layer) {
+    return windowOf(this.config, layer);
   }
 
   /** "“r” at place 5": a token in words. which: "queries" or "keys". */

@@ -14,8 +14,11 @@ export function partsOfWhole({ tensors }, { modules, names }, parts) {
   };
   for (const [what, layer, head, query] of parts) {
     const [module, around] = [modules[layer], names[layer]];
-    if (what === "head") for (const name of [around.q, around.k, around.v]) take(name, [null, head]);
-    else {
+    if (what === "head") {
+      const heads = (tensors[around.q] ?? tensors[around.v])?.shape[1];
+      take(around.q, [null, head]);
+      for (const name of [around.k, around.v]) take(name, [null, Math.floor((head * tensors[name]?.shape[1]) / heads)]); // shared
+    } else {
       for (const step of STEPS) take(`${module}.${step}`, [head, query]);
       for (const name of ["hook_z", "hook_result"]) take(`${module}.${name}`, [query, head]);
       for (const name of [around.before, around.out, around.after]) take(name, [query]);

@@ -2,8 +2,10 @@
 // that the model computed. Needs every cell that the equation reads.
 
 import { largestDifference, softmaxParts } from "../arithmetic.js";
-import { exactNumber } from "../numbers.js";
+import { exactNumber, factor } from "../numbers.js";
+import { headWidth } from "../shape.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
+import { turned } from "./turning.js";
 
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
   [/hook_raw_scores$/, "q", "k"],
@@ -14,6 +16,7 @@ const FACTORS = [ // what stands in a sum of products, by the end of the result'
   [/hook_q$/, "x", "W_Q"],
   [/hook_k$/, "x", "W_K"],
   [/hook_v$/, "x", "W_V"],
+  [/hook_pre_linear$/, "x", "W_up"],
   [/hook_pre$/, "x", "W_up"],
   [/hook_mlp_out$/, "hidden", "W_down"],
   [/^logits$/, "x", "W_U"],
@@ -24,7 +27,6 @@ const TERMS = [ // what a term of the stream is called beside its bars
 ];
 const n = (value) => exactNumber(value);
 const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
-const factor = (value) => (value < 0 ? `(${n(value)})` : n(value));
 
 /**
  * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
@@ -155,8 +157,36 @@ const OPERATIONS = {
     return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
   },
 
+  length: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const squares = values.map((value) => value ** 2);
+    const mean = total(squares) / values.length;
+    const eps = cell.config.layer_norm_eps;
+    const result = Math.sqrt(mean + eps);
+    const lines = [
+      `Mean of the squares of the ${values.length} numbers of x = ${n(mean)}`,
+      `√(mean + ε) = √(${n(mean)} + ${n(eps)}) = ${n(result)}`,
+    ];
+    return { result, lines, rows: [...streamRows(terms, values, "x"), { name: "x²", values: squares, upward: true }], along, links: cell.links(terms) };
+  },
+
+  shorten: (cell) => {
+    const { terms, values, along } = cell.sum("x");
+    const at = cell.by.d_model;
+    const [spread, gain] = ["spread", "gain"].map((role) => cell.one(role));
+    const standard = values[at] / spread.value;
+    const result = standard * gain.value;
+    const lines = [
+      `÷ the length: ${n(values[at])} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(result)}`,
+    ];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain), ["the length", "the gain"])];
+    return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
+  },
+
   multiply: (cell) => {
-    const [, left, right] = FACTORS.find(([ending]) => ending.test(cell.name)) ?? ["", "x", "W"];
+    const [, left, named] = FACTORS.find(([ending]) => ending.test(cell.name)) ?? ["", "x", "W"];
+    const right = cell.config.mlp_gate && cell.name.endsWith("hook_pre") ? "W_gate" : named;
     const x = cell.sum("x");
     const weight = cell.sum("weight");
     const products = x.values.map((value, which) => value * weight.values[which]);
@@ -179,39 +209,28 @@ const OPERATIONS = {
     return { result, lines, rows, along: x.along, links, shares };
   },
 
-  rotate: (cell) => {
-    const { pos, pair, side } = cell.by;
-    const [{ name, reads, values: [a, b] }] = cell.terms("x");
-    const width = cell.config.d_model / cell.config.n_heads;
-    const angle = positionAngle(pos, pair, width);
-    const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-    const to = [a * cos - b * sin, a * sin + b * cos];
-    const lines = [
-      `Angle: position ÷ 10000^(2i ÷ d_head), i = ${pair}: ${pos} ÷ 10000^(${2 * pair} ÷ ${width}) = ${n(angle)}`,
-      side ? `a · sin + b · cos = ${n(a)} × ${factor(sin)} + ${factor(b)} × ${factor(cos)} = ${n(to[1])}`
-        : `a · cos − b · sin = ${n(a)} × ${factor(cos)} − ${factor(b)} × ${factor(sin)} = ${n(to[0])}`,
-    ];
-    const links = ["a", "b"].map((title, which) => ({ title, name, at: () => reads.at(which) }));
-    return { result: to[side], lines, links, picture: { kind: "angle", from: [a, b], to, angle, side } };
-  },
+  rotate: turned,
 
   divide: (cell) => {
     const x = cell.one("x");
-    const width = cell.config.d_model / cell.config.n_heads;
+    const links = titled(cell.links(x), ["q · k"]);
+    if (cell.config.attention_scale === false) return { result: x.value, lines: [`This model doesn't divide by √d_head: ${n(x.value)}`], links };
+    const width = headWidth(cell.config);
     const result = x.value / Math.sqrt(width);
     const lines = [`÷ √d_head: ${n(x.value)} ÷ √${width} = ${n(x.value)} ÷ ${n(Math.sqrt(width))} = ${n(result)}`];
     const picture = { kind: "curve", name: "÷ √d_head", of: (score) => score / Math.sqrt(width), x: x.value, y: result, shrinks: true };
-    return { result, lines, links: titled(cell.links(x), ["q · k"]), picture };
+    return { result, lines, links, picture };
   },
 
   see: ({ pass, name, by: { query, key } }) => {
-    const { isCross, isEncoder, isAfter, isPadding } = pass.visibility(name, query, key);
+    const { isCross, isEncoder, isAfter, isFar, isPadding, isSeen } = pass.visibility(name, query, key);
     const lines = isAfter ? [`The key at position ${key} comes after the query at position ${query}, so it is hidden: False`]
+      : isFar ? [`The key at position ${key} is too far before the query at position ${query}, so it is hidden: False`]
       : [isCross ? "The whole source is there before the first word is written: nothing is after the query"
         : isEncoder ? "An encoder reads the whole source at once: nothing is after the query"
           : `The key at position ${key} isn't after the query at position ${query}`];
-    if (!isAfter) lines.push(isPadding ? "The key is padding, so it is hidden: False" : "The key can be seen: True");
-    return { result: Number(!isAfter && !isPadding), lines, picture: { kind: "keys", seen: keysSeen(pass, name, query), mark: key, passes: null } };
+    if (!isAfter && !isFar) lines.push(isPadding ? "The key is padding, so it is hidden: False" : "The key can be seen: True");
+    return { result: Number(isSeen), lines, picture: { kind: "keys", seen: keysSeen(pass, name, query), mark: key, passes: null } };
   },
 
   hide: (cell) => {
@@ -251,26 +270,34 @@ const OPERATIONS = {
     return { result, lines, rows: [{ name: "mask", values, upward: true }], along, mark: cell.by.key, links: titled(cell.links(terms), ["the mask"]) };
   },
 
-  activate: (cell) => {
-    const x = cell.one("x");
-    const kind = cell.config.activation;
-    const result = ACTIVATIONS[kind](x.value);
-    const lines = {
-      relu: () => [`max(0, x) = max(0, ${n(x.value)}) = ${n(result)}`],
-      gelu: () => [`x · Φ(x) = ${n(x.value)} × ${n(normalShare(x.value))} = ${n(result)}`],
-      gelu_tanh: () => [`x ÷ 2 · (1 + tanh(√(2 ÷ π) · (x + 0.044715 x³))) at x = ${n(x.value)} is ${n(result)}`],
-    }[kind]();
-    return { result, lines, links: titled(cell.links(x), ["x"]), picture: { kind: "curve", name: kind, of: ACTIVATIONS[kind], x: x.value, y: result } };
+  activate: (cell) => activated(cell),
+
+  gate: (cell) => {
+    const [gate, through] = [activated(cell), cell.one("factor")];
+    const result = gate.result * through.value;
+    const lines = [...gate.lines, `× what it lets through: ${n(gate.result)} × ${factor(through.value)} = ${n(result)}`];
+    return { ...gate, result, lines, links: [...titled(gate.links, ["the gate"]), ...titled(cell.links(through), ["what it lets through"])] };
   },
 };
+
+/** The activation function of the one number that a cell reads. */
+function activated(cell) {
+  const x = cell.one("x");
+  const kind = cell.config.activation;
+  const result = ACTIVATIONS[kind](x.value);
+  const lines = {
+    relu: () => [`max(0, x) = max(0, ${n(x.value)}) = ${n(result)}`],
+    gelu: () => [`x · Φ(x) = ${n(x.value)} × ${n(normalShare(x.value))} = ${n(result)}`],
+    silu: () => [`x ÷ (1 + exp(−x)) = ${n(x.value)} ÷ ${n(1 + Math.exp(-x.value))} = ${n(result)}`],
+    gelu_tanh: () => [`x ÷ 2 · (1 + tanh(√(2 ÷ π) · (x + 0.044715 x³))) at x = ${n(x.value)} is ${n(result)}`],
+  }[kind]();
+  return { result, lines, links: titled(cell.links(x), ["x"]), picture: { kind: "curve", name: kind, of: ACTIVATIONS[kind], x: x.value, y: result } };
+}
 
 /** Whether a query sees each key. */
 function keysSeen(pass, name, query) {
   const { dims, sizes } = pass.describe(name);
-  return Array.from({ length: sizes[dims.indexOf("key")] }, (_, key) => {
-    const { isAfter, isPadding } = pass.visibility(name, query, key);
-    return !isAfter && !isPadding;
-  });
+  return Array.from({ length: sizes[dims.indexOf("key")] }, (_, key) => pass.visibility(name, query, key).isSeen);
 }
 
 /** Links with these titles. */

@@ -22,10 +22,11 @@ export function normalShare(x) {
 export const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   gelu: (x) => x * normalShare(x),
+  silu: (x) => x / (1 + Math.exp(-x)),
   gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
 };
 
-/** The angle in radians of a position for the pair of dimensions (2·pair, 2·pair + 1) (Vaswani et al. 2017, §3.5). */
-export function positionAngle(position, pair, width) {
-  return position / 10000 ** ((2 * pair) / width);
+/** The angle in radians of a position for a pair of dimensions, counted from 0 (Vaswani et al. 2017, §3.5). */
+export function positionAngle(position, pair, width, base = 10000) {
+  return position / base ** ((2 * pair) / width);
 }

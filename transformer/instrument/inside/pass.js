@@ -2,12 +2,13 @@
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
 import { Changed } from "../changed.js";
+import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
 
 const SLICED = 100_000; // cells above which a tensor with heads comes head by head
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
-const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", part: "part", vocab: "token" };
+const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
 const ON_ITS_WAY = { number: "on its way", tensor: "Its numbers are on their way.", cell: "The numbers that it is made of are on their way." };
 const LEFT_OUT = { // of a page of its own, that has no server to ask
   number: "left out of this page",
@@ -191,6 +192,7 @@ export class InsidePass {
       if (cell === ALL || operand.dims[axis] === along) return null;
       return cell === TOKEN ? token : typeof cell === "number" ? cell : by[cell];
     });
+    if (operand.shift) index[0] += operand.shift;
     const open = index.flatMap((cell, axis) => (cell === null ? [axis] : []));
     const shape = open.map((axis) => [operand.dims[axis], sizes[axis]]);
     const lengths = shape.map(([, size]) => size);
@@ -231,9 +233,10 @@ export class InsidePass {
   visibility(name, query, key) {
     const [isCross, isEncoder] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
     const isAfter = !isCross && !isEncoder && key > query;
+    const isFar = query - key >= windowOf(this.config, Number(/blocks\.(\d+)/.exec(name)[1]));
     const { pad_token_id: padding } = this.config;
     const isPadding = padding !== null && this.ids[isCross || isEncoder ? "source" : "text"][key] === padding;
-    return { isCross, isEncoder, isAfter, isPadding };
+    return { isCross, isEncoder, isAfter, isFar, isPadding, isSeen: !isAfter && !isFar && !isPadding };
   }
 
   // In words
@@ -243,8 +246,15 @@ export class InsidePass {
     const texts = this.tokensAlong(name, dim);
     if (texts) return texts[at] ?? String(at);
     if (dim === "vocab") return this.vocabulary[at] ?? String(at);
+    if (dim === "qkv_head") return this.headInWords(at);
     if (dim === "part") return PARTS[this.entries.get(name).sizes[0]]?.[at] ?? String(at);
     return String(at);
+  }
+
+  /** "q 2", "k 0": a head of the matrix that holds the heads of queries, keys and values. */
+  headInWords(at) {
+    const [heads, shared] = [this.config.n_heads, keyHeads(this.config)];
+    return at < heads ? `q ${at}` : `${at < heads + shared ? "k" : "v"} ${(at - heads) % shared}`;
   }
 
   /** The labels of the tokens that stand along a dimension, or null for one of other things. */
@@ -285,8 +295,10 @@ export class InsidePass {
     const entry = this.entries.get(name);
     if (entry.dims.length === dims.length) return entry.sizes;
     const { n_heads: head, d_model } = this.config;
-    const d_head = d_model / head;
-    const known = { head, d_model, d_head, pair: d_head / 2, side: 2, part: name.includes("cross_attn") ? 2 : 3 };
+    const [d_head, kv_head] = [headWidth(this.config), keyHeads(this.config)];
+    const member = head / kv_head;
+    if (dims.includes("member")) return dims.map((dim, at) => ({ kv_head, member })[dim] ?? entry.sizes[at - (at > dims.indexOf("member"))]);
+    const known = { head, kv_head, d_model, d_head, pair: d_head / 2, side: 2, part: name.includes("cross_attn") ? 2 : 3 };
     const product = dims.reduce((size, dim) => size * (known[dim] ?? 1), 1);
     return dims.map((dim) => known[dim] ?? count(entry.sizes) / product);
   }

@@ -59,8 +59,8 @@ export class Plane {
   get drawn() {
     if (!this.values || !this.name.endsWith("hook_pattern")) return this.values;
     return this.values.map((value, at) => {
-      const { isAfter, isPadding } = this.pass.visibility(this.name, Math.floor(at / this.columns), at % this.columns);
-      return isAfter || isPadding ? -Infinity : value;
+      const { isSeen } = this.pass.visibility(this.name, Math.floor(at / this.columns), at % this.columns);
+      return isSeen ? value : -Infinity;
     });
   }
 

@@ -1,0 +1,45 @@
+"""Qwen2 (Yang et al. 2024): Llama with biases for queries, keys and values, and windows if wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...config import ModelConfig
+from .family import Family, Fields, UnsupportedError
+from .llama import LLAMA, common_fields, weights, write_common
+
+
+def read_config(fields: Fields) -> ModelConfig:
+    """What config.json says, as our configuration."""
+    common = common_fields(fields)
+    return ModelConfig(**common, attention_bias=True, attention_out_bias=False, mlp_bias=False,
+                       attention_windows=windows(fields, common["n_layers"]))  # fmt: skip
+
+
+def windows(fields: Fields, layers: int) -> tuple[int, ...]:
+    """What each layer sees: all, but for those above max_window_layers, or those that layer_types names."""
+    if not fields.flag("use_sliding_window", False):
+        return ()
+    window = fields.whole("sliding_window", 4096)
+    first = fields.get("max_window_layers", 28)
+    kinds = fields.get("layer_types")
+    if kinds is None and isinstance(first, int):
+        kinds = ["sliding_attention" if layer >= first else "full_attention" for layer in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers:
+        raise UnsupportedError("its layer_types don't name a kind for each layer")
+    return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
+
+
+def write_config(config: ModelConfig) -> dict[str, Any]:
+    """What config.json says of our configuration."""
+    near = [config.window(layer) for layer in range(config.n_layers)]
+    return {
+        **write_common(config), "use_sliding_window": any(near), "sliding_window": max([*near, 1]),
+        "layer_types": ["sliding_attention" if window else "full_attention" for window in near],
+    }  # fmt: skip
+
+
+QWEN2 = Family(
+    name="Qwen2", model_type="qwen2", architecture="Qwen2ForCausalLM", prefix=LLAMA.prefix, ignored=LLAMA.ignored,
+    read_config=read_config, write_config=write_config, weights=weights,
+)  # fmt: skip

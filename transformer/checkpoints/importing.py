@@ -1,0 +1,47 @@
+"""Somebody else's model as one of our checkpoints: the operator's act, never a visitor's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .folder import Checkpoint, CheckpointError, reason, save_checkpoint
+from .pretrained import load_pretrained
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+WANTED = ("*.safetensors", "*.safetensors.index.json", "config.json", "tokenizer.json")
+"""What is fetched of a model on the hub: no code, no pickles."""
+
+
+def import_pretrained(source: str, checkpoints: Path, name: str | None = None) -> tuple[str, Checkpoint]:
+    """Write a checkpoint of a folder in Hugging Face layout, a `.gguf` file, or a model on the hub.
+
+    name: what it is called among the checkpoints; None for the source's own name. Weights are stored as float32.
+    Returns: that name, and the checkpoint.
+    Raises: CheckpointError if the source can't be read or fetched, or there is a checkpoint of this name already.
+    """
+    path = Path(source)
+    name = name or (path.stem if path.suffix == ".gguf" else path.resolve().name).lower()
+    if not NAME.fullmatch(name):
+        raise CheckpointError(f"{name!r} can't be a checkpoint's name; choose one of letters and digits with --name.")
+    if (checkpoints / name).exists():
+        raise CheckpointError(f"There is a checkpoint {name!r} already; choose another name with --name.")
+    if not path.exists() and HUB_ID.fullmatch(source):
+        path = fetched(source)
+    checkpoint = load_pretrained(path)
+    save_checkpoint(checkpoints / name, checkpoint)
+    return name, checkpoint
+
+
+def fetched(model: str) -> Path:
+    """The folder of a model on the hub, fetched if it isn't there yet. Raises: CheckpointError if it can't be."""
+    try:
+        from huggingface_hub import snapshot_download  # a second of importing, which nothing else needs
+
+        return Path(snapshot_download(model, allow_patterns=list(WANTED)))
+    except Exception as error:  # no network, no such model, no leave, no room
+        raise CheckpointError(
+            f"{model} is no folder here, and can't be fetched from the hub ({reason(error)}). "
+            "Download it elsewhere and name its folder."
+        ) from None
