@@ -29,8 +29,8 @@ export class Changing {
     this.change = change;
     button.addEventListener("click", () => this.toggle(parent.hidden));
     parent.addEventListener("keydown", (event) => {
+      event.stopPropagation(); // its keys are its own
       if (event.key !== "Escape") return;
-      event.stopPropagation();
       this.toggle(false);
       button.focus();
     });

@@ -13,6 +13,7 @@ export class Hand {
     marks.addEventListener("pointermove", (event) => instrument.point(this.thing(event), event));
     marks.addEventListener("pointerleave", () => instrument.point(null));
     marks.addEventListener("click", (event) => instrument.enter(this.thing(event)));
+    parts.stage.addEventListener("contextmenu", (event) => this.openMenu(event));
     parts.stage.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
   }
 
@@ -21,6 +22,16 @@ export class Hand {
     const { picture: { marks }, layout } = this.instrument;
     const bounds = marks.getBoundingClientRect();
     return layout ? thingAt(layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
+  }
+
+  // Of a block, or a part of it that can be seen: what can be changed there.
+  openMenu(event) {
+    const { instrument } = this;
+    const { group, part, row } = this.thing(event) ?? {};
+    if (group?.kind !== "block" || !instrument.changing.change) return;
+    event.preventDefault();
+    instrument.open((group.isOpen && (row?.name ?? part?.id)) || group.id);
+    instrument.changing.open();
   }
 
   // The page scrolls; a pinch, or the wheel with Ctrl, zooms.
