@@ -21,7 +21,7 @@ from pages.ui.figures import palette
 from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
-from transformer import Recording
+from transformer import ModelConfig, Recording
 from transformer.inference.circuits import qk_circuit
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
@@ -258,18 +258,23 @@ def write_fixtures(folder: Path) -> None:
     values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}
     functions = {name: found.tolist() for name, found in values.items()} | {"activations": sorted(ACTIVATIONS)}
     (folder / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
-    (folder / "circuit.json").write_text(json.dumps(a_circuit()), encoding="utf-8")
+    (folder / "circuits.json").write_text(json.dumps(circuits()), encoding="utf-8")
     write_outlines(folder)
 
 
-def a_circuit() -> dict[str, object]:
-    """A rotary head's queries and keys by token, and how well they fit at several distances."""
-    model = tiny_model(tiny_config(positions="rotary"))
+def circuits() -> list[dict[str, object]]:
+    """Of rotary heads of each kind: queries and keys by token, and how well they fit at several distances."""
+    kinds = [{}, {"rotary_pairs": "halves", "rotary_base": 500.0}, {"rotary_dims": 2}]
+    return [a_circuit(tiny_config(positions="rotary", **kind)) for kind in kinds]
+
+
+def a_circuit(config: ModelConfig) -> dict[str, object]:
+    model = tiny_model(config)
     near = qk_circuit(model, "blocks.1.attn", 1)
     fits = {distance: qk_circuit(model, "blocks.1.attn", 1, distance).full() for distance in (0, 1, 7)}
     return {
         "left": near.left.flatten().tolist(), "right": near.right.flatten().tolist(), "width": near.left.shape[1],
-        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()},
+        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()}, "config": config.to_dict(),
     }  # fmt: skip
 
 

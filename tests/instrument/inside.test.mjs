@@ -24,12 +24,13 @@ test("the error function and the activations are those of PyTorch in double prec
 });
 
 test("a circuit is the product of its factors, and its queries turn with the distance as the engine's do", () => {
-  const { left, right, width, fits } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuit.json"), "utf-8"));
-  for (const [distance, expected] of Object.entries(fits)) {
-    const found = product(turned(left, width, Number(distance)), right, width);
-    assert.equal(found.length, expected.length);
-    // The engine's table of angles is in single precision.
-    found.forEach((value, at) => near(value, expected[at], 1e-6));
+  for (const { left, right, width, fits, config } of JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuits.json"), "utf-8"))) {
+    for (const [distance, expected] of Object.entries(fits)) {
+      const found = product(turned(left, width, Number(distance), config), right, width);
+      assert.equal(found.length, expected.length);
+      // The engine's table of angles is in single precision.
+      found.forEach((value, at) => near(value, expected[at], 1e-6));
+    }
   }
 });
 

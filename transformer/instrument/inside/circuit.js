@@ -17,14 +17,17 @@ export function product(left, right, width) {
 }
 
 /** Queries as rotary positions turn them where they stand this far behind their keys: each pair by its angle. */
-export function turned(rows, width, distance) {
-  const found = new Float64Array(rows.length);
-  for (let pair = 0; pair < width / 2; pair++) {
-    const angle = positionAngle(distance, pair, width);
+export function turned(rows, width, distance, { rotary_base: base = 10000, rotary_dims: some, rotary_pairs: pairs } = {}) {
+  const found = Float64Array.from(rows);
+  const dims = some ?? width; // the others stay as they are
+  for (let pair = 0; pair < dims / 2; pair++) {
+    const angle = positionAngle(distance, pair, dims, base);
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-    for (let at = 2 * pair; at < rows.length; at += width) {
-      found[at] = rows[at] * cos - rows[at + 1] * sin;
-      found[at + 1] = rows[at] * sin + rows[at + 1] * cos;
+    const [first, second] = pairs === "halves" ? [pair, pair + dims / 2] : [2 * pair, 2 * pair + 1];
+    for (let row = 0; row < rows.length; row += width) {
+      const [a, b] = [rows[row + first], rows[row + second]];
+      found[row + first] = a * cos - b * sin;
+      found[row + second] = a * sin + b * cos;
     }
   }
   return found;

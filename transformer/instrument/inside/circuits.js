@@ -189,7 +189,7 @@ export class Circuits {
     const of = (part) => pass.more[`${this.name}.${part}`];
     const [rows, columns] = ["rows", "columns"].map((part) => Array.from(of(part).data, (token) => pass.label("", "vocab", token)));
     const width = of("left").shape[1];
-    const left = this.turns ? turned(of("left").data, width, distance) : of("left").data;
+    const left = this.turns ? turned(of("left").data, width, distance, pass.config) : of("left").data;
     const right = of("right").data;
     const values = product(left, right, width);
     this.matrix = { rows, columns, values, left, right, width, limit: largestAbsolute(values) || 1 };
