@@ -5,7 +5,7 @@ Asked and answered as in `activations`. Dimensions: height, pos, vocab.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,8 +46,9 @@ def said_at(
     wanted = frozenset(name for height in points for name in height)
     found = whole_pass(checkpoint.model, tokens, source, names=wanted.__contains__,
                        interventions=in_window(interventions, begin))  # fmt: skip
-    lens = logit_lens(found)
-    return Heights(lens.heights, lens.logits[:, place].numpy())
+    at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
+    lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
+    return Heights(lens.heights, lens.logits[:, 0].numpy())
 
 
 @remembered
@@ -67,11 +68,15 @@ def readable(name: str, text: str) -> bool:
     return bool(text) and not checkpoint.tokenizer.unknown_pieces(text) and not (task and task.problem(text))
 
 
+@remembered
+def vocabulary(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """What every token is called."""
+    return tuple(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+
+
 def same_tokens(one: str, other: str) -> bool:
     """Whether two models have the same vocabulary, so that a token's number means the same to both."""
-    first, second = library.tokenizer(one), library.tokenizer(other)
-    size = first.vocab_size
-    return size == second.vocab_size and first.labels(range(size)) == second.labels(range(size))
+    return vocabulary(one) == vocabulary(other)
 
 
 def others(name: str) -> list[str]:

@@ -26,6 +26,8 @@ MOST = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
 BUDGET = 8_000
 """Tokens that looking for a text to suggest may read."""
+VOCABULARY = 512
+"""Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
 LAST = 0.05
 """What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
 PAIRS = {
@@ -156,7 +158,8 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     tried = list(_candidates(checkpoint, tokens))
     step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // BUDGET))
     kept: list[tuple[int, str, Tokens]] = []
-    for place, text in tried[::step]:
+    for place, token in tried[::step]:
+        text = tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
         read = tuple(tokenizer.encode(text))
         problem = TASKS[card.task].problem(text) if card.task in TASKS else None
         if problem is None and len(read) == len(tokens):
@@ -177,18 +180,19 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     return kept[best][1]
 
 
-def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, str]]:
-    """Texts with one token changed, and where: a letter into another of its kind, a word into any."""
+def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, int]]:
+    """Places, and tokens to try there: for a letter others of its kind, for a word any, for a sign none."""
     tokenizer = checkpoint.tokenizer
-    vocabulary = [tokenizer.decode([token]) for token in range(tokenizer.vocab_size)]
+    spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // VOCABULARY))
+    vocabulary = {token: tokenizer.decode([token]) for token in spread}
     for place in range(max(len(tokens) - MOST, 0), len(tokens)):
-        label = vocabulary[tokens[place]]
+        label = tokenizer.decode([tokens[place]])
         kinds = [kind for kind in CLASSES if label in kind] if len(label) == 1 else []
-        for token, other in enumerate(vocabulary):
+        for token, other in vocabulary.items():
             if token == tokens[place] or not other.strip():
                 continue
             if len(label) > 1 < len(other) or any(other in kind for kind in kinds):
-                yield place, tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
+                yield place, token
 
 
 def _after(checkpoint: Checkpoint, texts: list[Tokens]) -> np.ndarray:

@@ -5,6 +5,7 @@ Dimensions: vocab, height, query, key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,7 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
     st.header("What comes next", anchor=False)
     logs = [log_softmax(each.logits[-1]) for each in found]
     shared = beside.same_tokens(both[0].name, both[1].name)
-    labels = [library.tokenizer(side.name).labels(range(side.config.vocab_size)) for side in both]
+    labels = [beside.vocabulary(side.name) for side in both]
     odds = [dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)]
     st.markdown(" ".join(_likeliest(side, names, log) for side, names, log in zip(both, labels, logs, strict=True)))
     best = [names[token] for names, log in zip(labels, logs, strict=True)
@@ -88,22 +89,26 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
     st.caption(f"The likeliest next tokens of both, at most {CANDIDATES} each.{unknown}")
     if shared:
         st.markdown(_difference(both, labels[0], *logs))
-    every = list(dict.fromkeys([*labels[0], *labels[1]]))
-    table = {"token": every, **{f"probability: {side.title}": [each.get(name, np.nan) for name in every]
-                                for side, each in zip(both, odds, strict=True)}}  # fmt: skip
-    if shared:
-        table["difference"] = np.exp(logs[1]) - np.exp(logs[0])
-    offer_data(lambda: pd.DataFrame(table), "Both distributions as a table", f"{session.name}-beside.csv")
+
+    def table() -> pd.DataFrame:
+        every = list(dict.fromkeys([*labels[0], *labels[1]]))
+        columns = {f"probability: {side.title}": [each.get(name, np.nan) for name in every]
+                   for side, each in zip(both, odds, strict=True)}  # fmt: skip
+        if shared:
+            columns["difference"] = [odds[1][name] - odds[0][name] for name in every]
+        return pd.DataFrame({"token": every, **columns})
+
+    offer_data(table, "Both distributions as a table", f"{session.name}-beside.csv")
 
 
-def _likeliest(side: Side, labels: list[str], log: np.ndarray) -> str:
+def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
     best = int(log.argmax())
     after = library.tokenizer(side.name).label(side.tokens[side.place])
     odds = percent(float(np.exp(log[best])))
     return f"**{plain(side.title)}:** after {code(after)} comes {code(labels[best])}, {odds}."
 
 
-def _difference(both: tuple[Side, Side], labels: list[str], one: np.ndarray, other: np.ndarray) -> str:
+def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray, other: np.ndarray) -> str:
     """What differs most, for two sides that have the same tokens."""
     change = np.exp(other) - np.exp(one)
     if np.abs(change).max() < UNMOVED:

@@ -86,6 +86,8 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     if session.interventions:
         st.caption("The changes are in force in the selected model alone; they mean nothing to the other one.")
     titles = [entries[each].card.title for each in (session.name, name)]
+    if titles[0] == titles[1]:  # a visitor's own may be called the same
+        titles = [f"{title} ({number})" for number, title in enumerate(titles, start=1)]
     return _side(session.name, titles[0], own, session.interventions), _side(name, titles[1], tokens)
 
 
