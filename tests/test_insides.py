@@ -6,8 +6,9 @@ import torch
 
 from pages.ui.models import cache, insides, library
 from tests.app_driver import ROOT, use
+from tests.test_recording import SilencedHead
 from tests.test_recordings import SHAPES, SOURCE, TOKENS, open_model
-from transformer import Recording, Scaled, deviations, whole_pass
+from transformer import Recording, deviations, whole_pass
 
 BOTH = {"architecture": "encoder-decoder", "n_encoder_layers": 3}
 RUNGS = {"no layers": {"n_layers": 0}, "no layers, no norm": {"n_layers": 0, "norm": "none", "positions": "none"}}
@@ -127,7 +128,7 @@ def test_of_a_long_text_no_more_than_a_block_is_remembered(monkeypatch):
 @pytest.mark.usefixtures("either_way")
 def test_interventions_change_all_of_it_and_only_with_them():
     model = open_model({"positions": "rotary"})
-    quiet = (Scaled("blocks.0.attn.hook_z", head=1),)
+    quiet = (SilencedHead(0, 1),)
     for made in (
         lambda *more: insides.outline(model, TOKENS, (), *more).tensors["statistics"],
         lambda *more: insides.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
