@@ -28,7 +28,10 @@ class PlaceSet:
 
 
 def places_set(interventions: Sequence[Intervention], config: ModelConfig) -> list[PlaceSet]:
-    """What the interventions of a pass set in a model of this configuration, in the order in which they do."""
+    """What the interventions of a pass set in a model of this configuration, in the order in which they do.
+
+    Of an intervention that is none of this package's nothing is known.
+    """
     found = []
     for intervention in interventions:
         begin = 0
@@ -37,6 +40,8 @@ def places_set(interventions: Sequence[Intervention], config: ModelConfig) -> li
         words = str(intervention)
         if isinstance(intervention, Without):
             found += [PlaceSet(point, None, None, words, intervention.rule) for point in intervention.sets(config)]
+            continue
+        if not hasattr(intervention, "point"):  # somebody else's kind, which only says what it does
             continue
         of_source = intervention.point.startswith("encoder.")
         start = 0 if of_source else begin  # an encoder reads the source as a whole
