@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import effects, generation, hooks, latency, load, measuring
+from tests.benchmarks import effects, generation, hooks, inside, latency, load, measuring
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, TrainingConfig, build_model
@@ -72,6 +72,13 @@ def test_what_is_done_before_each_is_not_timed():
     timings = measuring.alternate({"a": work, "b": work}, 3, clock=lambda: now[0], warm_up=0, before_each=tidy)
     assert timings["a"].seconds == timings["b"].seconds == (1.0, 1.0, 1.0)
     assert now[0] == 60.0
+
+
+def test_of_the_frames_of_play_the_slow_ones_are_told():
+    found = inside.figures_of_frames([120.0] + [30.0] * 4 + [17.0] * 95)
+    assert found["play_frames"] == 100 and found["play_frame_ms_median"] == 17.0
+    assert found["play_frame_ms_95"] == 17.0 and found["play_frame_ms_worst"] == 120.0
+    assert found["play_frames_over_25_ms_percent"] == 5.0
 
 
 def textbook_with_weights_of(model):
