@@ -2,8 +2,10 @@
 
 import pytest
 
+from pages.ui.views.train_choice import PROBES
 from tests.app_driver import every_page, overview, prompt, said, start, step, text_of, type_prompt, use
 from tests.tiny_models import save_reader
+from transformer import TASKS
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +37,10 @@ def test_a_word_that_it_has_never_seen_is_named():
     at = start(model="reader")
     type_prompt(at, "Mary bought the ball! Who has the ball?")
     assert "This model has never seen “bought” (character 6), “!” (character 21)." in said(at).replace("`", "")
+
+
+def test_the_text_whose_attention_is_watched_in_training_is_one_with_its_answer():
+    (read, written), task = PROBES["stories"], TASKS["stories"]
+    assert PROBES.keys() == TASKS.keys()
+    tokens = task.tokenizer.encode(f"{read} {written}")
+    assert len(tokens) <= task.longest and task.tokenizer.label(tokens[-1]) == "garden"

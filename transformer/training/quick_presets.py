@@ -78,12 +78,12 @@ _QUICK = (
         summary="Reads who has what, who is where, and who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={"n_layers": 3, "n_heads": 2, "d_model": 64, "positions": "rotary"},
+        shape={"n_layers": 3, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"},
         training=TrainingConfig(
-            steps=1800, learning_rate=8e-3, warmup_steps=30, optimizer="muon", weight_decay=0.01, seed=1
+            steps=1200, learning_rate=8e-3, warmup_steps=30, optimizer="muon", weight_decay=0.01, seed=1
         ),
         batch=32,
-        evaluate_every=90,
+        evaluate_every=60,
         examples=("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",),
     ),
     Preset(
