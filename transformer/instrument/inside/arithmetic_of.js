@@ -5,7 +5,7 @@ import { largestDifference, softmaxParts } from "../arithmetic.js";
 import { exactNumber, factor } from "../numbers.js";
 import { headWidth } from "../shape.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
-import { turned } from "./turning.js";
+import { turnedCell } from "./turning.js";
 
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
   [/hook_raw_scores$/, "q", "k"],
@@ -209,7 +209,7 @@ const OPERATIONS = {
     return { result, lines, rows, along: x.along, links, shares };
   },
 
-  rotate: turned,
+  rotate: turnedCell,
 
   divide: (cell) => {
     const x = cell.one("x");

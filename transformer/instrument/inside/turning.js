@@ -8,7 +8,7 @@ import { positionAngle } from "./functions.js";
 const n = (value) => exactNumber(value);
 
 /** What `arithmeticOf` says of the cell, without what it adds itself. */
-export function turned(cell) {
+export function turnedCell(cell) {
   const { config, by: { pos } } = cell;
   const base = config.rotary_base ?? 10000;
   const width = config.rotary_dims ?? headWidth(config); // of what is turned
