@@ -193,7 +193,7 @@ class ModelConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary from which `from_dict` builds an equal configuration."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "attention_windows": list(self.attention_windows)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ModelConfig:

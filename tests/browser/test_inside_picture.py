@@ -242,12 +242,13 @@ def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belo
       const {{ instrument }} = window;
       instrument.open("blocks.2");
       const started = performance.now();
+      const during = [];
       const first = {PICTURE};
       return new Promise((resolve) => {{
         const look = () => {{
-          if ({MOVING}) window.during = {PICTURE};
+          if ({MOVING}) during.push({PICTURE});
           if ({MOVING} && performance.now() - started < 3000) requestAnimationFrame(look);
-          else resolve([instrument.picture.move?.began ?? null, first, window.during]);
+          else resolve([instrument.picture.move?.began ?? null, first, during]);
         }};
         requestAnimationFrame(look);
       }});
@@ -257,7 +258,7 @@ def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belo
     last = page.evaluate(PICTURE)
     page.evaluate("window.instrument.draw()")
     assert page.evaluate(PICTURE) == last  # what is drawn at once
-    assert len({first, during, last}) == 3
+    assert first != last and {*during} - {first, last}
     page.emulate_media(reduced_motion="reduce")
     page.evaluate("window.instrument.open('blocks.3')")
     assert not page.evaluate(MOVING)

@@ -8,7 +8,9 @@ import base64
 import pytest
 
 from tests.browser.servers import ROOT
+from tests.helpers import MODERN
 from tests.inside_outlines import labelled_outline, parts_of, pass_of
+from tests.tiny_models import save_tiny
 from transformer import load_checkpoint
 from transformer.instrument import FOLDER, bundle
 from transformer.model.equations import OPERATIONS, equations
@@ -63,13 +65,17 @@ def script(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def recorded():
-    """`recorded(name)`: a model's pass over an example, its outline and its parts as the browser gets them."""
-    kept = {}
+def recorded(tmp_path_factory):
+    """`recorded(name)`: a pass over an example, its outline and its parts as the browser gets them.
+
+    name: of a shipped model, or of one of `MODERN`, which has random weights.
+    """
+    kept, folder = {}, tmp_path_factory.mktemp("modern")
 
     def record(name):
         if name not in kept:
-            checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
+            shipped = ROOT / "checkpoints" / name
+            checkpoint = load_checkpoint(shipped) if shipped.exists() else save_tiny(folder, name, **MODERN[name])
             found = pass_of(checkpoint, max(checkpoint.card.examples, key=len))
             messages = (labelled_outline(found, checkpoint, name), parts_of(found))
             kept[name] = (found, *(base64.b64encode(each.to_bytes()).decode() for each in messages))
@@ -123,15 +129,16 @@ def ink(canvas):
     }""")
 
 
-# Small models that have, between them, every operation.
+# Small models that have, between them, every operation; no shipped one has those of the last.
 MODEL = "sort-letters"
 EVERY = {
-    MODEL: set(OPERATIONS) - {"position", "average"},
+    MODEL: set(OPERATIONS) - {"position", "average", "length", "shorten", "gate"},
     "next-vowel": {"position"},
     "ladder-3-average": {"average"},
+    "llama": {"length", "shorten", "gate"},
 }
-DRAWN = {"look up", "add", "spread", "normalise", "multiply", "softmax", "average"}  # with bars
-PICTURED = {"rotate", "activate", "position", "divide", "see", "hide"}
+DRAWN = {"look up", "add", "spread", "normalise", "multiply", "softmax", "average", "length", "shorten"}  # with bars
+PICTURED = {"rotate", "activate", "position", "divide", "see", "hide", "gate"}
 
 
 @pytest.mark.parametrize("model", EVERY)
