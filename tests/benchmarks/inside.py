@@ -30,9 +30,13 @@ SLOW_FRAME = 25.0
 WATCH = """(kind) => {
   window.answered = null;
   document.addEventListener(kind, (event) => {
+    const note = () => { window.answered ??= performance.now() - event.timeStamp; };
     const channel = new MessageChannel();  // its message comes when the frame has been painted
-    channel.port1.onmessage = () => { window.answered = performance.now() - event.timeStamp; };
-    requestAnimationFrame(() => channel.port2.postMessage(null));
+    channel.port1.onmessage = note;
+    requestAnimationFrame(() => {
+      channel.port2.postMessage(null);
+      requestAnimationFrame(note);  // while something moves, the next frame can come before the message
+    });
   }, { capture: true, once: true });
 }"""
 # Milliseconds between frames, while Play runs; `window.chapters` counts those that have come to their end.

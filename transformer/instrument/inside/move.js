@@ -1,8 +1,6 @@
 // How the picture comes from one layout to another when something is opened: every group's band slides and stretches to its
 // new place, while what it was fades into what it is.
 
-import { node } from "../dom.js";
-
 export const MOVE_MS = 240;
 
 /** Whether the system lets things move. */
@@ -11,21 +9,25 @@ export function mayMove() {
 }
 
 export class Move {
-  /** From what a canvas shows, whose layout this is. ended(): called when the new picture stands there alone. */
-  constructor(canvas, layout, ended) {
-    Object.assign(this, { canvas, from: layout, ended, before: copyOf(canvas), began: performance.now() });
+  /** From the picture on a canvas, whose layout this is, on one that takes its place. ended(): called when the new picture stands there alone. */
+  constructor(canvas, before, from, ended) {
+    Object.assign(this, { canvas, before, from, ended, began: performance.now() });
   }
 
-  /** To what the canvas shows now. May be called again, when more of that has come. */
-  aim(layout) {
-    this.after = copyOf(this.canvas);
-    this.to = layout;
-    this.paint();
-    this.frame ??= requestAnimationFrame(() => this.tick());
+  /** To the picture on a third canvas. May be called again, when more of that has come. */
+  aim(after, to) {
+    Object.assign(this, { after, to });
+    // The next frame has enough to do with names and words; as the move begins, the picture is still what it was.
+    this.frame ??= requestAnimationFrame(() => { this.frame = requestAnimationFrame(() => this.tick()); });
   }
 
   stop() {
     cancelAnimationFrame(this.frame);
+    this.takePlace();
+  }
+
+  takePlace() {
+    if (this.before.isConnected) this.before.replaceWith(this.canvas);
   }
 
   tick() {
@@ -39,6 +41,7 @@ export class Move {
   }
 
   paint() {
+    this.takePlace();
     const { canvas, before, after, from, to, share } = this;
     const context = canvas.getContext("2d");
     context.save();
@@ -93,11 +96,4 @@ export function isAlike(one, other) {
 
 function ease(share) {
   return 1 - (1 - share) ** 3;
-}
-
-function copyOf(canvas) {
-  const copy = node("canvas", "");
-  Object.assign(copy, { width: canvas.width, height: canvas.height });
-  if (canvas.width && canvas.height) copy.getContext("2d").drawImage(canvas, 0, 0);
-  return copy;
 }

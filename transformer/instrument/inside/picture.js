@@ -28,8 +28,12 @@ function spanOf(name) {
 
 export class Picture {
   constructor(parent) {
+    this.stage = parent;
     this.canvas = node("canvas", "picture", parent);
     this.marks = node("canvas", "marks", parent);
+    // For a move: one canvas more takes the place of what is left, and another the picture that is moved to.
+    this.spare = node("canvas", "picture");
+    this.ahead = node("canvas", "");
     this.images = new Map();
   }
 
@@ -45,7 +49,7 @@ export class Picture {
   land() {
     this.move?.stop();
     this.move = null;
-    attribute(this.canvas.parentElement, "data-moving", "false");
+    attribute(this.stage, "data-moving", "false");
     if (this.layout) this.mark(null);
   }
 
@@ -53,7 +57,7 @@ export class Picture {
   draw(layout, scene) {
     this.leaveFor(layout, scene);
     Object.assign(this, { layout, scene });
-    const context = (this.context = prepared(this.canvas, layout.width, layout.height));
+    const context = (this.context = prepared(this.move ? this.ahead : this.canvas, layout.width, layout.height));
     for (const stack of layout.stacks) {
       this.drawGround(stack);
       this.drawStreams(stack);
@@ -64,7 +68,10 @@ export class Picture {
       this.drawSelected(stack);
     }
     context.globalAlpha = 1;
-    this.move?.aim(layout);
+    if (this.move) {
+      prepared(this.canvas, layout.width, layout.height);
+      this.move.aim(this.ahead, layout);
+    }
     this.mark(null);
   }
 
@@ -74,8 +81,11 @@ export class Picture {
     this.move?.stop();
     this.move = null;
     const moves = this.layout.width === layout.width && !scene.play && mayMove();
-    if (moves) this.move = new Move(this.canvas, this.layout, () => this.land());
-    attribute(this.canvas.parentElement, "data-moving", String(moves));
+    if (moves) {
+      [this.canvas, this.spare] = [this.spare, this.canvas];
+      this.move = new Move(this.canvas, this.spare, this.layout, () => this.land());
+    }
+    attribute(this.stage, "data-moving", String(moves));
   }
 
   partsOf(stack) {
