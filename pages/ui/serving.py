@@ -93,8 +93,15 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.views import attention, inside, masks, padded_batch, positions  # noqa: F401
-    from pages.ui.views import train_choice, train_progress  # noqa: F401
+    from pages.ui.views import (  # noqa: F401
+        attention,
+        inside,
+        masks,
+        padded_batch,
+        positions,
+        train_choice,
+        train_progress,
+    )
     from pages.ui.views.what_if import before, beside, ladder, needed, traced  # noqa: F401
     from transformer.training.cost import machine
 
