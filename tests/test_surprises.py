@@ -28,9 +28,9 @@ from transformer.data.batches import task_batch
 from transformer.data.corpora import FOLDER_VARIABLE, SOURCES
 from transformer.inference.interventions import hooks_of
 
-TEXT = (Path(__file__).parent / "held_out_shakespeare.txt").read_text()
 LADDER = {"1-bigram": 2.484, "2-positions": 2.486, "3-average": 2.814, "4-attention": 2.354}
 CORPUS = Path(os.environ.get(FOLDER_VARIABLE, "")) / SOURCES["tiny-shakespeare"].file_name
+needs_corpus = pytest.mark.skipif(not CORPUS.is_file(), reason=f"{FOLDER_VARIABLE} names no folder with {CORPUS.name}")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,14 @@ def shakespeare():
 
 
 @pytest.fixture(scope="module")
-def windows(shakespeare):
+def held_out():
+    return load_corpus("tiny-shakespeare").split()[1]
+
+
+@pytest.fixture(scope="module")
+def windows(shakespeare, held_out):
     """(12, 257)."""
-    return torch.tensor(shakespeare.tokenizer.encode(TEXT)).view(12, 257)
+    return torch.tensor(shakespeare.tokenizer.encode(held_out[: 12 * 257])).view(12, 257)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,7 @@ def patterns(model, windows, *interventions):
     return torch.stack(list(cache.values()))
 
 
+@needs_corpus
 class TestShakespeare:
     def test_it_can_do_without_its_scale_but_not_without_its_mask_or_its_positions(
         self, shakespeare, windows, plain
@@ -131,19 +137,19 @@ class TestLadder:
         found = [load_checkpoint(ROOT / "checkpoints" / f"ladder-{name}").card.validation_loss for name in LADDER]
         assert found == pytest.approx(list(LADDER.values()), abs=0.0006)
 
-    @pytest.mark.skipif(not CORPUS.is_file(), reason=f"{FOLDER_VARIABLE} names no folder with {CORPUS.name}")
-    def test_the_cards_say_what_is_measured(self):
-        text = load_corpus("tiny-shakespeare").split()[1]
+    @needs_corpus
+    def test_the_cards_say_what_is_measured(self, held_out):
         for name, expected in LADDER.items():
             checkpoint = load_checkpoint(ROOT / "checkpoints" / f"ladder-{name}")
-            measured = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(text))
+            measured = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(held_out))
             assert measured == pytest.approx(expected, abs=0.0006)
             assert measured == pytest.approx(checkpoint.card.validation_loss, abs=2e-5)
 
-    def test_the_same_is_seen_on_a_page_of_it(self):
+    @needs_corpus
+    def test_the_same_is_seen_on_a_page_of_it(self, held_out):
         found = []
         for name in LADDER:
             checkpoint = load_checkpoint(ROOT / "checkpoints" / f"ladder-{name}")
-            found.append(evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(TEXT)))
+            found.append(evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(held_out[: 12 * 257])))
         assert found[3] < min(found[:2]) < max(found[:2]) < found[2]
         assert found == pytest.approx(list(LADDER.values()), abs=0.1)

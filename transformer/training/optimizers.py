@@ -7,6 +7,7 @@ some hundred times slower than float32. This one keeps the weights' own precisio
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,7 +21,7 @@ PARTS = {"attn.qkv.weight": 3, "cross_attn.kv.weight": 2}
 """Weights that hold several matrices, one below the other, by the end of their name."""
 
 
-class Optimizer:
+class Optimizer(ABC):
     """What both have in common: groups of parameters, each with its settings, and what is remembered of a parameter."""
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
@@ -28,9 +29,9 @@ class Optimizer:
         self.param_groups = groups
         self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)
 
+    @abstractmethod
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        raise NotImplementedError
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
