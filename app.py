@@ -20,6 +20,6 @@ if __name__ == "__main__":
     generate.show(session)
     finish()
 else:
-    from pages.ui.serving import WAIT_UNTIL_PREPARED, preparing
+    from pages.ui.serving import SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED, preparing
 
-    app = st.App(__file__, lifespan=preparing, middleware=[WAIT_UNTIL_PREPARED])
+    app = st.App(__file__, lifespan=preparing, middleware=[SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED])

@@ -74,7 +74,7 @@ def dials(at):
 
 
 def open_drawers(at):
-    """Open every drawer whose table is made only then."""
+    """Open every drawer whose table or code is made only then."""
     for drawer in at.expander:
         _, _, key = drawer.proto.id.partition("-drawer_")
         if key:

@@ -19,6 +19,7 @@ from tests.app_driver import (
     look_at,
     looked_at,
     named,
+    open_drawers,
     overview,
     parts,
     said,
@@ -327,7 +328,7 @@ def test_no_report_is_too_strange(told, folder):
 def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
     at = look_at(start("Attention", model=model, changes=changes), layer=1, head=1)
     at.run()
-    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
     names = {}
     exec(code.replace("checkpoints/", f"{folder}/"), names)
     recorded, metadata = names["recording"], parts(at).metadata["chosen"]

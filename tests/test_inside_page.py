@@ -18,6 +18,7 @@ from tests.app_driver import (
     link_of,
     look_at,
     looked_at,
+    open_drawers,
     outline,
     said,
     start,
@@ -309,7 +310,7 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
     use(monkeypatch, tmp_path / "checkpoints")
     at = start("Inside", model=model, **link)
     assert not said(at)
-    (lines,) = [block.value for block in at.code if "record_pass" in block.value]
+    (lines,) = [block.value for block in open_drawers(at).code if "record_pass" in block.value]
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(lines, "lines", "exec"), names)
@@ -361,7 +362,7 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     save_translator(tmp_path / "checkpoints")
     use(monkeypatch, tmp_path / "checkpoints")
     at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
-    (lines,) = [block.value for block in at.code if "whole_pass" in block.value]
+    (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
     file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
                           in_window(changes, outline(at).metadata["offset"]))  # fmt: skip

@@ -1,11 +1,13 @@
 """What a server does before its first visitor needs it, and what it had better leave alone."""
 
 import asyncio
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import pytest
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import serving
@@ -70,6 +72,17 @@ def test_threads_share_a_few_pools_of_memory_what_is_large_lies_outside_and_what
     assert found.stdout.strip() in (*few, "another C library"), found.stdout + found.stderr
 
 
+def test_what_is_written_to_a_visitor_leaves_at_once():
+    """As Streamlit makes its socket: one that doesn't name its protocol, of which asyncio doesn't take care."""
+    with socket.socket(socket.AF_INET) as listening, socket.socket(socket.AF_INET) as other:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        serving.answer_at_once()
+        with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "it isn't one that listens"
+
+
 def test_neither_the_first_page_nor_a_training_needs_the_compiler_or_a_table_of_emojis():
     """PyTorch's compiler takes a second and 80 MB to import; the emojis a quarter of a second."""
     found = subprocess.run(
@@ -101,6 +114,30 @@ def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch)
         assert let_in == ["http", "websocket"]
 
     asyncio.run(visit())
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "text/plain"])
+@pytest.mark.parametrize("accept", ["text/html,*/*", "*/*"])
+def test_a_document_says_where_the_server_is_and_nothing_else_does(kind, accept):
+    document, asked, sent = b"<html><head><title>A</title></head><head></head></html>", [], []
+
+    async def app(scope, receive, send):
+        asked.append(dict(scope["headers"]))
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(document)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": document[:30], "more_body": True})
+        await send({"type": "http.response.body", "body": document[30:]})
+
+    async def note(message):
+        sent.append(message)
+
+    headers = [(b"accept", accept.encode()), (b"accept-encoding", b"gzip")]
+    asyncio.run(serving.SayWhereTheServerIs(app)({"type": "http", "headers": headers}, None, note))
+    body = b"".join(message.get("body", b"") for message in sent)
+    is_told = kind.startswith("text/html") and accept.startswith("text/html")
+    assert body == (document.replace(b"<head>", b"<head>" + serving._SERVER, 1) if is_told else document)
+    assert int(dict(sent[0]["headers"])[b"content-length"]) == len(body)
+    assert (b"accept-encoding" in asked[0]) == (accept == "*/*"), "what is compressed can't be told anything"
 
 
 def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):

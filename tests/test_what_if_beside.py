@@ -140,7 +140,7 @@ def test_two_models_that_share_their_tokens_and_two_that_do_not():
                                   {"beside": "models", "other_model": "ladder-3"}], ids=str)  # fmt: skip
 def test_the_lines_of_python_say_the_same(link, folder, capsys):
     at = ask(**link)
-    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
     exec(code.replace("checkpoints/", f"{folder}/"), {})
     printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     found = table(at, 0)

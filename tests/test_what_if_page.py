@@ -301,7 +301,7 @@ def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder
 
 
 def run_lines(at, folder):
-    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
     exec(code.replace("checkpoints/", f"{folder}/"), {})
 
 

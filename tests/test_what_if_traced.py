@@ -216,7 +216,7 @@ def test_the_shares_can_be_saved():
 ], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
 def test_the_lines_of_python_compute_the_same(link, folder, capsys):
     at = ask(**link)
-    (code,) = [block.value for block in at.code if "load_checkpoint" in block.value]
+    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
     names = {}
     exec(code.replace("checkpoints/", f"{folder}/"), names)
     for matrix, shares in zip(matrices(at), names["found"].restored.numpy(), strict=True):

@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import ctypes
 import logging
+import os
+import socket
 import sys
 import threading
 import time
@@ -26,6 +28,9 @@ _LOGGER = logging.getLogger(__name__)
 _NO_VISITOR = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
 """Warns of what is called without a visitor, as all is here."""
 _prepared = threading.Event()
+_HEAD = b"<head>"
+_SERVER = b"<script>window.__streamlit ??= { BACKEND_BASE_URL: new URL('.', location.href).href };</script>"
+"""Scripts are at ./static, so the server is what this path begins with."""
 
 
 ARENAS = 2
@@ -42,6 +47,7 @@ TIDY_EVERY = 20.0
 async def preparing(app: Any) -> AsyncIterator[None]:
     """The life of a served app: as it begins, what visitors need is prepared on a thread of its own."""
     share_memory()
+    answer_at_once()
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
     threading.Thread(target=_tidy, name="tidying", daemon=True).start()
     yield
@@ -59,8 +65,51 @@ class WaitUntilPrepared:
         await self._app(scope, receive, send)
 
 
+class SayWhereTheServerIs:
+    """ASGI middleware: each document tells the frontend where its server is, namely where its scripts come from.
+
+    Else a page that is opened by its link is taken for the server's place first: the frontend asks there, in vain, and
+    waits for a tenth of a second before it asks where the app is.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        begun: dict[str, Any] | None = None
+
+        async def pass_on(message: dict[str, Any]) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start" and _is_document(message):
+                begun = message  # its length is known only with its text
+                return
+            if begun is not None:
+                document = message.get("body", b"")
+                message = {**message, "body": document.replace(_HEAD, _HEAD + _SERVER, 1)}
+                longer = len(message["body"]) - len(document)
+                await send({**begun, "headers": [_longer(header, longer) for header in begun["headers"]]})
+                begun = None
+            await send(message)
+
+        if scope["type"] != "http" or b"text/html" not in dict(scope["headers"]).get(b"accept", b""):
+            await self._app(scope, receive, send)
+            return
+        plain = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        await self._app({**scope, "headers": plain}, receive, pass_on)
+
+
+def _is_document(message: dict[str, Any]) -> bool:
+    return message["status"] == 200 and dict(message["headers"]).get(b"content-type", b"").startswith(b"text/html")
+
+
+def _longer(header: tuple[bytes, bytes], count: int) -> tuple[bytes, bytes]:
+    name, value = header
+    return (name, str(int(value) + count).encode()) if name == b"content-length" else header
+
+
 WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 """A class and its arguments, which is all that Starlette's own `Middleware` is."""
+SAY_WHERE_THE_SERVER_IS = (SayWhereTheServerIs, (), {})
 
 
 def share_memory() -> None:
@@ -69,6 +118,24 @@ def share_memory() -> None:
         arena_max, mmap_threshold = -8, -3  # M_ARENA_MAX and M_MMAP_THRESHOLD in glibc's malloc.h
         ctypes.CDLL(None).mallopt(arena_max, ARENAS)
         ctypes.CDLL(None).mallopt(mmap_threshold, LARGE)
+
+
+def answer_at_once() -> None:
+    """Let what is written to a visitor leave at once, where a process can list its files.
+
+    asyncio sees to that only for sockets that name their protocol, and Streamlit's doesn't. So the end of an answer
+    would wait until the browser has confirmed its beginning, which it puts off for up to 40 ms (Nagle, RFC 896, and
+    delayed acknowledgement, RFC 1122, §4.2.3.2). A connection has this from the socket that it is accepted by.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/dev/fd"):
+            with contextlib.suppress(OSError):
+                found = socket.socket(fileno=int(name))
+                try:
+                    if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                finally:
+                    found.detach()  # it was only looked at
 
 
 def give_back_memory() -> None:

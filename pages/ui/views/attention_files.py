@@ -27,8 +27,13 @@ show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the pict
 def offer_files(session: Session, looked: Looked) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
     current, title = session.visitor, session.name.replace("/", "-")
-    # Opening it runs the page, for what is looked at may have changed since in the browser.
-    with st.expander("Take these numbers along", icon=":material/download:", on_change="rerun"):
+    # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
+    # takes it as long as a chart.
+    opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
+                         on_change="rerun")  # fmt: skip
+    if not opened.open:
+        return
+    with opened:
         st.markdown(
             "One page with everything above, all layers and heads, that opens without a network and can be explored "
             "in the same way:"

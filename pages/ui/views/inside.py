@@ -110,7 +110,12 @@ def looked_at(session: Session, looked: Looked) -> Chosen:
 def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
-    with st.expander("Take these numbers along", icon=":material/download:"):
+    # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
+    opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
+                         on_change="rerun")  # fmt: skip
+    if not opened.open:
+        return
+    with opened:
         st.markdown(
             "A safetensors file with every number of what is open: of a block or a sublayer all its tensors and "
             "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "

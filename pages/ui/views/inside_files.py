@@ -34,8 +34,12 @@ OF_HTML = 4 / 3
 
 def offer_page(session: Session, looked: Looked) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
-    # Opening it runs the page, for what is looked at may have changed since in the browser.
-    with st.expander("Take this view along", icon=":material/html:", on_change="rerun"):
+    # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
+    # takes it as long as a chart.
+    opened = st.expander("Take this view along", icon=":material/html:", key="drawer_page", on_change="rerun")
+    if not opened.open:
+        return
+    with opened:
         fit = page_fit(session.config, len(looked.tokens), len(looked.source))
         if fit is None:
             st.markdown("All numbers of this pass are too many for one page. With a shorter text it can be saved.")

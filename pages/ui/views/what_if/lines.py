@@ -107,8 +107,11 @@ def beside(sides: tuple[Side, Side]) -> None:
 
 
 def _show(code: str) -> None:
-    with st.expander("The lines of Python that compute this", icon=":material/code:"):
-        st.code(code, language=None, wrap_lines=True)
+    # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
+    opened = st.expander("The lines of Python that compute this", icon=":material/code:", key="drawer_python",
+                         on_change="rerun")  # fmt: skip
+    if opened.open:
+        opened.code(code, language=None, wrap_lines=True)
 
 
 def _path(model: Session | Side) -> str:
