@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.components.inside import (
+    FOLDS,
     LATEST,
     MOST_CELLS,
     MOST_PARTS,
@@ -51,8 +52,23 @@ def choices(draw, extent):
     cell = st.none() | st.tuples(*(st.integers(0, size - 1) for size in sizes)) if sizes else st.none()
     return Chosen(
         name, draw(one_of(extent.tokens)), draw(one_of(extent.sources)), draw(one_of(extent.heads)), draw(cell),
-        draw(st.none() | st.floats(0, LATEST)),
+        draw(st.none() | st.floats(0, LATEST)), draw(st.sets(st.sampled_from(FOLDS)).map(in_order)),
+        draw(one_of(extent.vocabulary)), draw(circuits(extent)),
     )  # fmt: skip
+
+
+def in_order(folds):
+    return tuple(sorted(folds, key=FOLDS.index))
+
+
+@st.composite
+def circuits(draw, extent):
+    offered = [(kind, attention) for attention, kinds in extent.circuits.items() for kind in kinds]
+    if not offered or not extent.heads:
+        return None
+    places = st.tuples(st.integers(0, 9)) | st.tuples(*[st.integers(0, 9)] * 3)
+    found = (*draw(st.sampled_from(offered)), draw(st.integers(0, extent.heads - 1)), *draw(places))
+    return draw(st.none() | st.just(found))
 
 
 def through_a_browser(chosen):
@@ -62,7 +78,7 @@ def through_a_browser(chosen):
 def can_be_looked_at(found, extent):
     """The same as the component says, said again in other words."""
     names = list(extent.tensors)
-    counts = {"token": extent.tokens, "source": extent.sources, "head": extent.heads}
+    counts = {"token": extent.tokens, "source": extent.sources, "head": extent.heads, "candidate": extent.vocabulary}
     places = {name: getattr(found, name) for name in counts if getattr(found, name) is not None}
     sizes = list(extent.tensors.get(found.open, {}).values())
     return (
@@ -71,6 +87,10 @@ def can_be_looked_at(found, extent):
         and (found.cell is None or (len(found.cell) == len(sizes) > 0
              and all(type(at) is int and at in range(size) for at, size in zip(found.cell, sizes, strict=True))))
         and (found.moment is None or (type(found.moment) is float and 0 <= found.moment <= LATEST))
+        and found.folds == in_order(set(found.folds))
+        and (found.circuit is None or (found.circuit[0] in extent.circuits[found.circuit[1]]
+             and found.circuit[2] in range(extent.heads) and len(found.circuit) in (4, 6)
+             and all(type(place) is int and place >= 0 for place in found.circuit[2:])))
     )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ from transformer.inference import whole_recording
 pytestmark = pytest.mark.usefixtures("folder")
 
 FEED = "headsup_inside_feed"
-OPEN = {"open": "", "token": None, "source": None, "head": None, "cell": None, "moment": None}
+OPEN = {"open": "", "token": None, "source": None, "head": None, "cell": None, "moment": None,
+        "folds": [], "candidate": None, "circuit": None}  # fmt: skip
 """What is looked at until something else is."""
 SHIPPED = sorted(path.name for path in (ROOT / "checkpoints").iterdir())
 
@@ -139,6 +140,7 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     about = outline(at).metadata
     assert about["offset"] == 20 and "".join(about["labels"]["text"]) == long[-80:]
     assert chosen(at) == OPEN | {"token": 77}
+    assert any("these are its last 80 tokens" in caption.value for caption in at.caption)
     choose_inside(at, token=1)
     assert link_of(at)["place"] == "21"
 
@@ -146,9 +148,12 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
 # What it takes
 
 
-SAID = {"open": "blocks.1.attn.hook_pattern", "token": 7, "source": None, "head": 1, "cell": [1, 7, 2], "moment": 2.5}
+SAID = {"open": "blocks.1.attn.hook_pattern", "token": 7, "source": None, "head": 1, "cell": [1, 7, 2], "moment": 2.5,
+        "folds": ["who", "circuits"], "candidate": 3, "circuit": ["qk", "blocks.0.attn", 1, 4, 2, 0]}  # fmt: skip
 LINKED = {"inside": "blocks.1.attn.hook_pattern", "place": "7", "heads": "one", "head": "1", "cell": "1,7,2",
-          "moment": "2.5", "layer": "1"}  # fmt: skip
+          "moment": "2.5", "layer": "1", "folds": "who,circuits", "candidate": "3",
+          "circuit": "qk,blocks.0.attn,1,4,2,0"}  # fmt: skip
+BELOW = {name: SAID[name] for name in ("folds", "candidate", "circuit")}
 
 
 def test_what_is_looked_at_is_in_the_link_and_a_link_opens_it():
@@ -162,7 +167,7 @@ def test_what_is_looked_at_is_in_the_link_and_a_link_opens_it():
 
 def test_nothing_is_in_the_link_until_something_is_chosen():
     at = start("Inside")
-    assert not {"inside", "place", "source_place", "cell", "heads", "moment"} & link_of(at).keys()
+    assert not {"inside", "place", "source_place", "cell", "heads", "moment", *BELOW} & link_of(at).keys()
 
 
 @pytest.mark.parametrize(
@@ -170,20 +175,23 @@ def test_nothing_is_in_the_link_until_something_is_chosen():
     [({"inside": "blocks.9"}, "open"), ({"inside": "blocks.1.attn.hook_"}, "open"), ({"inside": "<b>"}, "open"),
      ({"place": 13}, "token"), ({"source_place": 0}, "source"), ({"cell": "1,1"}, "cell"),
      ({"inside": "logits", "cell": "13,0"}, "cell"), ({"inside": "logits", "cell": "1,1,1"}, "cell"),
-     ({"inside": "blocks.0", "cell": "1"}, "cell")],
+     ({"inside": "blocks.0", "cell": "1"}, "cell"), ({"candidate": 999}, "candidate"),
+     ({"circuit": "qk,blocks.9.attn,0,0"}, "circuit"), ({"circuit": "ov,blocks.0.attn,7,0"}, "circuit")],
 )  # fmt: skip
 def test_what_the_pass_does_not_have_is_forgotten(link, missing):
     at = start("Inside", prompt="To be, or not", **link)
     assert chosen(at)[missing] == OPEN[missing]
     names = {"open": "inside", "token": "place", "source": "source_place", "cell": "cell"}
-    assert names[missing] not in link_of(at) and not said(at)
+    assert names.get(missing, missing) not in link_of(at) and not said(at)
 
 
 @pytest.mark.parametrize(
     ("link", "words"),
     [({"cell": "1,x"}, "each number must be"), ({"cell": "1,2,3,4,5"}, "at most 4 dimensions"),
      ({"heads": "all"}, "it can be mean, one"), ({"moment": "inf"}, "the moment must be"),
-     ({"place": "-1"}, "the token's position"), ({"inside": "x" * 201}, "at most 200 characters")],
+     ({"folds": "lens,all"}, "it can be lens"), ({"circuit": "qk,blocks.0.attn,1"}, "needs a kind, an attention"),
+     ({"circuit": "x"}, "each number must be"), ({"place": "-1"}, "the token's position"),
+     ({"inside": "x" * 201}, "at most 200 characters")],
 )  # fmt: skip
 def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(link, words):
     assert words in said(start("Inside", **link))
@@ -192,7 +200,7 @@ def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(link, words):
 def test_another_text_keeps_what_is_open_and_forgets_the_places_it_does_not_have():
     at = start("Inside", prompt="To be, or not", **LINKED)
     type_prompt(at, "To be")
-    assert chosen(at) == OPEN | {"open": SAID["open"], "head": 1, "moment": 2.5}
+    assert chosen(at) == OPEN | {"open": SAID["open"], "head": 1, "moment": 2.5} | BELOW
 
 
 def test_another_model_forgets_what_it_does_not_have():
@@ -234,7 +242,8 @@ def test_only_what_there_is_is_taken():
     at = start("Inside", prompt="To be, or not")
     before = link_of(at)
     for report in (None, 3, [], {}, {"open": "blocks.0"}, SAID | {"cell": [9, 9, 9]}, SAID | {"open": "blocks.7"},
-                   SAID | {"token": 13}, SAID | {"head": True}, SAID | {"moment": "2"}):  # fmt: skip
+                   SAID | {"token": 13}, SAID | {"head": True}, SAID | {"moment": "2"},
+                   SAID | {"folds": ["who", "lens"]}, SAID | {"circuit": ["qk", "x", 0, 0]}):  # fmt: skip
         tell(at, FEED, "chosen", report)
         assert link_of(at) == before
 
@@ -328,7 +337,7 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
 
 
 def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
-    at = start("Inside", prompt="To be")
+    at = open_drawers(start("Inside", prompt="To be"))
     ids = tuple(outline(at).metadata["ids"]["text"])
     page = insides.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
     (button,) = [each for each in at.get("download_button") if "page" in each.proto.label]
@@ -338,9 +347,9 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     assert "every number of the pass" in words_of(at)
     all_of_it = standalone.page_fit(library.config("shakespeare"), len(ids)).size
     monkeypatch.setattr(standalone, "MOST_BYTES", all_of_it - 1)
-    assert "it lacks the matrices of weights" in words_of(start("Inside", prompt="To be"))
+    assert "it lacks the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
     monkeypatch.setattr(standalone, "MOST_BYTES", 100)
-    at = start("Inside", prompt="To be")
+    at = open_drawers(start("Inside", prompt="To be"))
     assert "With a shorter text it can be saved" in words_of(at)
     assert not [each for each in at.get("download_button") if "page" in each.proto.label]
 

@@ -34,7 +34,9 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
                           "stage": "raw", "query": "9", "key": "7", "zoom": "7,12,5,8", "without": "mask,scale",
                           "order": "spread", "direction": "to", "share": "layer",
                           "inside": "blocks.1.attn.hook_z", "place": "9", "cell": "3,1,0", "heads": "one",
-                          "moment": "1.5", "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+                          "moment": "1.5", "folds": "lens,circuits", "candidate": "5",
+                          "circuit": "qk,blocks.0.attn,1,3",
+                          "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
     other = start(page, alone, **link)
     assert link_of(other) == link
     assert not said(other)
@@ -57,6 +59,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
         elif again == "Inside":
             assert fed(other).metadata["chosen"] == dict(
                 open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,
+                folds=["lens", "circuits"], candidate=5, circuit=["qk", "blocks.0.attn", 1, 3],
             )  # fmt: skip
         elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20

@@ -114,12 +114,15 @@ def page(
 def inside_page(
     recording: Recording, *, title: str, offset: int = 0, open: str = "", token: int | None = None,
     source: int | None = None, head: int | None = None, cell: Sequence[int] | None = None, moment: float | None = None,
+    folds: Sequence[str] = (), candidate: int | None = None, circuit: Sequence[str | int] | None = None,
 ) -> Shown:  # fmt: skip
     """A whole pass as the page Inside shows it, from what `record_pass` recorded. title: as in `show`.
 
     offset: the place of the first token in the text. open: a tensor, a sublayer or a block, empty for all of the model;
     token, source, head: those that are looked at, None for the newest, none, and all; cell: a place in the tensor that
-    is open; moment: where Play stands.
+    is open; moment: where Play stands; folds: what is unfolded below, of "lens", "who", "checks" and "circuits";
+    candidate: the token whose logit is asked about, None for the likeliest; circuit: ("qk", "blocks.1.attn", 2, 0) is
+    that of head 2 at distance 0, with two more numbers for a cell of it.
     Of a large pass a part is left out, as `page_fit` says.
     Raises: ValueError for a recording of less than the whole pass, a module or tensor that the model doesn't have, a
         cell that the tensor doesn't have, or a pass that is too large.
@@ -131,7 +134,8 @@ def inside_page(
     sizes = infos[open].sizes if open in infos else ()
     if cell is not None and not _is_place(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")
-    chosen = {"open": open, "token": token, "source": source, "head": head, "cell": cell, "moment": moment}
+    chosen = {"open": open, "token": token, "source": source, "head": head, "cell": cell, "moment": moment,
+              "folds": folds, "candidate": candidate, "circuit": circuit}  # fmt: skip
     fit = page_fit(found.config, len(found.tokens), len(found.source))
     if fit is None:
         raise ValueError("This pass is too large for a page of its own; take a shorter text.")

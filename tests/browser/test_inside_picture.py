@@ -334,6 +334,10 @@ def test_queries_turn_in_the_browser_as_in_the_model(show, passes):
     assert named(page)[1] == pytest.approx(float(full.max()), abs=1e-3)
     assert "5 tokens before the query" in circuits(page).inner_text()
     assert page.evaluate("window.wanted.length") == asked
+    again = show("shakespeare", "ROMEO:", 0, page.evaluate("window.instrument.chosen"))  # as a link would
+    circuits(again).locator(".pairs button").first.wait_for()
+    assert named(again) == named(page) and "5 tokens before the query" in circuits(again).inner_text()
+    assert again.evaluate("window.instrument.chosen.folds") == ["circuits"]
 
 
 @pytest.mark.parametrize(("name", "attention", "kinds"), [
@@ -394,7 +398,8 @@ def test_what_holds_is_listed(show):
 def test_a_chosen_cell_lights_what_it_is_made_of(show):
     page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn.hook_pattern", "cell": [2, 4, 1]})
     lit = """(name) => {
-      const { row } = window.instrument.whereIs(name);
+      const groups = window.instrument.layout.stacks.flatMap((stack) => stack.groups);
+      const row = groups.flatMap(({ parts }) => parts.flatMap(({ rows }) => rows)).find((each) => each.name === name);
       const ratio = devicePixelRatio;
       const canvas = document.querySelector(".stage > .marks");
       const [top, high] = [row.top * ratio, (row.bottom - row.top) * ratio];

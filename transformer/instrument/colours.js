@@ -19,6 +19,9 @@ export const DIVERGING = [
 /** Cells that are there, without a number. */
 export const PLAIN = [[0, "#0072b2"], [1, "#0072b2"]];
 
+/** What is selected: Okabe and Ito's vermilion. */
+export const SELECTED = "#d55e00";
+
 /** The byte of a cell that is hidden; 0 to 254 stand for the places 0 to 1 of a colour scale. */
 export const HIDDEN = 255;
 

@@ -2,7 +2,7 @@
 // The picture is one canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws
 // only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
 
-import { DIVERGING, PLAIN, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
+import { DIVERGING, PLAIN, SELECTED, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
 import { node, attribute, put } from "./dom.js";
 import { LABEL_FONT, LONGEST, cut, fitColumns, fitRows } from "./labels.js";
 import { nextCell } from "./keys.js";
@@ -13,7 +13,6 @@ const SMALLEST_SIDE = 120; // pixels of the picture
 const HALF_LINE = 7; // pixels above the cells, for the label of a thin first row
 const DRAG = 6; // pixels that a pointer moves before it drags
 const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
-const SELECTED = "#d55e00";
 const LEVELS = 254; // of a colour scale; the byte above stands for what is hidden
 const SCALES = { weights: SEQUENTIAL, scores: DIVERGING, visible: PLAIN };
 const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => [kind, lookupTable(stops)]));

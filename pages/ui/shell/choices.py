@@ -78,6 +78,12 @@ class Visitor:
     """Whether a layer's heads are drawn as their mean, or one of them."""
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
+    folds: tuple[str, ...] = ()
+    """What is unfolded below the picture of the page Inside."""
+    candidate: int | None = None
+    """The token that is asked about there; None: the likeliest next one."""
+    circuit: tuple[str | int, ...] | None = None
+    """The circuit that is shown there: kind, attention, head, distance, and perhaps a cell; None: of what is open."""
     question: str = "before"
     """What is asked on the page What if."""
     effect: str = "loss"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
-from pages.ui.components.inside import LATEST
+from pages.ui.components.inside import FARTHEST, FOLDS, LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
 from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
@@ -29,8 +29,8 @@ SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("other_prompt",), (
               ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
-    "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
-    "text": ("step", "query", "key", "zoom", "place", "cell"),
+    "prompt": ("query", "key", "zoom", "place", "source_place", "cell", "candidate"),
+    "text": ("step", "query", "key", "zoom", "place", "cell", "candidate"),
     "batch": ("batch_row",),
     "other_prompt": ("own_token", "other_token"),
     "changes": (),
@@ -103,8 +103,21 @@ def _cell(text: str) -> tuple[int, ...]:
     return found
 
 
-def _without_rules(text: str) -> tuple[str, ...]:
-    return tuple(sorted(set(map(_one_of(*RULES), text.split(","))))) if text else ()
+def _circuit(text: str) -> tuple[str | int, ...]:
+    kind, _, rest = text.partition(",")
+    attention, _, numbers = rest.partition(",")
+    places = tuple(map(Number(int, 0, FARTHEST - 1, "each number"), numbers.split(",")))
+    if len(text) > LONGEST["inside"] or len(places) not in (2, 4):
+        raise ValueError("it needs a kind, an attention, a head, a distance, and perhaps a row and a column")
+    return kind, attention, *places
+
+
+def _some_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        chosen = set(map(_one_of(*choices), text.split(","))) if text else set()
+        return tuple(choice for choice in choices if choice in chosen)
+
+    return parse
 
 
 PARSERS: dict[str, Callable[[str], Any]] = {
@@ -127,7 +140,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "query": Number(int, 0, 10**6, "the query's position"),
     "key": Number(int, 0, 10**6, "the key's position"),
     "zoom": _zoom,
-    "without": _without_rules,
+    "without": _some_of(*sorted(RULES)),
     "order": _one_of("", *(measure.name for measure in MEASURES)),
     "direction": _one_of(*DIRECTIONS),
     "share": _one_of(*SHARES),
@@ -137,6 +150,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "cell": _cell,
     "heads": _one_of(*HEADS),
     "moment": Number(float, 0, LATEST, "the moment"),
+    "folds": _some_of(*FOLDS),
+    "candidate": Number(int, 0, 10**6, "the token"),
+    "circuit": _circuit,
     "question": _one_of(*QUESTIONS),
     "effect": _one_of(*EFFECTS),
     "token": Number(int, 0, 10**6, "the token"),

@@ -21,7 +21,8 @@ from transformer import Intervention, Recording, attention_modules, in_window
 from transformer.inference.circuits import circuits_of
 
 KEY = "inside"
-TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "attention", "layer", "head")
+TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "attention",
+        "layer", "head")  # fmt: skip
 """What the instrument and the link agree on: fields of the visitor."""
 REPRODUCE = """from pathlib import Path
 import numpy as np
@@ -61,7 +62,13 @@ def choose(session: Session) -> Looked:
 
 
 def explain(session: Session, looked: Looked) -> None:
-    """For an encoder–decoder: where the decoder's text comes from."""
+    """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
+    if looked.offset:
+        st.caption(
+            f"The text is longer than what the model reads at once: these are its last {len(looked.tokens)} tokens. "
+            "When an older one of them was chosen, the model still read tokens before these; so its logits were others "
+            "than here."
+        )
     if looked.source:
         written = library.tokenizer(session.name).decode(looked.tokens[1:])
         whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
@@ -168,6 +175,10 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
         current.place = None
     if current.source_place is not None and not current.source_place < extent.sources:
         current.source_place = None
+    if current.candidate is not None and not current.candidate < extent.vocabulary:
+        current.candidate = None
+    if current.circuit is not None and not instrument.is_circuit(current.circuit, extent):
+        current.circuit = None
     return Chosen(
         open=current.inside,
         token=None if current.place is None else current.place - looked.offset,
@@ -175,12 +186,16 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
         head=current.head if current.heads == "one" and _has_heads(looked) else None,
         cell=current.cell,
         moment=current.moment,
+        folds=current.folds,
+        candidate=current.candidate,
+        circuit=current.circuit,
     )
 
 
 def _take(looked: Looked, found: Chosen, current: Visitor) -> None:
     """Take over what was chosen in the browser; the page Attention turns to the same layer and head."""
     current.inside, current.cell, current.moment = found.open, found.cell, found.moment
+    current.folds, current.candidate, current.circuit = found.folds, found.candidate, found.circuit
     current.place = None if found.token is None else found.token + looked.offset
     current.source_place = found.source
     current.heads = "mean" if found.head is None else "one"

@@ -62,7 +62,7 @@ def lines(session: Session, looked: Looked) -> str:
     """A program that shows this view again, from `transformer` alone."""
     chosen = looked_at(session, looked)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
-    kept = {name: value for name, value in fields.items() if value not in (None, "")}
+    kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
     names, changed = as_python(looked.interventions)
     return LINES.format(
         imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),

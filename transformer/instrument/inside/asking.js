@@ -36,3 +36,18 @@ export class Asking {
     this.timer = setTimeout(() => this.next(), ANSWER_MS);
   }
 }
+
+/** The parts that the tensors of what is open consist of and that a pass hasn't got, the most important first. */
+export function missingOf(pass, { layout, focus, cell, head }) {
+  const missing = (name) => pass.missing(name, pass.headsOf(name) ? (head ?? 0) : null);
+  const wanted = [];
+  if (focus?.name) wanted.push(...missing(focus.name));
+  if (focus?.name && cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, cell));
+  for (const stack of layout?.stacks ?? []) {
+    for (const group of stack.groups) {
+      if (!group.isOpen) continue;
+      for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...missing(name));
+    }
+  }
+  return wanted;
+}

@@ -36,9 +36,9 @@ const ALONE = {
 };
 
 export class Circuits {
-  /** details: what is unfolded, with its `body`. events: changed(): other parts may be missing. */
-  constructor(details, { changed }) {
-    Object.assign(this, { details, changed, wish: "ov" });
+  /** details: what is unfolded, with its `body`. events: choose({ circuit }): another one is looked at. */
+  constructor(details, { choose }) {
+    Object.assign(this, { details, tell: choose, wish: "ov", isOwn: false });
     this.chosen = { attention: null, head: 0, kind: "ov", distance: 0, cell: null };
     const root = (this.root = node("section", "numbers circuits", details.body));
     attribute(root, "aria-label", "Circuits");
@@ -53,7 +53,7 @@ export class Circuits {
     this.slider = node("input", "", this.distance);
     Object.assign(this.slider, { type: "range", min: "0", step: "1" });
     attribute(this.slider, "aria-label", "How many tokens the key stands before the query");
-    this.told = node("output", "", this.distance);
+    this.distanceSaid = node("output", "", this.distance);
     this.slider.addEventListener("input", () => this.choose({ distance: Number(this.slider.value) }));
     this.buttons = ["PNG", "CSV"].map((title) => {
       const button = node("button", "", tools);
@@ -103,9 +103,26 @@ export class Circuits {
     return modules.length > 0;
   }
 
+  /** What a link says, or said here before: [kind, attention, head, distance, and its cell if any]; null: what is looked at above. */
+  turnTo(circuit) {
+    this.isOwn = Boolean(circuit);
+    if (!circuit || circuit.join() === this.said?.join()) return;
+    const [kind, attention, head, distance, ...cell] = circuit;
+    Object.assign(this.chosen, { kind, attention, head, distance, cell: cell.length ? cell : null });
+    Object.assign(this, { wish: kind, isAhead: true });
+    this.settle();
+  }
+
+  /** The same, of what is shown. */
+  get said() {
+    const { kind, attention, head, distance, cell } = this.chosen;
+    return (this.isOwn || this.details.open) && kind ? [kind, attention, head, distance, ...(cell ?? [])] : null;
+  }
+
   /** An attention and a head that are looked at elsewhere; null for none in particular. */
   follow(attention, head) {
-    const before = this.followed;
+    const before = this.isAhead ? { attention, head } : this.followed; // a link says both
+    this.isAhead = false;
     this.followed = { attention, head };
     if (attention && attention !== before?.attention) this.chosen.attention = attention;
     if (head !== null && head !== before?.head) this.chosen.head = head;
@@ -122,7 +139,8 @@ export class Circuits {
   choose(change) {
     Object.assign(this.chosen, change);
     this.settle();
-    this.changed();
+    this.isOwn = true;
+    this.tell({ circuit: this.said });
   }
 
   // What can be chosen in this model.
@@ -167,7 +185,7 @@ export class Circuits {
     this.buttons.forEach((button) => (button.disabled = !found));
     this.hand.hidden = !found || !cell;
     put(this.meaning, this.sayMeaning(pass, found));
-    put(this.told, distance ? `the key stands ${distance} ${distance === 1 ? "token" : "tokens"} before the query` : "the query looks at its own place");
+    put(this.distanceSaid, distance ? `the key stands ${distance} ${distance === 1 ? "token" : "tokens"} before the query` : "the query looks at its own place");
     if (!found) return;
     const key = [pass.id, this.name, this.turns ? distance : 0].join();
     if (this.shown !== key) this.make(pass);

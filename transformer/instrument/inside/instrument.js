@@ -6,28 +6,28 @@ import { pageOf } from "../heatmap.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
-import { columnsOf, layOut } from "./layout.js";
+import { columnsOf, layOut, whereIs } from "./layout.js";
 import { changesAt } from "./changes.js";
 import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
+import { BEGIN, isSame, settled } from "./looked.js";
 import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
 import { Play } from "./play.js";
 import { chaptersOf, sceneAt } from "./scene.js";
-import { focusOf, structureOf, upFrom } from "./structure.js";
+import { structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
-import { Asking } from "./asking.js";
+import { Asking, missingOf } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 import { savePicture } from "./saving_inside.js";
 
-const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null };
 const NARROW = 560; // pixels of the picture
 const ROOM = {
   tight: { gutter: 88, margin: 46 },
@@ -69,7 +69,7 @@ export class InsideInstrument {
     this.below = new Below(parts.below, {
       open: (open) => this.open(open),
       token: (token) => this.pickToken(this.writing.prefix, token),
-      changed: () => this.pass && this.showBelow(),
+      choose: (change) => this.pass && this.choose(change),
     });
     this.search = new Search(parts.search, [], (name) => this.open(name));
     this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
@@ -110,9 +110,9 @@ export class InsideInstrument {
   }
 
   choose(change) {
-    const isSame = Object.entries(change).every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value));
-    if (isSame) return;
-    this.chosen = { ...this.chosen, ...change };
+    if (isSame(this.chosen, change)) return;
+    const isOther = change.token !== undefined && change.token !== this.chosen.token;
+    this.chosen = { ...this.chosen, ...(isOther && { candidate: null }), ...change };
     const { root, stage } = this.parts;
     const focused = root.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement : null;
     this.show();
@@ -154,23 +154,10 @@ export class InsideInstrument {
     return this.structure.stacks.find(({ writes }) => writes);
   }
 
-  // What is looked at, as far as this pass has it.
-  settle() {
-    const { chosen, structure, pass } = this;
-    const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
-    this.focus = focusOf(structure, chosen.open);
-    const within = (place, count) => (Number.isInteger(place) && place >= 0 && place < count ? place : null);
-    this.token = within(chosen.token, text) ?? text - 1;
-    this.source = within(chosen.source, source);
-    this.head = within(chosen.head, pass.config.n_heads);
-    const sizes = this.focus?.name ? pass.describe(this.focus.name).sizes : [];
-    const fits = chosen.cell?.length === sizes.length && sizes.every((size, at) => within(chosen.cell[at], size) !== null);
-    if (chosen.cell && !fits) this.chosen = { ...chosen, cell: null };
-  }
-
   show() {
-    const { parts, pass, structure, chosen } = this;
-    this.settle();
+    const { parts, pass, structure } = this;
+    Object.assign(this, settled(this.chosen, structure, pass)); // with what is looked at, as far as this pass has it
+    const { chosen } = this;
     this.weights = new Map();
     const weights = (id) => {
       if (!this.weights.has(id)) this.weights.set(id, weightsOf(pass.arcs(id), this.head));
@@ -193,7 +180,9 @@ export class InsideInstrument {
     parts.turn.hidden = !this.host.turn || !attentionPlace(this);
     parts.head.value = this.head === null ? "" : String(this.head);
     attribute(parts.root, "data-open", chosen.open);
+    this.below.turnTo(chosen);
     this.below.follow(this.focus?.part?.module ?? null, this.head);
+    this.chosen.circuit = this.below.circuits.said;
     this.showBelow();
     this.changing.show(changesAt(pass, this));
   }
@@ -280,24 +269,11 @@ export class InsideInstrument {
     this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, page);
   }
 
-  // The parts that what is open shows and that aren't there yet, the most important first.
+  /** The parts that what is looked at shows and that aren't there yet, the most important first. */
   needs() {
-    const { pass, layout, focus, chosen } = this;
+    const { pass, layout, focus, chosen, head } = this;
     if (pass.isComplete) return [];
-    const wanted = [];
-    if (focus?.name) wanted.push(...pass.missing(focus.name, this.rowHead(focus.name)));
-    if (focus?.name && chosen.cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, chosen.cell));
-    for (const stack of layout?.stacks ?? []) {
-      for (const group of stack.groups) {
-        if (!group.isOpen) continue;
-        for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
-      }
-    }
-    return [...wanted, ...this.below.needs(pass, this.token)];
-  }
-
-  rowHead(name) {
-    return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+    return [...missingOf(pass, { layout, focus, cell: chosen.cell, head }), ...this.below.needs(pass, this.token)];
   }
 
   makeHeads() {
@@ -344,20 +320,6 @@ export class InsideInstrument {
   /** Light a block and the word that names it. */
   light(id, isPointed = false) {
     this.prose.light(id);
-    if (!isPointed) this.picture.mark(id ? this.whereIs(id) : null);
-  }
-
-  whereIs(id) {
-    for (const stack of this.layout?.stacks ?? []) {
-      for (const group of stack.groups) {
-        if (group.id === id) return { stack, group, part: null, row: null, token: null };
-        for (const part of group.parts) {
-          if (part.id === id) return { stack, group, part, row: null, token: null };
-          const row = part.rows.find(({ name }) => name === id);
-          if (row) return { stack, group, part, row, token: null };
-        }
-      }
-    }
-    return null;
+    if (!isPointed) this.picture.mark(id ? whereIs(this.layout, id) : null);
   }
 }

@@ -62,6 +62,21 @@ export function thingAt(layout, x, y) {
   return null;
 }
 
+/** Where a group, a part or a row stands, as `thingAt` has it; null for none of them. */
+export function whereIs(layout, id) {
+  for (const stack of layout?.stacks ?? []) {
+    for (const group of stack.groups) {
+      if (group.id === id) return { stack, group, part: null, row: null, token: null };
+      for (const part of group.parts) {
+        if (part.id === id) return { stack, group, part, row: null, token: null };
+        const row = part.rows.find(({ name }) => name === id);
+        if (row) return { stack, group, part, row, token: null };
+      }
+    }
+  }
+  return null;
+}
+
 /** The stream's y where it enters a stack's blocks (0) and after each of them. */
 export function streamAt(stack, height) {
   const blocks = stack.groups.filter(({ kind }) => kind === "block");

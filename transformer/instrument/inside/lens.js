@@ -5,18 +5,28 @@ import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
 import { Circuits } from "./circuits.js";
 
+const TITLES = { lens: "What each height would say", who: "Who said it", checks: "What holds", circuits: "Circuits" };
+const FOLDS = Object.keys(TITLES);
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
 export class Below {
-  /** events: open(name), token(token), changed(): something was unfolded, so parts may be missing. */
+  /** events: open(name), token(token), choose(change): of what is looked at, { folds, candidate, circuit }. */
   constructor(parent, events) {
     this.events = events;
-    this.lens = fold(parent, "What each height would say", events.changed);
-    this.who = fold(parent, "Who said it", events.changed);
-    this.checks = fold(parent, "What holds", events.changed);
-    this.circuits = new Circuits(fold(parent, "Circuits", events.changed), events);
-    this.candidate = null;
+    const told = () => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open) });
+    this.folds = Object.fromEntries(FOLDS.map((name) => [name, fold(parent, TITLES[name], told)]));
+    Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, events) });
     parent.addEventListener("click", (event) => this.onClick(event));
+  }
+
+  /** What is looked at: the folds that are open; the token that is asked about, null for the likeliest; a circuit, or null. */
+  turnTo({ folds, candidate, circuit }) {
+    for (const name of FOLDS) {
+      const isOpen = folds.includes(name);
+      if (this.folds[name].open !== isOpen) this.folds[name].open = isOpen;
+    }
+    this.candidate = candidate;
+    this.circuits.turnTo(circuit);
   }
 
   onClick(event) {
@@ -25,9 +35,7 @@ export class Below {
     const { open, token, candidate } = button.dataset;
     if (open !== undefined) this.events.open(open);
     if (token !== undefined) this.events.token(Number(token));
-    if (candidate === undefined) return;
-    this.candidate = Number(candidate);
-    this.events.changed();
+    if (candidate !== undefined) this.events.choose({ candidate: Number(candidate) });
   }
 
   /** The parts that what is unfolded shows. */
@@ -40,10 +48,7 @@ export class Below {
     return [...wanted, ...this.circuits.needs(pass)];
   }
 
-  // Another token, another question: the likeliest, unless one of the candidates was chosen.
   chosenOf(pass, token) {
-    if (this.asked !== `${pass.id} ${token}`) this.candidate = null;
-    this.asked = `${pass.id} ${token}`;
     return this.candidate ?? pass.outline.next.data[token * pass.outline.next.shape[1]];
   }
 
@@ -115,13 +120,13 @@ export class Below {
     const { data, shape } = pass.outline.next;
     const candidates = node("p", "candidates");
     candidates.append("Why ");
-    for (let at = 0; at < shape[1]; at++) {
-      const candidate = data[token * shape[1] + at];
+    const likeliest = data.subarray(token * shape[1], (token + 1) * shape[1]);
+    for (const candidate of new Set([...likeliest, chosen])) {
       const button = node("button", "", candidates);
       button.type = "button";
       button.dataset.candidate = String(candidate);
       attribute(button, "aria-pressed", String(candidate === chosen));
-      put(button, `“${pass.vocabulary[candidate]}”`);
+      put(button, `“${pass.vocabulary[candidate] ?? candidate}”`);
     }
     candidates.append(` after token ${token}, “${pass.labels.text[token]}”?`);
     const parts = [candidates];

@@ -1,10 +1,10 @@
 // What lies above the picture: what Play hasn't reached yet is veiled, and the cells that a cell is made of are outlined.
 
 import { columnAt } from "./layout.js";
+import { SELECTED } from "../colours.js";
 import { isRevealed, zoneOf } from "./scene.js";
 
 const VEIL = 0.88;
-const SELECTED = "#d55e00";
 
 /** Veil what hasn't been computed at a moment, and carry one number to its place. */
 export function drawPlay(context, page, layout, scene, chapter, state) {

@@ -1,25 +1,23 @@
-// The picture: streams, arcs and rows of cells on a canvas, and above it a second one for what is pointed at or plays.
+// The picture: what flows, and rows of cells, on a canvas, and above it a second one for what is pointed at or plays.
 
-import { FOLDED_STRIP, columnAt, streamAt } from "./layout.js";
+import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
+import { FOLDED_STRIP, columnAt } from "./layout.js";
 import { Move, isAlike, mayMove } from "./move.js";
 import { drawMade, drawPlay } from "./overlay.js";
-import { drawnArcs, firstIn, poolOf } from "./arcs.js";
-import { headColour, ROLES, roleColour } from "./roles.js";
+import { poolOf } from "./arcs.js";
+import { roleColour } from "./roles.js";
 import { drawNorm, drawPlus } from "./signs.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
+import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";
 import { prepared } from "../heatmap.js";
 
-const DIM = 0.3; // of what isn't on the way to the selected token
-const BRIGHT = 0.1; // the share from which on something is fully lit
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const THIN = 6; // pixels of a column below which nothing parts it from the next
 const LEVELS_OF_LIGHT = 20;
 const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
 const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
-const SELECTED = "#d55e00";
-const THICKEST = 6.5; // pixels of an arc's width
 
 /** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
 function spanOf(name) {
@@ -60,9 +58,9 @@ export class Picture {
     const context = (this.context = prepared(this.move ? this.ahead : this.canvas, layout.width, layout.height));
     for (const stack of layout.stacks) {
       this.drawGround(stack);
-      this.drawStreams(stack);
+      drawStreams(this, stack);
     }
-    for (const stack of layout.stacks) for (const part of this.partsOf(stack)) if (part.lane) this.drawArcs(stack, part);
+    for (const stack of layout.stacks) for (const part of this.partsOf(stack)) if (part.lane) drawArcs(this, stack, part);
     for (const stack of layout.stacks) {
       for (const group of stack.groups) this.drawGroup(stack, group);
       this.drawSelected(stack);
@@ -113,74 +111,6 @@ export class Picture {
       context.fillRect(stack.left - stack.gutter, group.top, stack.right - stack.left + stack.gutter, group.bottom - group.top);
     }
     context.globalAlpha = 1;
-  }
-
-  drawStreams(stack) {
-    const { context } = this;
-    const blocks = stack.groups.filter(({ kind }) => kind === "block");
-    const pieces = [{ from: stack.bottom, to: streamAt(stack, 0), height: 0 }];
-    blocks.forEach((block, layer) => pieces.push(...this.piecesOf(block, layer)));
-    pieces.push({ from: streamAt(stack, blocks.length), to: stack.top, height: blocks.length });
-    context.strokeStyle = ROLES.stream;
-    for (let token = 0; token < stack.count; token++) {
-      const { stream } = columnAt(stack, token);
-      for (const { from, to, height } of pieces) {
-        if (from - to < 0.5) continue;
-        context.globalAlpha = this.light(stack, height, token);
-        context.lineWidth = Math.min(0.4 * stack.pitch, 1.2 + 3.8 * Math.sqrt(Math.min(1, this.share(stack, height, token))));
-        context.beginPath();
-        context.moveTo(stream, from);
-        context.lineTo(stream, to);
-        context.stroke();
-      }
-    }
-  }
-
-  // Without a residual nothing runs past a sublayer: the stream is cut.
-  piecesOf(block, height) {
-    const [before, after] = [{ from: block.bottom, to: block.top, height }, { from: block.top, to: block.top, height }];
-    if (this.scene.residual) return [{ ...before, to: (block.bottom + block.top) / 2 }, { ...before, from: (block.bottom + block.top) / 2, height: height + 1 }];
-    const cuts = block.parts.flatMap((part) => [[part.read, part.write]]);
-    const pieces = [];
-    let from = before.from;
-    for (const [read, write] of cuts) {
-      pieces.push({ from, to: read, height });
-      from = write;
-    }
-    return [...pieces, { ...after, from, to: block.top, height: height + 1 }];
-  }
-
-  drawArcs(stack, part) {
-    const { context, scene } = this;
-    const found = scene.weights(part.id);
-    const from = part.crosses ? this.layout.stacks[0] : stack;
-    const { lane } = part;
-    const start = part.crosses ? from.top : lane.bottom;
-    const end = lane.top;
-    const limit = Math.min(THICKEST, 0.5 * stack.pitch, 0.22 * (lane.bottom - lane.top));
-    const x = (which, place, places, share) => {
-      const [first, last] = [firstIn(place, which.count, places), firstIn(place + 1, which.count, places)];
-      return which.left + (first + (last - first - 1) / 2 + share) * which.pitch;
-    };
-    for (const { query, key, weight, head, share } of drawnArcs(found, scene.reach.arcs[part.id])) {
-      const lit = Math.min(1, share / (BRIGHT / 2));
-      context.globalAlpha = lit > 0.04 ? 0.3 + 0.7 * lit : DIM * Math.min(0.9, 0.12 + weight);
-      context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(limit, 15 * Math.sqrt(share * weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
-      context.strokeStyle = headColour(head);
-      const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, 0.36)];
-      context.beginPath();
-      context.moveTo(left, start);
-      if (part.crosses) {
-        const gap = stack.left - stack.gutter - (this.layout.width > 560 ? 16 : 7);
-        const middle = (start + end + 16) / 2;
-        context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
-        context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);
-      } else {
-        const bend = 0.62 * (start - end);
-        context.bezierCurveTo(left, start - bend, right, end + bend, right, end);
-      }
-      context.stroke();
-    }
   }
 
   drawGroup(stack, group) {

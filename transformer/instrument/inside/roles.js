@@ -1,6 +1,7 @@
 // The colours of what a model consists of, told apart by the colour-blind too (Okabe and Ito 2008), in light and dark.
 
-const HEADS = ["#e69f00", "#56b4e9", "#009e73", "#d8c412", "#0072b2", "#d55e00"];
+// Their vermilion is what is selected.
+const HEADS = ["#e69f00", "#56b4e9", "#009e73", "#d8c412", "#0072b2", "#a51e69"];
 export const ROLES = { mlp: "#cc79a7", embed: "#8a7a5c", norm: "#7f8fa6", stream: "#8c929c", unembed: "#8a7a5c" };
 
 /** The colour of a head: a cycle. */

@@ -1,5 +1,6 @@
 // Where one is: a breadcrumb from the model to the cell, and a small map of the whole model.
 
+import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
 import { prepared } from "../heatmap.js";
 import { shortName } from "./structure.js";
@@ -61,7 +62,7 @@ export class Trail {
       }
       if (!stack.writes) continue;
       context.globalAlpha = 1;
-      context.fillStyle = "#d55e00";
+      context.fillStyle = SELECTED;
       context.fillRect((stack.left + (token + 0.5) * stack.pitch) * x - 0.75, stack.top * y, 1.5, (stack.bottom - stack.top) * y);
     }
   }

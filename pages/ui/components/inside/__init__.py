@@ -28,6 +28,10 @@ WHOLE_UP_TO = 100_000
 """Cells up to which a tensor that has heads is sent whole."""
 LATEST = 1e6
 """The last moment that Play can be at."""
+FOLDS = ("lens", "who", "checks", "circuits")
+"""What can be unfolded below the picture."""
+FARTHEST = 10**6
+"""What the distance and the cell of a circuit are below; the browser knows how much of it there is."""
 
 Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int] | tuple[str, str, str, int]
 """("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
@@ -59,6 +63,13 @@ class Chosen:
     """A place in the tensor that is open."""
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
+    folds: tuple[str, ...] = ()
+    """What is unfolded below the picture, of `FOLDS`."""
+    candidate: int | None = None
+    """The token of the vocabulary that is asked about there; None: the likeliest next one."""
+    circuit: tuple[str | int, ...] | None = None
+    """A circuit: its kind, attention, head, the distance from query to key, and perhaps row and column of a cell; None:
+    of what is looked at above."""
 
 
 @dataclass(frozen=True)
@@ -140,25 +151,27 @@ def checked_choice(value: Any, extent: Extent) -> Chosen | None:
     """What a `chosen` event says, or None unless all of it can be chosen: browsers can send anything."""
     if not isinstance(value, Mapping) or not {field.name for field in dataclasses.fields(Chosen)} <= value.keys():
         return None
-    cell = value["cell"]
-    if isinstance(cell, list):
-        cell = tuple(cell)
-    moment = value["moment"]
-    if type(moment) is int:
-        moment = float(moment)
-    found = Chosen(value["open"], value["token"], value["source"], value["head"], cell, moment)
+    parts = {field.name: value[field.name] for field in dataclasses.fields(Chosen)}
+    parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
+    if type(parts["moment"]) is int:
+        parts["moment"] = float(parts["moment"])
+    found = Chosen(**parts)
     return found if fits(found, extent) else None
 
 
 def fits(chosen: Chosen, extent: Extent) -> bool:
     """Whether all of a choice is there, whatever its fields hold."""
-    counts = ((chosen.token, extent.tokens), (chosen.source, extent.sources), (chosen.head, extent.heads))
+    counts = ((chosen.token, extent.tokens), (chosen.source, extent.sources), (chosen.head, extent.heads),
+              (chosen.candidate, extent.vocabulary))  # fmt: skip
     return (
         isinstance(chosen.open, str)
         and chosen.open in extent.places
         and all(place is None or _is_within(place, count) for place, count in counts)
         and (chosen.cell is None or is_cell(chosen.cell, chosen.open, extent))
         and (chosen.moment is None or (type(chosen.moment) is float and 0 <= chosen.moment <= LATEST))
+        and isinstance(chosen.folds, tuple)
+        and list(chosen.folds) == [fold for fold in FOLDS if fold in chosen.folds]
+        and (chosen.circuit is None or is_circuit(chosen.circuit, extent))
     )
 
 
@@ -166,6 +179,16 @@ def is_cell(cell: Any, name: str, extent: Extent) -> bool:
     """Whether a tensor has this cell."""
     sizes = tuple(extent.tensors.get(name, {}).values())
     return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
+
+
+def is_circuit(circuit: Any, extent: Extent) -> bool:
+    """Whether a model has this circuit, and its matrix may have this cell."""
+    match circuit:
+        case (str(kind), str(attention), head, *places) if kind in extent.circuits.get(attention, ()):
+            return _is_within(head, extent.heads) and len(places) in (1, 3) and all(
+                _is_within(place, FARTHEST) for place in places
+            )  # fmt: skip
+    return False
 
 
 def checked_place(value: Any, extent: Extent) -> Place | None:

@@ -1,0 +1,79 @@
+// What flows in the picture: the stream of each token upwards, and attention's arcs from token to token.
+
+import { drawnArcs, firstIn } from "./arcs.js";
+import { columnAt, streamAt } from "./layout.js";
+import { ROLES, headColour } from "./roles.js";
+
+export const DIM = 0.3; // of what isn't on the way to the selected token
+export const BRIGHT = 0.1; // the share from which on something is fully lit
+const THICKEST = 6.5; // pixels of an arc's width
+
+/** The stream of each token, from the embedding to the unembedding, as thick as its share. */
+export function drawStreams(picture, stack) {
+  const { context, scene } = picture;
+  const blocks = stack.groups.filter(({ kind }) => kind === "block");
+  const pieces = [{ from: stack.bottom, to: streamAt(stack, 0), height: 0 }];
+  blocks.forEach((block, layer) => pieces.push(...piecesOf(block, layer, scene.residual)));
+  pieces.push({ from: streamAt(stack, blocks.length), to: stack.top, height: blocks.length });
+  context.strokeStyle = ROLES.stream;
+  for (let token = 0; token < stack.count; token++) {
+    const { stream } = columnAt(stack, token);
+    for (const { from, to, height } of pieces) {
+      if (from - to < 0.5) continue;
+      context.globalAlpha = picture.light(stack, height, token);
+      context.lineWidth = Math.min(0.4 * stack.pitch, 1.2 + 3.8 * Math.sqrt(Math.min(1, picture.share(stack, height, token))));
+      context.beginPath();
+      context.moveTo(stream, from);
+      context.lineTo(stream, to);
+      context.stroke();
+    }
+  }
+}
+
+// Without a residual nothing runs past a sublayer: the stream is cut.
+function piecesOf(block, height, hasResidual) {
+  const [before, after] = [{ from: block.bottom, to: block.top, height }, { from: block.top, to: block.top, height }];
+  if (hasResidual) return [{ ...before, to: (block.bottom + block.top) / 2 }, { ...before, from: (block.bottom + block.top) / 2, height: height + 1 }];
+  const cuts = block.parts.flatMap((part) => [[part.read, part.write]]);
+  const pieces = [];
+  let from = before.from;
+  for (const [read, write] of cuts) {
+    pieces.push({ from, to: read, height });
+    from = write;
+  }
+  return [...pieces, { ...after, from, to: block.top, height: height + 1 }];
+}
+
+/** The weights of an attention, each an arc from the token that is read to the one that reads. */
+export function drawArcs(picture, stack, part) {
+  const { context, scene } = picture;
+  const found = scene.weights(part.id);
+  const from = part.crosses ? picture.layout.stacks[0] : stack;
+  const { lane } = part;
+  const start = part.crosses ? from.top : lane.bottom;
+  const end = lane.top;
+  const limit = Math.min(THICKEST, 0.5 * stack.pitch, 0.22 * (lane.bottom - lane.top));
+  const x = (which, place, places, share) => {
+    const [first, last] = [firstIn(place, which.count, places), firstIn(place + 1, which.count, places)];
+    return which.left + (first + (last - first - 1) / 2 + share) * which.pitch;
+  };
+  for (const { query, key, weight, head, share } of drawnArcs(found, scene.reach.arcs[part.id])) {
+    const lit = Math.min(1, share / (BRIGHT / 2));
+    context.globalAlpha = lit > 0.04 ? 0.3 + 0.7 * lit : DIM * Math.min(0.9, 0.12 + weight);
+    context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(limit, 15 * Math.sqrt(share * weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
+    context.strokeStyle = headColour(head);
+    const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, 0.36)];
+    context.beginPath();
+    context.moveTo(left, start);
+    if (part.crosses) {
+      const gap = stack.left - stack.gutter - (picture.layout.width > 560 ? 16 : 7);
+      const middle = (start + end + 16) / 2;
+      context.bezierCurveTo(left, start - 30, gap, start - 30, gap, middle);
+      context.bezierCurveTo(gap, end + 16, right, end + 26, right, end);
+    } else {
+      const bend = 0.62 * (start - end);
+      context.bezierCurveTo(left, start - bend, right, end + bend, right, end);
+    }
+    context.stroke();
+  }
+}
