@@ -279,13 +279,15 @@ def a_circuit(config: ModelConfig) -> dict[str, object]:
 
 
 def write_outlines(folder: Path) -> None:
-    """Whole passes for the tests of the page Inside's picture: shipped models, and one of thirty layers."""
+    """Whole passes for the tests of the page Inside's picture: shipped models, one of thirty layers, and one
+    of parallel blocks."""
     prompts = {"shakespeare": "ROMEO:\nBut", "next-vowel": "abc", "number-words-en-es": "two hundred and five",
                "ladder-4-attention": "ROMEO:", "ladder-1-bigram": "R"}  # fmt: skip
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
-    config = tiny_config(n_layers=30, n_encoder_layers=30)
-    deep = outline(whole_pass(tiny_model(config), [1, 2, 3]))
-    labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
-    found["deep"] = Recording(deep.tensors, {**deep.metadata, **labels})
+    for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
+        config = tiny_config(**fields)
+        tiny = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+        labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
+        found[name] = Recording(tiny.tensors, {**tiny.metadata, **labels})
     for name, recording in found.items():
         (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

@@ -12,7 +12,7 @@ import { InsidePass } from "../../transformer/instrument/inside/pass.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/instrument/inside/structure.js";
 import { stepsTo } from "../../transformer/instrument/inside/trail.js";
 
-const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep"];
+const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"];
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
 const recordings = Object.fromEntries(MODELS.map((name) => {
   return [name, readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`)))];
@@ -139,6 +139,20 @@ test("norms and streams stand where the model has them", () => {
   assert.equal(none.norm, null);
   assert.equal(structures["ladder-4-attention"].residual, false);
   assert.equal(streamAt(laidOut("ladder-1-bigram", "").stacks[0], 0), laidOut("ladder-1-bigram", "").stacks[0].groups[0].top);
+});
+
+test("in a parallel block both sublayers read the same stream, and one sum takes what they give", () => {
+  const block = (open, width = ROOM.width) => laidOut("parallel", open, { ...ROOM, width }).stacks[0].groups.find(({ id }) => id === "blocks.0");
+  for (const open of ["", "blocks.0.attn", "blocks.0.mlp"]) {
+    const [attention, mlp] = block(open).parts;
+    assert.deepEqual([attention.read, attention.write], [mlp.read, mlp.write], open);
+    assert.ok(attention.read > attention.write);
+  }
+  const [attention, mlp] = block("").parts;
+  assert.ok(attention.span[1] < mlp.span[0]); // neither way leads through the other's box
+  assert.equal(block("", 230).parts[0].span, undefined); // where there are no ways, each has all of its width
+  const [first, second] = laidOut("shakespeare", "").stacks[0].groups.find(({ id }) => id === "blocks.0").parts;
+  assert.ok(first.write > second.read); // elsewhere the second reads what the first has added
 });
 
 test("a breadcrumb says every step", () => {

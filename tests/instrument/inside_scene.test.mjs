@@ -9,7 +9,7 @@ import { layOut } from "../../transformer/instrument/inside/layout.js";
 import { chaptersOf, endOf, isRevealed, sceneAt, stepFrom, zoneOf } from "../../transformer/instrument/inside/scene.js";
 
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
-const structures = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep"].map((name) => {
+const structures = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"].map((name) => {
   return structureOf(readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`))).metadata);
 });
 

@@ -1,7 +1,7 @@
 // What flows in the picture: the stream of each token upwards, and attention's arcs from token to token.
 
 import { drawnArcs, firstIn } from "./arcs.js";
-import { columnAt, streamAt } from "./layout.js";
+import { columnAt, middleOf, streamAt } from "./layout.js";
 import { ROLES, headColour } from "./roles.js";
 
 export const DIM = 0.3; // of what isn't on the way to the selected token
@@ -62,7 +62,7 @@ export function drawArcs(picture, stack, part) {
     context.globalAlpha = lit > 0.04 ? 0.3 + 0.7 * lit : DIM * Math.min(0.9, 0.12 + weight);
     context.lineWidth = lit > 0.04 ? Math.max(0.8, Math.min(limit, 15 * Math.sqrt(share * weight))) : Math.min(0.3 * stack.pitch, 0.5 + 2.5 * weight);
     context.strokeStyle = headColour(head);
-    const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, 0.36)];
+    const [left, right] = [x(from, key, found.keys, 0.8), x(stack, query, found.queries, middleOf(part.span))];
     context.beginPath();
     context.moveTo(left, start);
     if (part.crosses) {

@@ -19,6 +19,10 @@ const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
 const SHARE = { attn: 1.9, cross_attn: 1.9, mlp: 1 };
+export const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
+export const BESIDE = [0.05, 0.66]; // of a column's width: what stands beside the stream
+const ABREAST = { attn: [0.05, 0.34], mlp: [0.37, 0.66] }; // the same, of two that read the same stream
+const RAIL = 0.73; // of a column's width: where a way runs between what is open and the stream
 const CROSSING = { wide: 44, narrow: 20 }; // between an encoder and its decoder, for the arcs that cross
 
 /**
@@ -42,6 +46,11 @@ export function layOut(structure, focus, room) {
 export function columnAt({ left, pitch }, token) {
   const start = left + token * pitch;
   return { start, middle: start + pitch / 2, stream: start + 0.8 * pitch };
+}
+
+/** Of a column's width, the middle of what takes a span of it. */
+export function middleOf([from, to] = BESIDE) {
+  return (from + to) / 2;
 }
 
 /** The token whose column a place is in, or null. */
@@ -166,6 +175,7 @@ function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
     const isOpen = focus?.group === group;
     const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && closed < FOLDED_BELOW };
     placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus, wide) : closedParts(group, placed, structure);
+    if (structure.parallel && group.kind === "block") placed.parts = abreast(placed.parts, isOpen, columns.pitch);
     y -= height;
     return placed;
   });
@@ -199,6 +209,14 @@ function glyph(part, top, bottom, structure) {
     lane: part.module ? { bottom: at(0.04), top: at(0.66) } : null,
     normAt: part.norm ? at(isPost ? 0.97 : part.module ? 0.06 : 0.14) : null,
   };
+}
+
+/** Attention and feed-forward of a parallel block: both read where the first does, and one sum takes what both give. */
+function abreast([attention, mlp], isOpen, pitch) {
+  return [attention, mlp].map((part) => {
+    const span = pitch < SIGNS || !part.strip ? undefined : ABREAST[part.kind];
+    return { ...part, read: attention.read, write: mlp.write, span, way: isOpen ? RAIL : undefined };
+  });
 }
 
 function openParts(group, { bottom }, focus, wide) {

@@ -1,6 +1,6 @@
 // What lies above the picture: what Play hasn't reached yet is veiled, and the cells that a cell is made of are outlined.
 
-import { columnAt } from "./layout.js";
+import { columnAt, middleOf } from "./layout.js";
 import { SELECTED } from "../colours.js";
 import { isRevealed, zoneOf } from "./scene.js";
 
@@ -41,7 +41,7 @@ function tokenOf(stack, scene) {
 function drawCarried(context, page, stack, zone, { phase, progress }, token, layout, scene) {
   const { start, stream } = columnAt(stack, token);
   const share = phase === "cell" ? ease(progress) : 1;
-  const target = { x: start + 0.36 * stack.pitch, y: zone.target };
+  const target = { x: start + middleOf(zone.part.span) * stack.pitch, y: zone.target };
   let from = { x: stream, y: zone.bottom };
   if (zone.lane && zone.part.module) {
     const source = zone.part.crosses ? layout.stacks[0] : stack;
@@ -81,11 +81,11 @@ export function drawMade(context, layout, cells, { dims, sizes, spanOf, colour }
   for (const { name, index } of cells) {
     const found = placesOf(layout, name);
     if (!found) continue;
-    const { stack, top, bottom } = found;
+    const { stack, top, bottom, span } = found;
     const named = dims(name);
     const at = named.findIndex((dim) => dim === "pos" || dim === "query" || dim === "key");
     const tokens = at < 0 || index[at] === null ? [0, stack.count - 1] : [index[at], index[at]];
-    const [from, to] = spanOf(name);
+    const [from, to] = span ?? spanOf(name);
     const own = shareOf(named, sizes(name), index, at);
     if (tokens[0] === tokens[1] && own) {
       const { start } = columnAt(stack, tokens[0]);
@@ -118,7 +118,7 @@ function placesOf(layout, name) {
       for (const part of group.parts) {
         const row = part.rows.find((each) => each.name === name);
         const box = row ?? (part.strip && part.out === name ? part.strip : null);
-        if (box) return { stack: isOfSource ? layout.stacks[0] : stack, top: box.top + 1, bottom: box.bottom - 1 };
+        if (box) return { stack: isOfSource ? layout.stacks[0] : stack, top: box.top + 1, bottom: box.bottom - 1, span: row ? undefined : part.span };
       }
       if (group.kind === "block" && !group.isOpen && stack.heights[group.layer + 1].includes(name)) return { stack, top: group.top - 1, bottom: group.top + 8 };
     }

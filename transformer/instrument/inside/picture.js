@@ -1,7 +1,7 @@
 // The picture: what flows, and rows of cells, on a canvas, and above it a second one for what is pointed at or plays.
 
 import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
-import { FOLDED_STRIP, columnAt } from "./layout.js";
+import { BESIDE, FOLDED_STRIP, SIGNS, columnAt, middleOf } from "./layout.js";
 import { Move, isAlike, mayMove } from "./move.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { poolOf } from "./arcs.js";
@@ -15,13 +15,23 @@ import { prepared } from "../heatmap.js";
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const THIN = 6; // pixels of a column below which nothing parts it from the next
 const LEVELS_OF_LIGHT = 20;
-const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
-const CELLS = { full: [0.05, 0.95], beside: [0.05, 0.66] }; // of a column's width: what is on the stream, and beside it
+const CELLS = { full: [0.05, 0.95], beside: BESIDE }; // of a column's width: what is on the stream, and beside it
+const TURN = 12; // pixels in which a way turns upwards
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
 
 /** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
 function spanOf(name) {
   return /hook_resid_|embed$|ln_final|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
+}
+
+// Between a place on the stream and a box: along a column's line, which each of the two joins in a bend.
+function drawWay(context, [stream, from], way, [middle, to]) {
+  const turn = Math.sign(to - from) * Math.min(TURN, Math.abs(to - from) / 2);
+  context.moveTo(stream, from);
+  context.quadraticCurveTo(way, from, way, way === middle ? to : from + turn);
+  if (way === middle) return;
+  context.lineTo(way, to - turn);
+  context.quadraticCurveTo(way, to, middle, to);
 }
 
 export class Picture {
@@ -135,27 +145,26 @@ export class Picture {
   drawGlyph(stack, part, height) {
     const { context, scene } = this;
     const colour = roleColour(part.kind, scene.head);
-    const { strip, read, write } = part;
+    const { strip, read, write, span = BESIDE } = part;
     if (stack.pitch >= SIGNS) {
       for (let token = 0; token < stack.count; token++) {
         const { start, stream } = columnAt(stack, token);
-        const middle = start + 0.36 * stack.pitch;
+        const middle = start + middleOf(span) * stack.pitch;
+        const way = part.way ? start + part.way * stack.pitch : middle;
         context.globalAlpha = this.light(stack, height + 1, token);
         context.strokeStyle = colour;
         context.lineWidth = 1.3;
         context.beginPath();
         if (!part.module) {
-          context.moveTo(stream, read);
-          context.quadraticCurveTo(middle, read, middle, strip.bottom);
+          drawWay(context, [stream, read], way, [middle, strip.bottom]);
         }
-        context.moveTo(middle, strip.top);
-        context.quadraticCurveTo(middle, write, stream, write);
+        drawWay(context, [stream, write], way, [middle, strip.top]);
         context.stroke();
         if (scene.residual) drawPlus(context, stream, write, this.page.paper);
         if (part.norm) drawNorm(context, part.norm.where, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
       }
     }
-    this.cells(stack, part.out, strip.top, strip.bottom - strip.top, CELLS.beside, height + 1, colour);
+    this.cells(stack, part.out, strip.top, strip.bottom - strip.top, span, height + 1, colour);
   }
 
   drawRow(stack, part, row, height) {

@@ -13,6 +13,7 @@ const WORDS = {
   cross_attn: (target) => [["Cross-attention", target], " brings numbers from the tokens of the source."],
   mlp: (target) => ["The ", ["feed-forward layer", target], " works on each token alone."],
 };
+const ABREAST = ["Both read the same stream, side by side: neither sees what the other adds."];
 
 export class Prose {
   /** events: open(what), hover(id or null). */
@@ -32,7 +33,7 @@ export class Prose {
     if (key === this.shown) return;
     this.shown = key;
     const list = node("ol", "");
-    for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
+    for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, structure, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
     this.parent.replaceChildren(list, legend(pass.config.n_heads));
   }
 
@@ -73,7 +74,7 @@ function legend(heads) {
 }
 
 // From the bottom up; blocks that do the same are named in one sentence.
-function ofModel({ stacks, residual }) {
+function ofModel({ stacks, residual, parallel }) {
   const sentences = [];
   for (const stack of stacks) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
@@ -82,6 +83,7 @@ function ofModel({ stacks, residual }) {
       if (group === blocks[0]) {
         sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...listed(blocks), doing(blocks.length, residual)]);
         for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the arcs"));
+        if (parallel) sentences.push(ABREAST);
       }
       if (group.kind === "ln_final") sentences.push(WORDS.ln_final(group));
       if (group.kind === "unembed") sentences.push(WORDS.unembed(group));
@@ -102,9 +104,10 @@ function doing(count, residual) {
   return count > 1 ? " put what they compute in the stream's place:" : " puts what it computes in the stream's place:";
 }
 
-function ofBlock({ group, name }, pass) {
+function ofBlock({ group, name }, { parallel }, pass) {
   const own = group.parts.flatMap(({ names }) => names);
   const sentences = group.parts.map((part) => WORDS[part.kind](part, ""));
+  if (parallel) sentences.push(ABREAST);
   const shown = name && own.includes(name) ? [name] : own.filter((each) => /attn_out|hook_mlp_out|pattern|resid/.test(each));
   return [...sentences, ...shown.map((each) => [[each.split(".").at(-1).replace("hook_", ""), { id: each, target: each }], `: ${pass.describe(each).meaning}`])];
 }

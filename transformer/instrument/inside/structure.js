@@ -28,7 +28,7 @@ export function structureOf(metadata) {
     places.set(name, { stack, group, part });
   }
   for (const stack of stacks) for (const group of stack.groups) for (const part of group.parts) finish(part, read, config, { stack, group, part }, places);
-  return { stacks, places, residual: config.residual, norm: config.norm };
+  return { stacks, places, residual: config.residual, norm: config.norm, parallel: config.parallel_residual };
 }
 
 /** What a name, or a place that can be opened, belongs to: { stack, group, part, name }; null for none of them. */
