@@ -1,5 +1,7 @@
 """What is changed in a model, as a visitor sees it: chips, undo, and every page on the changed model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -30,12 +32,14 @@ from tests.app_driver import (
     write,
     writing,
 )
-from transformer import Sampling, Scaled, Weighed, Without, generate, to_code, whole_pass
+from transformer import Averaged, Sampling, Scaled, Steered, Weighed, Without, generate, to_code, whole_pass
 
 pytestmark = pytest.mark.usefixtures("folder")
 PROMPT = "ROMEO:\nAye"
 HEAD = Scaled("blocks.0.attn.hook_z", 0)
 ALL = (HEAD, Without("mask"), Weighed("blocks.1.attn.hook_pattern", 1, 5, 2, 0.75))
+STEERED = Steered("blocks.1.hook_resid_pre", tokens=(1, 2), against=(3, 4), factor=2.0)
+WEIGHED = Weighed("blocks.0.attn.hook_pattern", 1, 3, 2, 0.25)
 CHIP = "layer 0, head 0 silenced"
 
 
@@ -85,6 +89,43 @@ class TestTheList:
         assert chips(at) == {}
         press(at, "Undo")
         assert list(chips(at)) == [str(each) for each in ALL]
+
+    @pytest.mark.parametrize(("given", "label", "value", "words"), [
+        (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
+        (HEAD, "Head", 1, "layer 0, head 1 silenced"),
+        (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 silenced"),
+        (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
+        (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
+        (HEAD, "At one position only", True, "layer 0, head 0 at position 0 silenced"),
+        (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 silenced"),
+        (Scaled("blocks.0.hook_mlp_out", None, 2), "At one position only", False, "feed-forward of layer 0 silenced"),
+        (Averaged("blocks.0.hook_mlp_out"), "Silence it", None, "feed-forward of layer 0 silenced"),
+        (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
+        (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
+        (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
+        (Without("scale"), "Where", "blocks.1.", "without ÷ √d_head in layer 1"),
+    ])  # fmt: skip
+    def test_a_chip_has_a_menu_of_what_fits_it(self, given, label, value, words):
+        at = start(prompt=PROMPT, changes=f"-{code_of(given)}")
+        at.session_state["change_menu_0"] = True
+        checked(at.run())
+        if value is None:
+            press(at, label)
+        else:
+            widgets = [*at.sidebar.number_input, *at.sidebar.selectbox, *at.sidebar.checkbox]
+            (widget,) = [each for each in widgets if each.label == label]
+            checked(widget.set_value(value).run())
+        assert chips(at) == {words: False} and not said(at)  # one that is off stays off
+        press(at, "Undo")
+        assert chips(at) == {str(given): False}
+
+    def test_a_menu_can_t_make_two_changes_of_the_same(self):
+        at = start(prompt=PROMPT, changes=code_of(HEAD, replace(HEAD, head=1)))
+        at.session_state["change_menu_1"] = True
+        checked(at.run())
+        choose(at, "Head", 0)
+        assert "The change stays as it is: another change in the list is of the same." in said(at)
+        assert list(chips(at)) == [CHIP, "layer 0, head 1 silenced"]
 
     def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
         at = start(prompt=PROMPT, changes=code_of(HEAD))

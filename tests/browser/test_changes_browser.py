@@ -90,6 +90,43 @@ def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
     expect(part(page, "readout")).to_have_text(re.compile("weight 0"))
 
 
+def weights_set(page):
+    """By key, what query 5 of layer 1, head 0 gives it by hand."""
+    found = re.findall(r"weigh~blocks\.1\.attn\.hook_pattern~0~5~(\d+)~([\d.]+)~1", changes(page))
+    return {int(key): float(weight) for key, weight in found}
+
+
+def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
+    page, _ = visit("prompt=To be, or not&layer=1&head=0&query=5&key=2")
+    part(page, "change").click()
+    drawer = part(page, "changing")
+    row = drawer.get_by_role("application", name=re.compile("^Weights of “,”"))
+    row.scroll_into_view_if_needed()
+    box, said = row.bounding_box(), drawer.locator(".said")
+    x, y = [box["x"] + (key + 0.5) * box["width"] / 13 for key in range(13)], box["y"] + 30
+    before = float(re.match(r"“␣” ([\d.]+);", said.inner_text())[1])
+    page.mouse.move(x[2], y)
+    page.mouse.down()
+    page.mouse.move(x[9], y)  # which is after the query: nothing can be put there
+    page.mouse.move(x[4], y)
+    both = float(re.search(r"“e”, which then has ([\d.]+)$", said.inner_text())[1])
+    page.mouse.up()
+    until(page, lambda: weights_set(page).keys() == {2, 4})
+    assert weights_set(page)[2] == 0 and weights_set(page)[4] == pytest.approx(both, abs=1e-3) and both > before
+    until_shown(page, (1, 0, 5, 4))
+    expect(said).to_have_text(re.compile(f"^“e” {both:.3f}"))  # what the changed pass has
+    compared(page)
+    for key in ("End", "Home", "Enter"):
+        row.press(key)
+    expect(said).to_have_text(re.compile("“T” .* is taken up"))
+    row.press("ArrowRight")
+    row.press("Escape")  # puts it back, and leaves the drawer open
+    for key in ("Enter", "ArrowRight", "Enter"):
+        row.press(key)
+    until(page, lambda: weights_set(page).keys() == {0, 1, 2, 4})
+    assert weights_set(page)[0] == 0 < weights_set(page)[1]
+
+
 def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready, browser_errors):
     page = new_page(width=420)
     page.goto(f"{tiny_server.url}/Inside?prompt=To be&inside=blocks.0.attn")

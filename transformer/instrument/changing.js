@@ -5,6 +5,7 @@
 
 import { attribute, node, put } from "./dom.js";
 import { plainNumber } from "./numbers.js";
+import { WeightsRow } from "./weights_row.js";
 
 const FACTORS = { min: -2, max: 2, step: 0.1 };
 const EVERYWHERE = "";
@@ -46,6 +47,7 @@ export class Changing {
     this.factorShown = node("output", "", dial);
     this.factor.addEventListener("input", () => this.showDials());
     this.factor.addEventListener("change", () => this.add((part, position) => scaled(part, position, Number(this.factor.value))));
+    this.row = new WeightsRow(node("div", "weighing", parent), (from, to) => this.moveWeight(from, to));
     this.weighing = node("div", "acts weighing", parent);
     const weigh = node("label", "dial", this.weighing);
     this.weighLabel = node("span", "", weigh);
@@ -76,7 +78,8 @@ export class Changing {
 
   /**
    * parts: what can be changed, [{ title, point, head }]; places: [{ title, position }], or none; rules: [{ title, code }];
-   * cell: a weight, { title, point, head, query, key, weight }, or null; done: all changes that are on, [{ code, words }].
+   * cell: a weight, { title, point, head, query, key, weight, row }, or null, row: of its query, as `WeightsRow.show` takes it,
+   * and `begin`, the place of the first key; done: all changes that are on, [{ code, words }].
    */
   show({ parts, places = [], rules = [], cell = null, done = [] }) {
     this.offered = { parts, places, rules, cell, done };
@@ -87,8 +90,11 @@ export class Changing {
     this.part.parentElement.hidden = !parts.length;
     this.place.parentElement.hidden = !places.length;
     for (const each of this.root.querySelectorAll(".acts:not(.rules, .weighing)")) each.hidden = !parts.length;
-    this.weighing.hidden = !cell;
-    if (cell) put(this.weighLabel, `${cell.title} `);
+    for (const each of this.root.querySelectorAll(".weighing")) each.hidden = !cell;
+    if (cell) {
+      put(this.weighLabel, `${cell.title} `);
+      this.row.show(cell.row);
+    }
     const codes = new Set(done.map(({ code }) => code));
     this.rules.replaceChildren(...rules.map(({ title, code }) => {
       const label = node("label", "");
@@ -151,7 +157,19 @@ export class Changing {
 
   weigh() {
     const { cell } = this.offered;
-    if (cell) this.change({ add: [codeOf("weigh", cell.point, cell.head, cell.query, cell.key, this.weight.value, this.renormalised.checked)], remove: [] });
+    if (cell) this.change({ add: [this.weightCode(cell.key, this.weight.value)], remove: [] });
+  }
+
+  // One key has none any more, the other has both.
+  moveWeight(from, to) {
+    const { weights, begin } = this.offered.cell.row;
+    const both = Number(Math.min(1, weights[from] + weights[to]).toFixed(4));
+    this.change({ add: [this.weightCode(begin + from, 0), this.weightCode(begin + to, both)], remove: [] });
+  }
+
+  weightCode(key, weight) {
+    const { point, head, query } = this.offered.cell;
+    return codeOf("weigh", point, head, query, key, weight, this.renormalised.checked);
   }
 
   select(title) {

@@ -70,7 +70,7 @@ def show(name: str, prompt: str) -> None:
         return
     with opened:
         shape = library.config(name)
-        offered = [what for what in WHAT if _places(shape, what)]
+        offered = [what for what in WHAT if places(shape, what)]
         what = widgets.selectbox("What", offered, _tie("what"), WHAT.get)
         if what == RULE:
             wanted: Intervention | None = _rule(shape)
@@ -87,7 +87,7 @@ def show(name: str, prompt: str) -> None:
 
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:
     """A part that is silenced, scaled or replaced; None while something is missing."""
-    points = _places(shape, what)
+    points = places(shape, what)
     where = _of("Where", points, lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point))
     head = _of("Head", range(shape.n_heads), str, "head") if what == "head" else None
     how = widgets.selectbox("How", HOW, _tie("how"), HOW.get)
@@ -114,15 +114,15 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
 
 def _rule(shape: ModelConfig) -> Intervention:
     """A pass without one of its rules."""
-    rules = [rule for rule in RULES if _wheres(shape, rule)]
+    rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
-    where = _of("Where", _wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere")
+    where = _of("Where", wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere")
     return Without(rule, where)
 
 
 def _weight(shape: ModelConfig) -> Intervention:
     """One weight of a head, set by hand."""
-    where = _of("Where", _places(shape, WEIGHT), _of_attention)
+    where = _of("Where", places(shape, WEIGHT), _of_attention)
     head = _of("Head", range(shape.n_heads), str, "head")
     query = widgets.number_input("Query: its position", 0, LAST_POSITION, _tie("query"))
     key = widgets.number_input("Key: its position", 0, LAST_POSITION, _tie("key"))
@@ -131,17 +131,24 @@ def _weight(shape: ModelConfig) -> Intervention:
     return Weighed(where, head, query, key, weight, shares)
 
 
-def _places(shape: ModelConfig, what: str) -> list[str]:
+def places(shape: ModelConfig, what: str) -> list[str]:
     """The hook points of what can be changed; for a rule, the rules that the model has."""
     if what == RULE:
-        return [rule for rule in RULES if _wheres(shape, rule)]
+        return [rule for rule in RULES if wheres(shape, rule)]
     if what == WEIGHT:
         return [f"{module}.hook_pattern" for modules in attention_modules(shape).values() for module in modules]
     endings = PARTS[what][1]
     return [point for point in hook_points(shape) if point.rpartition(".")[2] in endings]
 
 
-def _wheres(shape: ModelConfig, rule: str) -> list[str]:
+def alike(shape: ModelConfig, point: str) -> list[str]:
+    """The hook points of what is of one kind with this one, which is among them."""
+    ending = point.rpartition(".")[2]
+    endings = next((endings for _, endings in PARTS.values() if ending in endings), (ending,))
+    return [each for each in hook_points(shape) if each.rpartition(".")[2] in endings]
+
+
+def wheres(shape: ModelConfig, rule: str) -> list[str]:
     """Where a model can go without a rule: everywhere, in a side of it, in a layer."""
     points = hook_points(shape)
     sides = [side for side in ("encoder.", "decoder.") if shape.architecture == "encoder-decoder"]

@@ -7,14 +7,14 @@ model they are put away, and they come back with their own. A link's changes bel
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
 from pages.ui.markdown import plain
-from pages.ui.models.changes import LONGEST, MOST, Change, Changes, joined, problem_of
+from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, joined, problem_of
 from pages.ui.shell import widgets
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
@@ -101,6 +101,22 @@ def toggle(index: int) -> None:
     ))  # fmt: skip
 
 
+def replace(index: int, intervention: Intervention, config: ModelConfig) -> None:
+    """Put another in the place of a change; where that can't be, it stays as it is, and a notice says why."""
+    found = list(visitor().changes)
+    if index >= len(found):
+        return
+    problem = problem_of(Change(intervention), config)
+    others = {apart_from_dials(each.intervention) for place, each in enumerate(found) if place != index}
+    if not problem and apart_from_dials(intervention) in others:
+        problem = "another change in the list is of the same"
+    if problem:
+        visitor().notices.append(f"The change stays as it is: {problem}.")
+        return
+    found[index] = Change(intervention, found[index].on)
+    _become(tuple(found))
+
+
 def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)
@@ -119,14 +135,14 @@ def undo() -> None:
         visitor().changes = before.pop()
 
 
-def show() -> None:
-    """The list: each change in plain words, on or off, and what takes it back."""
+def show(menu: Callable[[int, Change], None]) -> None:
+    """The list: each change in plain words, on or off, its menu, and what takes it back."""
     changes = visitor().changes
     if changes:
         st.caption("Changed in this model")
         with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
-                _chip(index, change)
+                _chip(index, change, menu)
     if changes or _shelf().before:
         with st.container(horizontal=True, gap="small"):
             st.button("Undo", key="undo_change", type="tertiary", icon=":material/undo:", on_click=undo,
@@ -170,10 +186,11 @@ def sentence(intervention: Intervention) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _chip(index: int, change: Change) -> None:
+def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
                          width="stretch")  # fmt: skip
+        menu(index, change)
         st.button("Remove this change", key=f"remove_change_{index}_{hash(change)}", type="tertiary",
                   icon=":material/close:", on_click=remove, args=(index,))  # fmt: skip
 

@@ -17,7 +17,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import change_form, changes, state, widgets
+from pages.ui.shell import change_form, change_menu, changes, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -86,7 +86,7 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         name = pick_model(current, finish_early)
         changes.settle(name, library.config(name))
         prompt = _pick_prompt(current, name)
-        changes.show()
+        changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         change_form.show(name, prompt)
     st.title(title, anchor=False)
     st.caption(what)

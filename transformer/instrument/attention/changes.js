@@ -2,8 +2,8 @@
 
 import { codeOf } from "../changing.js";
 
-/** As `Changing.show` takes it. chosen: { layer, head }; cell: { row, column }; weights: the model's, or none yet. */
-export function changesAt(pass, { layer, head }, cell, weights) {
+/** As `Changing.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */
+export function changesAt(pass, { layer, head }, cell, steps) {
   const [module, names] = [pass.modules[layer], pass.names[layer]];
   const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
   const rules = [];
@@ -16,11 +16,20 @@ export function changesAt(pass, { layer, head }, cell, weights) {
     ],
     places: [{ title: `Only at the query, ${pass.token("queries", cell.row)}`, position: query }],
     rules,
-    cell: weights && {
+    cell: steps && {
       title: `Weight that ${pass.token("queries", cell.row)} gives ${pass.token("keys", cell.column)}`,
-      point: `${module}.hook_pattern`, head, query, key, weight: weights[cell.row * pass.keys + cell.column],
+      point: `${module}.hook_pattern`, head, query, key, weight: steps.weights[cell.row * pass.keys + cell.column],
+      row: rowOf(pass, cell, steps),
     },
     done: pass.interventions,
+  };
+}
+
+function rowOf(pass, { row, column }, { masked, weights }) {
+  const begin = row * pass.keys;
+  return {
+    title: `Weights of ${pass.token("queries", row)}`, weights: [...weights.subarray(begin, begin + pass.keys)], labels: pass.labels.keys,
+    isHidden: (key) => (masked ? masked[begin + key] === -Infinity : weights[begin + key] === 0), key: column, begin: pass.offsets.keys,
   };
 }
 

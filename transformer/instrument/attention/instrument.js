@@ -38,8 +38,9 @@ export class AttentionInstrument {
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
     this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
-      // A weight that is set stays the one that is looked at, whichever is the heaviest then.
-      if (change.add.some((code) => code.startsWith("weigh"))) this.chosen = { ...this.chosen, query: this.cell.row, key: this.cell.column };
+      // A weight that is set is the one that is looked at then, whichever is the heaviest.
+      const code = change.add.findLast((each) => each.startsWith("weigh"));
+      if (code) this.chosen = { ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys };
       host.change(change);
     }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());
@@ -194,7 +195,7 @@ export class AttentionInstrument {
     this.showOver(model);
     this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
-    this.changing.show(changesAt(pass, chosen, cell, model?.weights));
+    this.changing.show(changesAt(pass, chosen, cell, model));
     this.arrange();
     this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
