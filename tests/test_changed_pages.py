@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages.ui.models import library
+from pages.ui.models import activations, library
 from pages.ui.shell import change_form
 from tests.app_driver import (
     PAGES,
@@ -33,6 +33,7 @@ from tests.app_driver import (
     writing,
 )
 from transformer import Averaged, Sampling, Scaled, Steered, Weighed, Without, generate, to_code, whole_pass
+from transformer.inference import interventions
 
 pytestmark = pytest.mark.usefixtures("folder")
 PROMPT = "ROMEO:\nAye"
@@ -252,6 +253,17 @@ class TestEveryPageShowsTheChangedModel:
             np.testing.assert_allclose(
                 fed(at).tensors[f"blocks.{layer}.attn.hook_v"], tensors[f"blocks.{layer}.attn.hook_v"], atol=1e-5
             )
+
+
+def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
+    read, recorded = [], interventions.recorded
+    monkeypatch.setattr(interventions, "recorded", lambda *args: read.append(args) or recorded(*args))
+    tokens = tuple(library.tokenizer("shakespeare").encode(2 * PROMPT))  # 20, of which the model reads 16
+    found = activations.scored("shakespeare", tokens, (), (STEERED,))
+    assert len(read) == 2  # toward and against
+    for end in (3, 16, 18, 19):
+        last, _ = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
+        np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
 
 
 class TestTheForm:

@@ -8,7 +8,7 @@ Dimensions: layer, head, key, position, d_model, vocab.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from transformer import (
     generate,
     token_statistics,
 )
-from transformer.hooks import NamesFilter
+from transformer.hooks import ForwardHook, NamesFilter
 from transformer.inference.interventions import hooks_of
 from transformer.inference.windows import in_window, looks_ahead
 
@@ -57,7 +57,7 @@ def next_token(
 def _next_token(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
 ) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
-    logits, cache = _run(checkpoint, tokens, source, _is_pattern, interventions)
+    logits, cache = _run(checkpoint, tokens, source, _is_pattern, hooks_of(interventions, checkpoint.model))
     return logits[0, -1].numpy(), newest_rows(cache, checkpoint.model.config)
 
 
@@ -69,11 +69,13 @@ def scored(
     context = checkpoint.model.config.context_length
     # One pass serves all tokens of the context, unless an earlier one would see what comes after it.
     together = 1 if any(map(looks_ahead, interventions)) else min(context, len(tokens))
-    logits = _run(checkpoint, tokens[:together], source, (), interventions)[0][0]
+    begin = 0
+    hooks = hooks_of(interventions, checkpoint.model, lambda: begin)  # for all passes: another text is recorded once
+    logits = _run(checkpoint, tokens[:together], source, (), hooks)[0][0]
     rows = [*logits[: len(tokens) - 1]]
     for end in range(together + 1, len(tokens)):
         begin = max(end - context, 0)
-        found = _run(checkpoint, tokens[begin:end], source, (), in_window(interventions, begin))[0]
+        found = _run(checkpoint, tokens[begin:end], source, (), hooks)[0]
         rows.append(found[0, -1].clone())
     found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
     probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
@@ -88,7 +90,7 @@ def pattern(
 ) -> np.ndarray:  # fmt: skip
     """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
     point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
-    return _run(checkpoint, tokens, source, point, interventions)[1][point][0].numpy()
+    return _run(checkpoint, tokens, source, point, hooks_of(interventions, checkpoint.model))[1][point][0].numpy()
 
 
 def greedy_answer(
@@ -140,9 +142,8 @@ def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch
 
 def _run(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], names_filter: NamesFilter,
-    interventions: Interventions,
+    hooks: Sequence[ForwardHook],
 ) -> tuple[torch.Tensor, ActivationCache]:
     inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
-        hooks = hooks_of(interventions, checkpoint.model)
         return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks)
