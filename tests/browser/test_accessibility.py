@@ -81,6 +81,19 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     assert found(page) == []
 
 
+def test_axe_finds_nothing_serious_on_the_ladder_s_rungs_or_in_the_menu_of_a_change(app_url, new_page, wait_ready):
+    page = new_page(width=420)
+    page.goto(f"{app_url}/What_if?model=ladder-4-attention&question=ladder&changes=scale~blocks.0.attn.hook_z~0~~0")
+    page.get_by_role("button", name="Choose this rung").nth(6).wait_for(timeout=60_000)
+    wait_ready(page, timeout=90)
+    assert found(page) == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_role("button", name="Menu of this change").press("Enter")
+    page.get_by_role("button", name="Its opposite").wait_for()
+    wait_ready(page, timeout=60)
+    assert found(page) == []
+
+
 def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready):
     page = visit()
     for dark in (False, True):
