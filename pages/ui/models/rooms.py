@@ -171,7 +171,9 @@ class Rooms:
     def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
         if not 0 < len(answer) <= LONGEST_ANSWER:
-            raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
+            raise RoomError(
+                f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}."
+            )
         with self._room(code) as room:
             if member not in room.members:
                 raise RoomError("You are no longer in this room. Join it again with its code.")
@@ -189,7 +191,9 @@ class Rooms:
             voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
                 poll.phase, poll.first.keys() | poll.second.keys()
             )
-            pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
+            pairs = tuple(
+                (poll.first[member], again) for member, again in poll.second.items() if member in poll.first
+            )
             return Tally(poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted),
                          len(here | voted), pairs)  # fmt: skip
 
