@@ -171,6 +171,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "norm": _one_of("pre", "post"),
     "steps": Number(int, 50, 3000, "the number of steps"),
     "snapshot": Number(int, 0, 10**6, "the step of the training"),
+    "room": _text("room"),
 }
 """How each field is read from the URL. A ValueError says what would do; what the model decides is checked later."""
 

@@ -141,11 +141,12 @@ def checkbox(label: str, tie: str | Tie, **look: Any) -> bool:
 
 def text_area(label: str, tie: str | Tie, **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
-    tie = _tied(tie)
-    longest = LONGEST[tie.name]
-    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
-    start = {} if widget.told else {"value": widget.value}
-    return widget.settle(st.text_area(label, max_chars=longest, **start, **widget.ties, **look))
+    return _text(st.text_area, label, tie, look)
+
+
+def text_input(label: str, tie: str | Tie, **look: Any) -> str:
+    """A line for a short text, of as many characters; returns it."""
+    return _text(st.text_input, label, tie, look)
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,14 @@ def _one_of(options: Sequence[Any], tie: str | Tie, labels: Labels, offered: Has
     value = shown if _is_one(shown, options) else options[0]
     offered = offered or ("one", tuple(options), tuple(map(labels, options)))
     return _widget(tie, offered, value, lambda found: _is_one(found, options))
+
+
+def _text(draw: Callable[..., str], label: str, tie: str | Tie, look: dict[str, Any]) -> str:
+    tie = _tied(tie)
+    longest = LONGEST[tie.name]
+    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
+    start = {} if widget.told else {"value": widget.value}
+    return widget.settle(draw(label, max_chars=longest, **start, **widget.ties, **look))
 
 
 def _number(low: float, high: float, tie: str | Tie) -> _Widget:

@@ -1,0 +1,310 @@
+"""A room on the page Learn: opened or joined, led from step to step, voted in, and what its teacher sees of the votes.
+
+What rooms are is in `models/rooms.py`. A page asks its room what has changed twice in three seconds, in a fragment that
+costs next to nothing, and is drawn anew only when the room has moved. A page outside a room never asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import streamlit as st
+
+from pages.ui.components.seat import seat as keep_seat
+from pages.ui.components.votes import Bar, votes
+from pages.ui.markdown import plain
+from pages.ui.models.rooms import Phase, RoomError, Rooms, State, StepPlace, Tally, tidy
+from pages.ui.shell import widgets
+from pages.ui.shell.state import visitor
+
+FOLLOW_EVERY = 0.65
+"""Seconds between two questions of a page to its room."""
+SEAT, ASKED, DRAWN, OPEN_VOTES = "room_seat", "room_seat_asked", "room_drawn", "room_votes_open"
+"""Keys of the session: the seat, whether the tab was asked for one, the state that was drawn, whether votes are shown."""
+
+
+class Seat(NamedTuple):
+    """What a visitor is in a room. key: the teacher's, or a member's."""
+
+    code: str
+    key: str
+    leads: bool
+
+    def as_text(self) -> str:
+        """As a browser's tab keeps it."""
+        return json.dumps(self)
+
+    @classmethod
+    def from_text(cls, text: str) -> Seat | None:
+        """From what a tab has kept; None if that is anything else."""
+        try:
+            code, key, leads = json.loads(text)
+        except (ValueError, TypeError):
+            return None
+        if isinstance(code, str) and isinstance(key, str) and isinstance(leads, bool):
+            return cls(code, key, leads)
+        return None
+
+
+@st.cache_resource(show_spinner=False)
+def all_rooms() -> Rooms:
+    """The rooms of this server."""
+    return Rooms()
+
+
+def seat() -> Seat | None:
+    """What this visitor is in a room; None outside one."""
+    return st.session_state.get(SEAT)
+
+
+def led() -> StepPlace | None:
+    """The step to which a teacher has led this visitor; None for the teacher, outside a room, and in one let go."""
+    own, state = seat(), st.session_state.get(DRAWN)
+    return state.place if own and not own.leads and state else None
+
+
+def phase(place: StepPlace) -> Phase | None:
+    """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed."""
+    state: State | None = st.session_state.get(DRAWN)
+    return state.phase if seat() and state and state.place == place else None
+
+
+def vote(place: StepPlace, answer: str) -> str:
+    """Tell the room an answer; returns what was wrong with that, as a sentence, or nothing.
+
+    answer: as a text that is equal for equal answers.
+    """
+    own = seat()
+    if own is None or own.leads:
+        return ""
+    try:
+        all_rooms().vote(own.code, own.key, place, answer)
+    except RoomError as error:
+        return str(error)
+    return ""
+
+
+def begin(place: StepPlace | None, *, asks: bool) -> None:
+    """Draw the visitor's room, or the ways into one; to be called before what depends on `led` and `phase`.
+
+    place: the step on screen, None for the list of lessons. asks: whether the step has a question.
+    """
+    own = seat()
+    unknown = own is None and not st.session_state.get(ASKED)
+    st.session_state[ASKED] = True
+    if own is not None:
+        try:
+            st.session_state[DRAWN] = _enter(own, place)
+        except RoomError as error:
+            _leave()
+            st.warning(plain(str(error)), icon=":material/meeting_room:")
+            own = None
+    if own is None:
+        _ways_in(place)
+    elif own.leads:
+        _teacher(own, place, asks)
+    else:
+        _member(own)
+    keep_seat(own.as_text() if own else "", asks=unknown, on_found=_take_seat)
+
+
+def show_votes(place: StepPlace, label: Callable[[str], str], right: Callable[[str], bool] | None) -> None:
+    """For the teacher: how the room has voted on a step, once that is revealed, or when it is asked for.
+
+    label: what an answer is called. right: tells right answers from wrong ones; None before the answer is revealed.
+    """
+    own = seat()
+    if own is None or not own.leads:
+        return
+    found = all_rooms().tally(own.code, own.key, place)
+    if found.phase is not Phase.REVEALED and not st.session_state.get(OPEN_VOTES) == place:
+        return
+    rounds = [("Votes", found.first)] if not found.second else [
+        ("Before the discussion", found.first), ("After it", found.second)]  # fmt: skip
+    answers = sorted({*found.first, *found.second}, key=lambda answer: -found.first[answer] - found.second[answer])
+    votes(key="room_votes", rounds=[
+        (title, [Bar(label(answer), count[answer], right is not None and right(answer)) for answer in answers])
+        for title, count in rounds
+    ])  # fmt: skip
+    if right is not None and found.pairs:
+        st.caption(_turned(found, right))
+
+
+def _turned(found: Tally, right: Callable[[str], bool]) -> str:
+    better, worse = found.turned(right)
+    return (f"Of {len(found.pairs)} who voted twice, {better} went from a wrong answer to the right one, and {worse} "
+            "the other way.")  # fmt: skip
+
+
+def _take_seat(kept: str) -> None:
+    if seat() is None and (found := Seat.from_text(kept)):
+        st.session_state[SEAT] = found
+
+
+def _leave() -> None:
+    for name in (SEAT, DRAWN, OPEN_VOTES):
+        st.session_state.pop(name, None)
+
+
+def _enter(own: Seat, place: StepPlace | None) -> State:
+    """What a room looks like now. A teacher who leads takes it along to the step on screen."""
+    if not own.leads:
+        code, key = all_rooms().join(own.code, own.key)
+        st.session_state[SEAT] = own._replace(code=code, key=key)
+        return all_rooms().state(code, key)
+    found = all_rooms().led(own.code, own.key)
+    before: State | None = st.session_state.get(DRAWN)
+    if place and found.place != place and (found.place is not None or before is None):
+        all_rooms().move(own.code, own.key, place)
+        found = all_rooms().led(own.code, own.key)
+    return found
+
+
+# Outside a room
+
+
+def _ways_in(place: StepPlace | None) -> None:
+    with st.expander("A class answers together", icon=":material/groups:", expanded=bool(visitor().room)):
+        open_side, join_side = st.columns(2, gap="large")
+        with open_side:
+            st.markdown(
+                "**Open a room** and show its code. You lead everybody from step to step; what they predict is counted, "
+                "without names, and hidden until you reveal it."
+            )
+            st.button("Open a room", icon=":material/co_present:", on_click=_open, args=(place,), key="room_open")
+        with join_side:
+            typed = widgets.text_input("Or join one with its code", "room", placeholder="Five letters")
+            st.button("Join", icon=":material/login:", on_click=_join, key="room_join", disabled=not tidy(typed))
+        if problem := st.session_state.pop("room_problem", ""):
+            st.warning(plain(problem), icon=":material/meeting_room:")
+
+
+def _open(place: StepPlace | None) -> None:
+    try:
+        code, key = all_rooms().open(place)
+    except RoomError as error:
+        st.session_state["room_problem"] = str(error)
+    else:
+        st.session_state[SEAT] = Seat(code, key, True)
+
+
+def _join() -> None:
+    try:
+        code, key = all_rooms().join(visitor().room)
+    except RoomError as error:
+        st.session_state["room_problem"] = str(error)
+    else:
+        st.session_state[SEAT], visitor().room = Seat(code, key, False), ""
+
+
+# In a room, as one of many
+
+
+def _member(own: Seat) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":material/groups: In room **{own.code}**")
+        st.button("Leave the room", key="room_leave", type="tertiary", on_click=_walk_out)
+    _follow(own, st.session_state[DRAWN])
+
+
+def _walk_out() -> None:
+    if own := seat():
+        all_rooms().leave(own.code, own.key)
+    _leave()
+
+
+@st.fragment(run_every=FOLLOW_EVERY)
+def _follow(own: Seat, drawn: State) -> None:
+    """Say where the room is, and draw the page anew when it has moved."""
+    try:
+        now = all_rooms().state(own.code, own.key)
+    except RoomError:
+        st.rerun()
+    if now._replace(teacher_here=True) != drawn._replace(teacher_here=True):
+        st.rerun()
+    if not now.teacher_here:
+        st.caption("The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or "
+                   "leave the room and go on by yourself.")  # fmt: skip
+    elif now.place is None:
+        st.caption("The teacher has let the room go: take the steps as you like.")
+    else:
+        st.caption({
+            Phase.FIRST: "The teacher leads. Answer for yourself; you can change your answer until the next vote.",
+            Phase.SECOND: "Talk it over with your neighbours, then vote again.",
+            Phase.REVEALED: "The answer is revealed.",
+        }[now.phase])  # fmt: skip
+
+
+# In a room, as its teacher
+
+
+def _teacher(own: Seat, place: StepPlace | None, asks: bool) -> None:
+    state: State = st.session_state[DRAWN]
+    with st.container(border=True):
+        _count(own, place if asks else None)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if place and state.place is None:
+                st.button("Lead from here", key="room_lead", icon=":material/co_present:", on_click=_move, args=(place,))
+            elif state.place is not None:
+                st.button("Let them go", key="room_let_go", icon=":material/directions_walk:", on_click=_move,
+                          args=(None,), help="Everybody takes the steps as they like, and sees answers at once.")  # fmt: skip
+            if place and asks and state.place == place and state.phase is not Phase.REVEALED:
+                if state.phase is Phase.FIRST:
+                    st.button("Discuss and vote again", key="room_again", icon=":material/forum:", on_click=_advance,
+                              args=(place, Phase.SECOND))  # fmt: skip
+                _show_votes_button(place)
+                st.button("Reveal", key="room_reveal", type="primary", icon=":material/visibility:",
+                          on_click=_advance, args=(place, Phase.REVEALED))  # fmt: skip
+            st.button("End the room", key="room_end", type="tertiary", on_click=_end)
+
+
+def _show_votes_button(place: StepPlace) -> None:
+    shown = st.session_state.get(OPEN_VOTES) == place
+    st.button("Hide the votes" if shown else "Show the votes", key="room_show_votes", on_click=_open_votes,
+              args=(None if shown else place,), help="Before the answer is revealed, a class that sees how it voted "
+              "follows the majority.")  # fmt: skip
+
+
+@st.fragment(run_every=FOLLOW_EVERY)
+def _count(own: Seat, place: StepPlace | None) -> None:
+    """The room's code, how many are in it, and how many have answered."""
+    try:
+        found = all_rooms().tally(own.code, own.key, place or StepPlace("", -1))
+    except RoomError:
+        st.rerun()
+    answered = f" · **{found.voted}** of {found.here} have answered" if place else ""
+    st.markdown(f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*.")
+    if place and st.session_state.get(OPEN_VOTES) == place:
+        voted: tuple[Counter[str], Counter[str]] = found.first, found.second
+        if st.session_state.get("room_votes_drawn") != voted:
+            st.session_state["room_votes_drawn"] = voted
+            st.rerun()
+
+
+def _act(act: Callable[[Seat], None]) -> None:
+    """Do what the teacher asked for; a room that has ended meanwhile says so in the run that follows."""
+    if own := seat():
+        try:
+            act(own)
+        except RoomError:
+            return
+
+
+def _move(place: StepPlace | None) -> None:
+    _act(lambda own: all_rooms().move(own.code, own.key, place))
+
+
+def _advance(place: StepPlace, to: Phase) -> None:
+    _act(lambda own: all_rooms().advance(own.code, own.key, place, to))
+
+
+def _open_votes(place: StepPlace | None) -> None:
+    st.session_state[OPEN_VOTES] = place
+
+
+def _end() -> None:
+    _act(lambda own: all_rooms().end(own.code, own.key))
+    _leave()
