@@ -23,7 +23,7 @@ from pages.ui.shell.state import visitor
 FOLLOW_EVERY = 0.65
 """Seconds between two questions of a page to its room."""
 SEAT, ASKED, DRAWN, OPEN_VOTES = "room_seat", "room_seat_asked", "room_drawn", "room_votes_open"
-"""Keys of the session: the seat, whether the tab was asked for one, the state that was drawn, whether votes are shown."""
+"""Keys of the session: the seat, whether the tab was asked for it, the state that was drawn, whether votes are shown."""
 
 
 class Seat(NamedTuple):
@@ -120,11 +120,13 @@ def show_votes(place: StepPlace, label: Callable[[str], str], right: Callable[[s
     if own is None or not own.leads:
         return
     found = all_rooms().tally(own.code, own.key, place)
-    if found.phase is not Phase.REVEALED and not st.session_state.get(OPEN_VOTES) == place:
+    if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != place:
         return
     rounds = [("Votes", found.first)] if not found.second else [
         ("Before the discussion", found.first), ("After it", found.second)]  # fmt: skip
-    answers = sorted({*found.first, *found.second}, key=lambda answer: -found.first[answer] - found.second[answer])
+    answers = sorted(
+        {*found.first, *found.second}, key=lambda answer: -found.first[answer] - found.second[answer]
+    )
     votes(key="room_votes", rounds=[
         (title, [Bar(label(answer), count[answer], right is not None and right(answer)) for answer in answers])
         for title, count in rounds
@@ -171,13 +173,17 @@ def _ways_in(place: StepPlace | None) -> None:
         open_side, join_side = st.columns(2, gap="large")
         with open_side:
             st.markdown(
-                "**Open a room** and show its code. You lead everybody from step to step; what they predict is counted, "
-                "without names, and hidden until you reveal it."
+                "**Open a room** and show its code. You lead everybody from step to step; what they predict is "
+                "counted, without names, and hidden until you reveal it."
             )
-            st.button("Open a room", icon=":material/co_present:", on_click=_open, args=(place,), key="room_open")
+            st.button(
+                "Open a room", icon=":material/co_present:", on_click=_open, args=(place,), key="room_open"
+            )
         with join_side:
             typed = widgets.text_input("Or join one with its code", "room", placeholder="Five letters")
-            st.button("Join", icon=":material/login:", on_click=_join, key="room_join", disabled=not tidy(typed))
+            st.button(
+                "Join", icon=":material/login:", on_click=_join, key="room_join", disabled=not tidy(typed)
+            )
         if problem := st.session_state.pop("room_problem", ""):
             st.warning(plain(problem), icon=":material/meeting_room:")
 
@@ -226,8 +232,10 @@ def _follow(own: Seat, drawn: State) -> None:
     if now._replace(teacher_here=True) != drawn._replace(teacher_here=True):
         st.rerun()
     if not now.teacher_here:
-        st.caption("The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or "
-                   "leave the room and go on by yourself.")  # fmt: skip
+        st.caption(
+            "The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or leave "
+            "the room and go on by yourself."
+        )
     elif now.place is None:
         st.caption("The teacher has let the room go: take the steps as you like.")
     else:
@@ -247,10 +255,22 @@ def _teacher(own: Seat, place: StepPlace | None, asks: bool) -> None:
         _count(own, place if asks else None)
         with st.container(horizontal=True, vertical_alignment="center"):
             if place and state.place is None:
-                st.button("Lead from here", key="room_lead", icon=":material/co_present:", on_click=_move, args=(place,))
+                st.button(
+                    "Lead from here",
+                    key="room_lead",
+                    icon=":material/co_present:",
+                    on_click=_move,
+                    args=(place,),
+                )
             elif state.place is not None:
-                st.button("Let them go", key="room_let_go", icon=":material/directions_walk:", on_click=_move,
-                          args=(None,), help="Everybody takes the steps as they like, and sees answers at once.")  # fmt: skip
+                st.button(
+                    "Let them go",
+                    key="room_let_go",
+                    icon=":material/directions_walk:",
+                    on_click=_move,
+                    args=(None,),
+                    help="Everybody takes the steps as they like, and sees answers at once.",
+                )
             if place and asks and state.place == place and state.phase is not Phase.REVEALED:
                 if state.phase is Phase.FIRST:
                     st.button("Discuss and vote again", key="room_again", icon=":material/forum:", on_click=_advance,
@@ -276,7 +296,9 @@ def _count(own: Seat, place: StepPlace | None) -> None:
     except RoomError:
         st.rerun()
     answered = f" · **{found.voted}** of {found.here} have answered" if place else ""
-    st.markdown(f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*.")
+    st.markdown(
+        f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*."
+    )
     if place and st.session_state.get(OPEN_VOTES) == place:
         voted: tuple[Counter[str], Counter[str]] = found.first, found.second
         if st.session_state.get("room_votes_drawn") != voted:
