@@ -11,7 +11,8 @@ from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
 LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
-           "inside": 200, "room": 20, "change_toward": 500, "change_against": 500, "own_text": LONGEST_TEXT}  # fmt: skip
+           "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
+           "room": 20}  # fmt: skip
 """Characters a text may have."""
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""

@@ -233,8 +233,8 @@ def _follow(own: Seat, drawn: State) -> None:
         st.rerun()
     if not now.teacher_here:
         st.caption(
-            "The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or leave "
-            "the room and go on by yourself."
+            "The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or "
+            "leave the room and go on by yourself."
         )
     elif now.place is None:
         st.caption("The teacher has let the room go: take the steps as you like.")
