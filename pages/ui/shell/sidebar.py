@@ -77,7 +77,6 @@ class Opening:
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
 
-    heading: str
     what: str
     writes: bool = False
     reads_prompt: bool = True
@@ -94,7 +93,7 @@ def open_page(
     """
     borrowed.turn_to(title)
     current = state.begin_run(title)
-    opening = decide() if decide else Opening(title, what, writes, reads_prompt)
+    opening = decide() if decide else Opening(what, writes, reads_prompt)
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
@@ -109,7 +108,7 @@ def open_page(
         prompt = _pick_prompt(current, name)
         changes.show()
         change_form.show(name, prompt)
-    st.title(plain(opening.heading), anchor=False)
+    st.title(title, anchor=False)
     st.caption(opening.what)
     borrowed.show_ways_back()
     notices = st.container()

@@ -159,7 +159,9 @@ def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | No
     def take(cell: list[int]) -> None:
         draft.take([cell[0] + begin[0], cell[1] + begin[1]])
 
-    answering.cells(**picture, chosen=_less(chosen, begin), right=None, fixed=False, take=take, key="lesson_cells")
+    answering.cells(
+        **picture, chosen=_less(chosen, begin), right=None, fixed=False, take=take, key="lesson_cells"
+    )
     return chosen
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from pages.ui.markdown import plain
+from pages.ui.markdown import counted, plain
 from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import Answers, Given, StepPlace
@@ -57,28 +57,33 @@ def _go_on(own: Answers) -> None:
     if lessons:
         done = sum(_is_done(lesson, own) for lesson in lessons)
         minutes = sum(lesson.minutes for lesson in lessons)
-        st.caption(f"{len(lessons)} lessons, about {minutes} minutes in all; {done} done.")
+        st.caption(f"{counted(len(lessons), 'lesson')}, about {minutes} minutes in all; {done} done.")
 
 
 def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
-    with st.container(border=True):
+    begun = lesson.name in own.opened
+    with st.container(border=True, gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{number}. {plain(lesson.title)}**", width="content")
-            st.markdown(_progress(lesson, own), width="content")
-        st.markdown("\n".join(f"- {plain(aim)}" for aim in lesson.aims))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            begun = lesson.name in own.opened
-            first = StepPlace(lesson.name, 0)
-            if missing:
-                st.caption(f"It needs the model “{plain(missing)}”, which isn't here.")
-            else:
-                st.button(
-                    "Open" if begun else "Begin", key=f"lesson_{lesson.name}", on_click=go_to, args=(first,)
-                )
-                st.caption(f"{lesson.minutes} minutes, {len(lesson.steps)} steps")
-            if begun:
-                st.button("Forget my answers", key=f"forget_{lesson.name}", type="tertiary", on_click=own.clear,
-                          args=(lesson.name,))  # fmt: skip
+            st.markdown(f"**{number}. {plain(lesson.title)}** {_progress(lesson, own)}", width="content")
+            if not missing:
+                st.button("Open" if begun else "Begin", key=f"lesson_{lesson.name}", on_click=go_to,
+                          args=(_first_open(lesson, own),), help=f"{lesson.title}")  # fmt: skip
+        st.caption(
+            f"{lesson.minutes} minutes, {counted(len(lesson.steps), 'step')}. {plain('; '.join(lesson.aims))}."
+        )
+        if missing:
+            st.caption(f"It needs the model “{plain(missing)}”, which isn't here.")
+        elif begun:
+            st.button("Forget my answers", key=f"forget_{lesson.name}", type="tertiary", on_click=own.clear,
+                      args=(lesson.name,))  # fmt: skip
+
+
+def _first_open(lesson: Lesson, own: Answers) -> StepPlace:
+    """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
+    places = [StepPlace(lesson.name, number) for number in range(len(lesson.steps))]
+    return next((place for place, step in zip(places, lesson.steps, strict=True)
+                 if place.step not in own.opened.get(lesson.name, ()) or (step.question and place not in own.given)),
+                places[0])  # fmt: skip
 
 
 def _progress(lesson: Lesson, own: Answers) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
@@ -65,7 +66,7 @@ def opening() -> Opening:
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
-        return Opening("Learn", LIST, reads_prompt=False)
+        return Opening(LIST, reads_prompt=False)
     own = belongings().answers
     loan = borrowed.loan()
     if loan is None or loan.place != found.place:
@@ -75,8 +76,8 @@ def opening() -> Opening:
         _hold(current, found.view)
     page = found.view.page if found.shows_view else ""
     return Opening(
-        found.lesson.title,
-        f"Step {found.place.step + 1} of {len(found.lesson.steps)} · about {found.lesson.minutes} minutes in all",
+        f"**{plain(found.lesson.title)}** · step {found.place.step + 1} of {len(found.lesson.steps)}, "
+        f"about {found.lesson.minutes} minutes in all",
         writes=page == "Generate",
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
     )

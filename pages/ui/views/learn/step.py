@@ -93,10 +93,15 @@ def _live_view(session: Session, entered: Entered) -> None:
     """The page that the step shows, as the visitor has it now."""
     page = entered.step.view.page
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
-        st.markdown(f"**{plain(page)}**, live: whatever you turn here is computed anew.", width="content")
+        turns = (
+            "its model, prompt and changes are yours to turn once you have answered"
+            if entered.is_open
+            else ("whatever you turn here is computed anew")
+        )
+        st.markdown(f"**{plain(page)}**, live: {turns}.", width="content")
         st.button("Back to the step's view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:",
                   on_click=show_again)  # fmt: skip
-        if st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
+        if not entered.is_open and st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
                      icon=":material/open_in_full:"):  # fmt: skip
             _open_on(page)
     if session.tokens is not None or page in NEEDS_NO_TEXT:
