@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from pages.ui.models import rooms
-from pages.ui.models.rooms import Phase, RoomError, Rooms, State, StepPlace
+from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.models.rooms import Phase, RoomError, Rooms, State
 
 PLACES = [StepPlace("heads", 0), StepPlace("heads", 1), StepPlace("masks", 0)]
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from pages.ui.models.lessons.answers import StepPlace
+
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: without vowels, so that none is a word, and without digits that look like letters."""
 CODE_LENGTH = 5
@@ -30,13 +32,6 @@ IDLE = 2 * 3600.0
 
 class RoomError(ValueError):
     """What can't be done in a room, as a sentence that says what would do."""
-
-
-class StepPlace(NamedTuple):
-    """A step of a lesson."""
-
-    lesson: str
-    step: int
 
 
 class Phase(IntEnum):

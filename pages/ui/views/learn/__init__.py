@@ -1,1 +1,1 @@
-"""The parts of the page Learn."""
+"""The page Learn: the list of lessons, and a lesson, step by step."""

@@ -6,8 +6,8 @@ costs next to nothing, and is drawn anew only when the room has moved. A page ou
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,14 +16,20 @@ import streamlit as st
 from pages.ui.components.seat import seat as keep_seat
 from pages.ui.components.votes import Bar, votes
 from pages.ui.markdown import plain
-from pages.ui.models.rooms import Phase, RoomError, Rooms, State, StepPlace, Tally, tidy
+from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.models.lessons.questions import Answer
+from pages.ui.models.rooms import Phase, RoomError, Rooms, State, Tally, tidy
 from pages.ui.shell import widgets
 from pages.ui.shell.state import visitor
 
 FOLLOW_EVERY = 0.65
 """Seconds between two questions of a page to its room."""
-SEAT, ASKED, DRAWN, OPEN_VOTES = "room_seat", "room_seat_asked", "room_drawn", "room_votes_open"
-"""Keys of the session: the seat, whether the tab was asked for it, the state that was drawn, whether votes are shown."""
+MOST_BARS = 12
+"""Of one vote; what is left of many different answers is one more."""
+SEAT, ASKED, DRAWN = "room_seat", "room_seat_asked", "room_drawn"
+"""Keys of the session: the seat, whether the tab was asked for it, the state of the room that this run draws."""
+OPEN_VOTES, COUNTED, PROBLEM = "room_votes_open", "room_counted", "room_problem"
+"""The step whose votes are shown before it is revealed, what was counted of them, and what went wrong."""
 
 
 class Seat(NamedTuple):
@@ -60,48 +66,74 @@ def seat() -> Seat | None:
     return st.session_state.get(SEAT)
 
 
+def leads() -> bool:
+    """Whether this visitor is the teacher of a room."""
+    own = seat()
+    return own is not None and own.leads
+
+
 def led() -> StepPlace | None:
     """The step to which a teacher has led this visitor; None for the teacher, outside a room, and in one let go."""
-    own, state = seat(), st.session_state.get(DRAWN)
-    return state.place if own and not own.leads and state else None
+    state: State | None = st.session_state.get(DRAWN)
+    return state.place if state and not leads() else None
 
 
 def phase(place: StepPlace) -> Phase | None:
     """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed."""
     state: State | None = st.session_state.get(DRAWN)
-    return state.phase if seat() and state and state.place == place else None
+    return state.phase if state and state.place == place else None
 
 
-def vote(place: StepPlace, answer: str) -> str:
-    """Tell the room an answer; returns what was wrong with that, as a sentence, or nothing.
-
-    answer: as a text that is equal for equal answers.
-    """
+def vote(place: StepPlace, answer: Answer) -> None:
+    """Tell the room an answer; a later one to the same question takes the place of the first."""
     own = seat()
     if own is None or own.leads:
-        return ""
+        return
     try:
-        all_rooms().vote(own.code, own.key, place, answer)
+        all_rooms().vote(own.code, own.key, place, _as_text(answer))
     except RoomError as error:
-        return str(error)
-    return ""
+        st.session_state[PROBLEM] = str(error)
 
 
-def begin(place: StepPlace | None, *, asks: bool) -> None:
-    """Draw the visitor's room, or the ways into one; to be called before what depends on `led` and `phase`.
+def arrive() -> None:
+    """Learn what the room looks like now; called as a run of the page begins."""
+    own = seat()
+    st.session_state.pop(DRAWN, None)
+    if own is None:
+        return
+    try:
+        if own.leads:
+            st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
+        else:
+            code, key = all_rooms().join(own.code, own.key)
+            st.session_state[SEAT] = own._replace(code=code, key=key)
+            st.session_state[DRAWN] = all_rooms().state(code, key)
+    except RoomError as error:
+        _leave()
+        st.session_state[PROBLEM] = str(error)
+
+
+def take_along(place: StepPlace) -> None:
+    """Bring the room to the step that its teacher has opened, unless it was let go."""
+    state: State | None = st.session_state.get(DRAWN)
+    if not leads() or state is None or state.place == place:
+        return
+    if state.place is not None or not st.session_state.get("room_has_begun"):
+        st.session_state["room_has_begun"] = True
+        _move(place)
+        st.session_state[DRAWN] = all_rooms().led(*seat()[:2])
+
+
+def join_or_open(place: StepPlace | None, *, asks: bool = False) -> None:
+    """Draw the visitor's room, or the ways into one.
 
     place: the step on screen, None for the list of lessons. asks: whether the step has a question.
     """
     own = seat()
     unknown = own is None and not st.session_state.get(ASKED)
     st.session_state[ASKED] = True
-    if own is not None:
-        try:
-            st.session_state[DRAWN] = _enter(own, place)
-        except RoomError as error:
-            _leave()
-            st.warning(plain(str(error)), icon=":material/meeting_room:")
-            own = None
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.warning(plain(problem), icon=":material/meeting_room:")
     if own is None:
         _ways_in(place)
     elif own.leads:
@@ -111,28 +143,45 @@ def begin(place: StepPlace | None, *, asks: bool) -> None:
     keep_seat(own.as_text() if own else "", asks=unknown, on_found=_take_seat)
 
 
-def show_votes(place: StepPlace, label: Callable[[str], str], right: Callable[[str], bool] | None) -> None:
+def tally(place: StepPlace, label: Callable[[Answer], str], right: Callable[[Answer], bool] | None) -> None:
     """For the teacher: how the room has voted on a step, once that is revealed, or when it is asked for.
 
-    label: what an answer is called. right: tells right answers from wrong ones; None before the answer is revealed.
+    label: what an answer is called, as Markdown. right: tells right answers from wrong ones; None before that is known.
     """
     own = seat()
     if own is None or not own.leads:
         return
-    found = all_rooms().tally(own.code, own.key, place)
+    try:
+        found = all_rooms().tally(own.code, own.key, place)
+    except RoomError:  # which the next run will say
+        return
+    st.session_state[COUNTED] = found
     if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != place:
         return
-    rounds = [("Votes", found.first)] if not found.second else [
-        ("Before the discussion", found.first), ("After it", found.second)]  # fmt: skip
-    answers = sorted(
-        {*found.first, *found.second}, key=lambda answer: -found.first[answer] - found.second[answer]
-    )
+    both = found.first + found.second
+    answers = [answer for answer, _ in both.most_common(MOST_BARS)]
+    rest = [answer for answer in both if answer not in answers]
+    rounds = [("Votes", found.first)]
+    if found.phase is Phase.SECOND or found.second:
+        rounds = [("Before the discussion", found.first), ("After it", found.second)]
     votes(key="room_votes", rounds=[
-        (title, [Bar(label(answer), count[answer], right is not None and right(answer)) for answer in answers])
+        (title, [
+            *(Bar(label(_answer(text)), count[text], right is not None and right(_answer(text))) for text in answers),
+            *([Bar("other answers", sum(count[text] for text in rest), right=False)] if rest else []),
+        ])
         for title, count in rounds
     ])  # fmt: skip
     if right is not None and found.pairs:
-        st.caption(_turned(found, right))
+        st.caption(_turned(found, lambda text: right(_answer(text))))
+
+
+def _as_text(answer: Answer) -> str:
+    """An answer as a room counts it: equal answers are equal texts."""
+    return json.dumps(answer, separators=(",", ":"))
+
+
+def _answer(text: str) -> Answer:
+    return json.loads(text)
 
 
 def _turned(found: Tally, right: Callable[[str], bool]) -> str:
@@ -147,22 +196,8 @@ def _take_seat(kept: str) -> None:
 
 
 def _leave() -> None:
-    for name in (SEAT, DRAWN, OPEN_VOTES):
+    for name in (SEAT, DRAWN, OPEN_VOTES, COUNTED, "room_has_begun"):
         st.session_state.pop(name, None)
-
-
-def _enter(own: Seat, place: StepPlace | None) -> State:
-    """What a room looks like now. A teacher who leads takes it along to the step on screen."""
-    if not own.leads:
-        code, key = all_rooms().join(own.code, own.key)
-        st.session_state[SEAT] = own._replace(code=code, key=key)
-        return all_rooms().state(code, key)
-    found = all_rooms().led(own.code, own.key)
-    before: State | None = st.session_state.get(DRAWN)
-    if place and found.place != place and (found.place is not None or before is None):
-        all_rooms().move(own.code, own.key, place)
-        found = all_rooms().led(own.code, own.key)
-    return found
 
 
 # Outside a room
@@ -184,26 +219,24 @@ def _ways_in(place: StepPlace | None) -> None:
             st.button(
                 "Join", icon=":material/login:", on_click=_join, key="room_join", disabled=not tidy(typed)
             )
-        if problem := st.session_state.pop("room_problem", ""):
-            st.warning(plain(problem), icon=":material/meeting_room:")
 
 
 def _open(place: StepPlace | None) -> None:
     try:
         code, key = all_rooms().open(place)
     except RoomError as error:
-        st.session_state["room_problem"] = str(error)
+        st.session_state[PROBLEM] = str(error)
     else:
-        st.session_state[SEAT] = Seat(code, key, True)
+        st.session_state[SEAT] = Seat(code, key, leads=True)
 
 
 def _join() -> None:
     try:
         code, key = all_rooms().join(visitor().room)
     except RoomError as error:
-        st.session_state["room_problem"] = str(error)
+        st.session_state[PROBLEM] = str(error)
     else:
-        st.session_state[SEAT], visitor().room = Seat(code, key, False), ""
+        st.session_state[SEAT], visitor().room = Seat(code, key, leads=False), ""
 
 
 # In a room, as one of many
@@ -240,7 +273,7 @@ def _follow(own: Seat, drawn: State) -> None:
         st.caption("The teacher has let the room go: take the steps as you like.")
     else:
         st.caption({
-            Phase.FIRST: "The teacher leads. Answer for yourself; you can change your answer until the next vote.",
+            Phase.FIRST: "The teacher leads. Answer for yourself first.",
             Phase.SECOND: "Talk it over with your neighbours, then vote again.",
             Phase.REVEALED: "The answer is revealed.",
         }[now.phase])  # fmt: skip
@@ -299,20 +332,15 @@ def _count(own: Seat, place: StepPlace | None) -> None:
     st.markdown(
         f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*."
     )
-    if place and st.session_state.get(OPEN_VOTES) == place:
-        voted: tuple[Counter[str], Counter[str]] = found.first, found.second
-        if st.session_state.get("room_votes_drawn") != voted:
-            st.session_state["room_votes_drawn"] = voted
-            st.rerun()
+    if place and st.session_state.get(OPEN_VOTES) == place and st.session_state.get(COUNTED) != found:
+        st.rerun()
 
 
 def _act(act: Callable[[Seat], None]) -> None:
     """Do what the teacher asked for; a room that has ended meanwhile says so in the run that follows."""
     if own := seat():
-        try:
+        with contextlib.suppress(RoomError):
             act(own)
-        except RoomError:
-            return
 
 
 def _move(place: StepPlace | None) -> None:
