@@ -28,8 +28,9 @@ MOST_BARS = 12
 """Of one vote; what is left of many different answers is one more."""
 SEAT, ASKED, DRAWN = "room_seat", "room_seat_asked", "room_drawn"
 """Keys of the session: the seat, whether the tab was asked for it, the state of the room that this run draws."""
-OPEN_VOTES, COUNTED, PROBLEM = "room_votes_open", "room_counted", "room_problem"
-"""The step whose votes are shown before it is revealed, what was counted of them, and what went wrong."""
+LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
+"""Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
+went wrong."""
 
 
 class Seat(NamedTuple):
@@ -116,12 +117,10 @@ def arrive() -> None:
 def take_along(place: StepPlace) -> None:
     """Bring the room to the step that its teacher has opened, unless it was let go."""
     state: State | None = st.session_state.get(DRAWN)
-    if not leads() or state is None or state.place == place:
-        return
-    if state.place is not None or not st.session_state.get("room_has_begun"):
-        st.session_state["room_has_begun"] = True
+    if leads() and state and state.place != place and st.session_state.get(LEADING, state.place is not None):
         _move(place)
-        st.session_state[DRAWN] = all_rooms().led(*seat()[:2])
+        with contextlib.suppress(RoomError):  # which the next run will say
+            st.session_state[DRAWN] = all_rooms().led(*seat()[:2])
 
 
 def join_or_open(place: StepPlace | None, *, asks: bool = False) -> None:
@@ -196,7 +195,7 @@ def _take_seat(kept: str) -> None:
 
 
 def _leave() -> None:
-    for name in (SEAT, DRAWN, OPEN_VOTES, COUNTED, "room_has_begun"):
+    for name in (SEAT, DRAWN, LEADING, OPEN_VOTES, COUNTED):
         st.session_state.pop(name, None)
 
 
@@ -227,7 +226,7 @@ def _open(place: StepPlace | None) -> None:
     except RoomError as error:
         st.session_state[PROBLEM] = str(error)
     else:
-        st.session_state[SEAT] = Seat(code, key, leads=True)
+        st.session_state[SEAT], st.session_state[LEADING] = Seat(code, key, leads=True), True
 
 
 def _join() -> None:
@@ -344,6 +343,7 @@ def _act(act: Callable[[Seat], None]) -> None:
 
 
 def _move(place: StepPlace | None) -> None:
+    st.session_state[LEADING] = place is not None
     _act(lambda own: all_rooms().move(own.code, own.key, place))
 
 
