@@ -51,7 +51,7 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
     async with Visitor(server.url, count, Log()).tab as tab:
         await tab.open()  # the room comes to a server that has started
     log = Log()
-    began, used = time.perf_counter(), _server_seconds(server.process.pid)
+    began, used = time.perf_counter(), server_seconds(server.process.pid)
     driver = time.process_time()
     memory: list[float] = []
     noting = asyncio.create_task(_note_memory(server.process.pid, memory))
@@ -61,7 +61,7 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
                                for number, visitor in enumerate([*visitors, *watching])))  # fmt: skip
         took = time.perf_counter() - began
         shares = {
-            "server_share_of_a_core": (_server_seconds(server.process.pid) - used) / took,
+            "server_share_of_a_core": (server_seconds(server.process.pid) - used) / took,
             "driver_share_of_a_core": (time.process_time() - driver) / took,
         }
         figures = _lesson(log) | shares
@@ -69,7 +69,7 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
             if trains:
                 await visitors[0].train()
             figures |= await _press_together(visitors[1:] if trains else visitors, name)
-        memory.append(_megabytes(server.process.pid))
+        memory.append(megabytes(server.process.pid))
         figures |= {
             "memory_MB_at_the_end": memory[-1],
             "memory_MB_by_minute": [*memory[:-1:6], memory[-1]],
@@ -163,17 +163,17 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 async def _note_memory(process: int, memory: list[float]) -> None:
     while True:
-        memory.append(_megabytes(process))
+        memory.append(megabytes(process))
         await asyncio.sleep(10)
 
 
-def _megabytes(process: int) -> float:
+def megabytes(process: int) -> float:
     """Resident memory of a process."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
     return int(fields["VmRSS"].split()[0]) / 1000
 
 
-def _server_seconds(process: int) -> float:
+def server_seconds(process: int) -> float:
     """Processor time that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

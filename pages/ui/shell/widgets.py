@@ -92,6 +92,21 @@ def pills(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = s
                                   **widget.ties, **look))  # fmt: skip
 
 
+def pills_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, as pills, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.ties, **look))
+
+
+def radio_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, one below another, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    index = None if widget.value is None else options.index(widget.value)
+    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.ties, **look))
+
+
 def select_slider(
     label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, *, grows: bool = False, **look: Any
 ) -> Any:
@@ -141,11 +156,12 @@ def checkbox(label: str, tie: str | Tie, **look: Any) -> bool:
 
 def text_area(label: str, tie: str | Tie, **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
-    tie = _tied(tie)
-    longest = LONGEST[tie.name]
-    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
-    start = {} if widget.told else {"value": widget.value}
-    return widget.settle(st.text_area(label, max_chars=longest, **start, **widget.ties, **look))
+    return _text(st.text_area, label, tie, look)
+
+
+def text_input(label: str, tie: str | Tie, **look: Any) -> str:
+    """A line for a short text, of as many characters; returns it."""
+    return _text(st.text_input, label, tie, look)
 
 
 @dataclass(frozen=True)
@@ -175,6 +191,22 @@ def _one_of(options: Sequence[Any], tie: str | Tie, labels: Labels, offered: Has
     shown = tie.shown()
     value = shown if _is_one(shown, options) else options[0]
     offered = offered or ("one", tuple(options), tuple(map(labels, options)))
+    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+
+
+def _text(draw: Callable[..., str], label: str, tie: str | Tie, look: dict[str, Any]) -> str:
+    tie = _tied(tie)
+    longest = LONGEST[tie.name]
+    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
+    start = {} if widget.told else {"value": widget.value}
+    return widget.settle(draw(label, max_chars=longest, **start, **widget.ties, **look))
+
+
+def _one_or_none(options: Sequence[Any], tie: str | Tie, labels: Labels) -> _Widget:
+    tie = _tied(tie)
+    shown = tie.shown()
+    value = shown if _is_one(shown, options) else None
+    offered = "one or none", tuple(options), tuple(map(labels, options))
     return _widget(tie, offered, value, lambda found: _is_one(found, options))
 
 

@@ -1,0 +1,145 @@
+"""How fast a room follows its teacher: thirty students in one room on the page Learn, on two cores.
+
+Everybody speaks Streamlit's protocol over websockets. The teacher goes from step to step; what is timed is how long it
+takes from the press to each student's page showing the step's title. At each step everybody answers, too, within two
+seconds, and then the teacher reveals what is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlencode
+
+from tests.browser.servers import ROOT, Server
+
+from .load import CORES, megabytes, percentile, server_seconds
+from .measuring import machine, print_table
+from .protocol import FailedError, Tab
+
+STUDENTS = 30
+LESSON = "08-many-heads"
+MOVES = 20
+WITHIN = 2.0
+"""Seconds within which everybody answers."""
+PATIENCE = 20.0
+
+
+def run(quick: bool = False) -> dict:
+    """Measure, print the table, and return every figure."""
+    if hasattr(os, "sched_setaffinity"):  # what is started from here inherits it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env={}, options=())
+        with server:
+            server.wait_until_healthy()
+            figures = asyncio.run(_measure(server, 6 if quick else STUDENTS, 4 if quick else MOVES))
+            figures |= {"memory_MB": megabytes(server.process.pid), "traceback": server.has_traceback()}
+    figures = {
+        name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()
+    }
+    print_table(
+        ("figure", "value"), [(name.replace("_", " "), str(value)) for name, value in figures.items()]
+    )
+    return figures | machine()
+
+
+async def _measure(server: Server, count: int, moves: int) -> dict:
+    failures: list[str] = []
+    async with AsyncExitStack() as stack:
+        teacher = await stack.enter_async_context(Tab(server.url, urlencode({"lesson": LESSON})))
+        await teacher.open()
+        await teacher.turn("Learn")
+        await _press(teacher, "Open a room")
+        code = next(text.split()[2] for text in _texts(teacher) if text.startswith("### Room"))
+        students = [
+            await stack.enter_async_context(Tab(server.url, urlencode({"room": code}))) for _ in range(count)
+        ]
+        for student in students:
+            await student.open()
+            await student.turn("Learn")
+            await student.set(student.labelled("text_input", "Or join one with its code"), string_value=code)
+            await _press(student, "Join")
+        began, used, driver = time.perf_counter(), server_seconds(server.process.pid), time.process_time()
+        followed: list[float] = []
+        answered: list[float] = []
+        revealed: list[float] = []
+        to = "Next"
+        for _ in range(moves):
+            before = _title(teacher)
+            if teacher.labelled("button", to) is None or teacher.labelled("button", to).disabled:
+                to = "Previous" if to == "Next" else "Next"
+            followed += await _all_see(
+                students, lambda tab, before=before: _title(tab) != before, _press(teacher, to)
+            )
+            answered += await asyncio.gather(*(_answer(tab, number / count * WITHIN, failures)
+                                               for number, tab in enumerate(students)))  # fmt: skip
+            if teacher.labelled("button", "Reveal"):
+                revealed += await _all_see(students, _is_revealed, _press(teacher, "Reveal"))
+        took = time.perf_counter() - began
+        shares = {
+            "server_share_of_a_core": (server_seconds(server.process.pid) - used) / took,
+            "driver_share_of_a_core": (time.process_time() - driver) / took,
+        }
+    figures: dict = {"students": count, "moves": moves}
+    for name, times in (
+        ("followed", followed),
+        ("answered", [*filter(None, answered)]),
+        ("revealed", revealed),
+    ):
+        figures |= {f"{name}_median": statistics.median(times), f"{name}_95": percentile(times, 95),
+                    f"{name}_worst": max(times), f"{name}_times": len(times)}  # fmt: skip
+    return figures | shares | {"failures": failures[:20]}
+
+
+async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], press) -> list[float]:
+    """Seconds from a press to each student's page showing what it brings."""
+    pressed = time.perf_counter()
+    asked = asyncio.create_task(press)
+    times: dict[int, float] = {}
+    while len(times) < len(students) and time.perf_counter() - pressed < PATIENCE:
+        for number, tab in enumerate(students):
+            if number not in times and sees(tab):
+                times[number] = time.perf_counter() - pressed
+        await asyncio.sleep(0.01)
+    await asked
+    return [times.get(number, PATIENCE) for number in range(len(students))]
+
+
+async def _answer(tab: Tab, after: float, failures: list[str]) -> float | None:
+    """Choose the first answer of a question that has some to choose from; returns the seconds both runs took."""
+    await asyncio.sleep(after)
+    radio = tab.labelled("radio", "Your answer")
+    if radio is None:
+        return None
+    try:
+        chosen = await tab.set(radio, string_value=radio.options[0])
+        return chosen + await _press(tab, "Answer")
+    except (FailedError, AttributeError) as error:
+        failures.append(str(error))
+        return None
+
+
+async def _press(tab: Tab, label: str) -> float:
+    return await tab.set(tab.labelled("button", label), trigger_value=True)
+
+
+def _title(tab: Tab) -> str:
+    """Of the step that a page shows."""
+    return next(
+        (element.heading.body for element in tab.elements("heading") if element.heading.tag == "h2"), ""
+    )
+
+
+def _texts(tab: Tab) -> list[str]:
+    return [element.markdown.body for element in tab.elements("markdown")]
+
+
+def _is_revealed(tab: Tab) -> bool:
+    return any("The answer is revealed" in text for text in _texts(tab))

@@ -1,0 +1,153 @@
+"""A room on the page Learn: a teacher and two students in three sessions of one server, from the code to the end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+
+from pages.ui.models import rooms
+from pages.ui.models.lessons import shelf
+from pages.ui.views.learn import room
+from tests.app_driver import PAGES, checked, component, markdown_with, start
+from tests.test_learn_page import CHOOSE, SAMPLES, button, choose, click, open_step, said
+
+
+@pytest.fixture(autouse=True)
+def learn(monkeypatch, installed_components):
+    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
+    monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
+    room.all_rooms.clear()
+
+
+@pytest.fixture
+def teacher():
+    return click(open_step(CHOOSE), "room_open")
+
+
+@pytest.fixture
+def code(teacher):
+    return teacher.session_state["room_seat"].code
+
+
+def student(code):
+    at = start("Learn", room=code.lower())
+    return click(at, "room_join")
+
+
+def has(at, key):
+    return any(each.key == key for each in at.button)
+
+
+def votes(at):
+    """The bars of each round: label, count, whether it is right."""
+    return [bars for _, bars in json.loads(component(at, "headsup_votes").json)["rounds"]]
+
+
+def again(at):
+    """The run that a page asks for when its room has moved."""
+    return checked(at.run())
+
+
+def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(teacher, code):
+    one, two = student(code), student(code)
+    assert all("Choose" in at.main.header[0].value for at in (one, two))  # to the step that the teacher shows
+    assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
+    one, two = (click(choose(at, option), "lesson_answer") for at, option in ((one, 0), (two, 0)))
+    assert any("What is right is shown when the room is ready" in each.value for each in one.markdown)
+    teacher = again(teacher)
+    markdown_with(teacher, "**2** of 2 have answered")
+    assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
+
+    teacher = click(teacher, "room_again")
+    one, two = again(one), again(two)
+    one = click(choose(one, 1), "lesson_answer")
+    two = click(two, "lesson_stay")
+    teacher = click(teacher, "room_reveal")
+    assert "It is “Hardly”." in said(teacher)
+    markdown_with(teacher, "Without it, 6.4% are left.")
+    assert votes(teacher) == [[["“As before”", 2, False], ["“Hardly”", 0, True]],
+                              [["“As before”", 1, False], ["“Hardly”", 1, True]]]  # fmt: skip
+    assert any(
+        "1 went from a wrong answer to the right one, and 0 the other way" in c.value for c in teacher.caption
+    )
+    one, two = again(one), again(two)
+    assert "You said “As before” at first, then “Hardly”, and so it is." in said(one)
+    assert "You said “As before”. It is “Hardly”." in said(two)
+
+    teacher = click(teacher, "learn_next")
+    assert "Number" in again(one).main.header[0].value
+    teacher = click(teacher, "room_end")
+    one = again(one)
+    assert "There is no such room: it has ended" in said(one)
+    assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
+
+
+def test_who_has_not_answered_sees_the_answer_too(teacher, code):
+    one = student(code)
+    teacher = click(teacher, "room_reveal")
+    one = again(one)
+    assert "It is “Hardly”." in said(one) and not has(one, "lesson_answer")
+
+
+def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):
+    one = student(code)
+    teacher = click(teacher, "room_let_go")
+    one = again(one)
+    assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
+    one = click(choose(one, 1), "lesson_answer")
+    assert "You said “Hardly”, and so it is." in said(one)
+    one = click(one, "learn_next")
+    teacher = click(teacher, "room_lead")
+    assert "Choose" in again(one).main.header[0].value
+
+
+@pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])
+def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
+    at = student(typed)
+    assert "There is no such room" in said(at) and has(at, "room_join") and has(at, "room_open")
+
+
+def test_a_full_server_says_so(monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_ROOMS", 0)
+    at = click(start("Learn"), "room_open")
+    assert "has room for no more" in said(at) and has(at, "room_open")
+
+
+def kept(at):
+    """What the browser's tab was told to keep."""
+    return json.loads(component(at, "headsup_seat").json)
+
+
+def tab_has(at, text):
+    """The tab tells what it kept before it was reloaded."""
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, "headsup_seat").id, "events")
+    state.json_trigger_value = json.dumps([{"event": "found", "value": text}])
+    return checked(at._run(states))
+
+
+def test_a_reloaded_tab_finds_its_seat(teacher, code):
+    one = student(code)
+    seats = [kept(at) for at in (teacher, one)]
+    assert not any(seat["asks"] for seat in seats)
+    new = start("Learn")
+    assert kept(new) == {"seat": "", "asks": True}
+    new = tab_has(new, seats[0]["seat"])
+    assert has(new, "room_end") and kept(new) == seats[0]
+    another = tab_has(start("Learn"), seats[1]["seat"])
+    assert "Choose" in another.main.header[0].value and kept(another) == seats[1]
+    assert len(room.all_rooms()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000])
+def test_a_seat_that_is_none_is_none(text):
+    at = tab_has(start("Learn"), text)
+    assert has(at, "room_open")
+
+
+def test_what_is_kept_can_be_read_again():
+    seat = room.Seat("BCDFG", "key", leads=True)
+    assert room.Seat.from_text(seat.as_text()) == seat
