@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import streamlit as st
 
 from pages.ui.models.belongings import Cabinet
 from pages.ui.models.lessons import calls, shelf
@@ -52,6 +53,14 @@ def taken(monkeypatch):
 
     monkeypatch.setattr(calls.Call, "taken", watched)
     return found
+
+
+@pytest.fixture
+def other_models(folder):
+    """Tiny models instead of those that the lessons are about."""
+    yield
+    st.cache_data.clear()
+    st.cache_resource.clear()
 
 
 def open_step(number, **more):
@@ -179,6 +188,19 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it():
     assert prompt(at) == "kR7wZkR7wZ" == link_of(at)["prompt"]
     at = click(at, "lesson_reset")
     assert prompt(at) == "kR7wZq3xB kR7wZ"
+
+
+@pytest.mark.parametrize("number", [CHOOSE, NUMBER, TOKEN, CELL, ORDER])
+def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(number, other_models):
+    at = open_step(number)
+    assert "Answer first" not in said(at)
+    if number == ORDER:
+        return
+    if number == NUMBER:
+        at = click(at, "lesson_answer")
+        assert "What is right can't be computed: loss can't be measured: there is no model “induction” here" in said(at)
+    else:
+        assert "there is no model “induction” here" in said(at)
 
 
 def test_a_visitor_finds_their_own_view_again_with_the_text_they_wrote():
