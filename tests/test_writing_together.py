@@ -65,7 +65,7 @@ def together(*works, seconds=60):
 def test_stop_is_heeded_before_the_next_token(monkeypatch):
     writer = begin()
     writer.aim(FOREVER)
-    original, in_token, stopped = Writer._one_step, threading.Event(), threading.Event()
+    original, in_token, stopped = Writer._take, threading.Event(), threading.Event()
 
     def step(self, *how):
         original(self, *how)
@@ -73,7 +73,7 @@ def test_stop_is_heeded_before_the_next_token(monkeypatch):
             in_token.set()
             assert stopped.wait(30)
 
-    monkeypatch.setattr(Writer, "_one_step", step)
+    monkeypatch.setattr(Writer, "_take", step)
     run = Run(lambda: writer.write(SAMPLING, HERE, FOREVER))
     run.start()
     assert in_token.wait(30)

@@ -107,7 +107,7 @@ class SharedCache:
                 each.clear()
 
     def _make_room(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
-        """Have room for so many texts and some more, and for some more columns, the longest text beginning at the first.
+        """Have room for so many texts and more, and for more columns than the longest has, which begins at the first.
 
         like: has keys and values of the shape that they have here.
         """

@@ -12,13 +12,14 @@ Shapes: batch (the texts), pos, vocab, head, query, key.
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from ..hooks import ActivationCache
 from ..model.models import DecoderOnly, EncoderDecoder
-from ..model.registry import hook_points
+from ..model.registry import HookInfo, hook_points
 from .generation import GenerationStep, Text
 from .shared_cache import SharedCache
 
@@ -39,7 +40,6 @@ class Together:
         self.model = model
         self.texts: list[Text] = []
         self._shared = SharedCache(model.config)
-        self._dims = {name: info.shape for name, info in hook_points(model.config).items()}
 
     def join(self, text: Text) -> None:
         """Write this text too, from the next step on. Raises: ValueError for a text of another model."""
@@ -50,7 +50,8 @@ class Together:
 
     def leave(self, text: Text) -> None:
         """Write this text no more; it can go on alone, or join again."""
-        self.texts.remove(text)
+        if text in self.texts:
+            self.texts.remove(text)
         self._take_out(text)
 
     def shares(self, text: Text) -> bool:
@@ -73,7 +74,7 @@ class Together:
                 else:
                     self._take_out(text)
                     found[text] = text.step()
-            except Exception as error:  # noqa: BLE001 - the caller gets it
+            except Exception as error:
                 self.leave(text)
                 found[text] = error
         return found
@@ -100,7 +101,7 @@ class Together:
                                 for name, tensor in cache.items() if name in text.names})  # fmt: skip
 
     def _without_padding(self, name: str, tensor: Tensor, text: Text) -> Tensor:
-        dims = self._dims[name]
+        dims = self._points[name].shape
         if "key" not in dims:
             return tensor
         along = dims.index("key")
@@ -114,6 +115,10 @@ class Together:
         if text.past in self._shared.texts:
             return len(text.tokens) <= self.model.config.context_length
         return text.only_the_newest
+
+    @cached_property
+    def _points(self) -> dict[str, HookInfo]:
+        return hook_points(self.model.config)
 
     def _take_out(self, text: Text) -> None:
         if text.past in self._shared.texts:
