@@ -348,7 +348,10 @@ def test_a_model_that_has_gone_writes_on(tmp_path, monkeypatch):
 
 def test_past_the_context_it_keeps_nothing_of_the_last_pass():
     """Nothing is cached there, so that the recorded window would be all it holds on to."""
-    writer = written(begin(), CONTEXT + 5)
+    writer = begin()
+    writer.aim(FOREVER)
+    writer.write(SAMPLING, HERE, FOREVER, ahead=CONTEXT + 5)
     assert writer._text.past is None
+    written(writer, CONTEXT + 5)
     assert all(array.base is None for token in writer.branch.tokens for array in token.computed.values())
     assert ids(written(writer, 5)) == expected(writer.prompt, CONTEXT + 10)
