@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library, places
@@ -118,6 +119,7 @@ def finish() -> None:
         state.write_address()
         belongings().own_text = visitor().own_text
         keep_across_reloads()
+        keep_typed()
     state.end_run()
 
 
