@@ -191,6 +191,7 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
 def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_server, visit, wait_ready, browser_errors):
     page = visit("?prompt=ROMEO")
     wait_ready(page)
+    page.wait_for_function("globalThis.headsupTyped?.session")
     prompt_box(page).fill("KING: I")
     page.reload()
     wait_ready(page)
@@ -208,8 +209,9 @@ def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_ser
     prompt_box(page).fill("A horse")
     away(tiny_server, page)
     expect(prompt_box(page)).to_have_value("A horse")
-    expect(prompt_box(page)).to_be_enabled()
-    prompt_box(page).press("Control+Enter")
+    prompt_box(page).click()
+    expect(page.get_by_test_id("InputInstructions").filter(has_text="to apply")).to_be_visible()
+    page.keyboard.press("Control+Enter")
     until(page, lambda: parameters(page)["prompt"] == "A horse")
     browser_errors.clear()  # that nobody answered
 

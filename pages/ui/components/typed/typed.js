@@ -44,21 +44,28 @@ function listen(tab) {
   let wasHere = reachesPython();
   new MutationObserver(() => {
     const isHere = reachesPython();
-    if (isHere && !wasHere) bringBack(false, LOOKS);
+    if (isHere && !wasHere) bringBack(false);
     wasHere = isHere;
   }).observe(app, { attributeFilter: ["data-test-connection-state"] });
 }
 
-/** Put what was typed into its box, as if by hand, and the cursor behind it. isNew: the page has just been loaded. */
-function bringBack(isNew, looks) {
+/**
+ * Put what was typed into its box, as if by hand, and the cursor behind it; again should the page, which is still being
+ * drawn, put something else there. isNew: the page has just been loaded.
+ */
+function bringBack(isNew, looks = LOOKS) {
   const typed = stored();
-  if (!typed || typed.path !== location.pathname) return;
+  if (!typed || typed.path !== location.pathname || looks <= 0) return;
+  const again = () => setTimeout(bringBack, LOOK_EVERY_MS, false, looks - 1);
   const box = [...document.querySelectorAll(BOXES)].find((found) => labelOf(found) === typed.label && !found.disabled);
   if (!box) {
-    if (looks > 0) setTimeout(bringBack, LOOK_EVERY_MS, isNew, looks - 1);
+    setTimeout(bringBack, LOOK_EVERY_MS, isNew, looks - 1);
     return;
   }
-  if (document.activeElement === box) return; // somebody is typing on
+  if (document.activeElement === box && box.value === typed.text) {
+    again(); // somebody is typing on, or nothing is left to do
+    return;
+  }
   if (isNew && box.value === typed.text) {
     store(null); // it was applied after all
     return;
@@ -70,6 +77,7 @@ function bringBack(isNew, looks) {
   }
   box.focus();
   box.setSelectionRange(typed.text.length, typed.text.length);
+  again();
 }
 
 export default function ({ data }) {
@@ -78,5 +86,5 @@ export default function ({ data }) {
   const isNew = !tab.session;
   if (isNew) listen(tab);
   tab.session = data.session;
-  bringBack(isNew, LOOKS);
+  bringBack(isNew);
 }
