@@ -209,7 +209,6 @@ def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_ser
     prompt_box(page).fill("A horse")
     away(tiny_server, page)
     expect(prompt_box(page)).to_have_value("A horse")
-    assert parameters(page)["prompt"] == "KING: I am"
     browser_errors.clear()  # that nobody answered
 
 
