@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
 from pages.ui.models.branches import LOGITS, MOST_BRANCHES
-from pages.ui.models.writer import Looked
+from pages.ui.models.shown_text import Looked
 from tests.writers import (
     FOREVER,
     GREEDY,

@@ -136,7 +136,7 @@ class Oracle(nn.Module):
 
     def forward(self, *inputs: Tensor, past) -> Tensor:
         self.was_training.append(self.training)
-        past.tokens = past.with_tokens(inputs[-1])
+        past.extend(inputs[-1])
         following = [
             self.next_token(row, past.tokens[i].tolist()) for i, row in enumerate(inputs[0].tolist())
         ]

@@ -16,7 +16,8 @@ from torch.utils._pytree import tree_leaves
 from pages.ui.components import attention as instrument
 from pages.ui.models import activations, cache, masking, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.models.writer import Looked, Writer
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.writer import Writer
 from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MOST
 from tests.helpers import any_configs, tiny_config, tiny_model

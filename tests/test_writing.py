@@ -12,7 +12,8 @@ from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
 from pages.ui.models.branches import LOGITS, Memory
-from pages.ui.models.writer import Looked, Writer
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.writer import Writer
 from tests.tiny_models import CONTEXT, save_tiny
 from tests.writers import (
     FOREVER,
@@ -243,8 +244,8 @@ def test_rows_of_a_source_are_as_long_as_it_is():
 
 
 def test_memory_is_bounded_and_what_has_gone_is_computed_again(monkeypatch):
-    monkeypatch.setattr("pages.ui.models.writer.LOGITS_BYTES", 1000)
-    monkeypatch.setattr("pages.ui.models.writer.ROWS_BYTES", 500)
+    monkeypatch.setattr("pages.ui.models.shown_text.LOGITS_BYTES", 1000)
+    monkeypatch.setattr("pages.ui.models.shown_text.ROWS_BYTES", 500)
     writer = written(begin(), 30)
     kept = sum(array.nbytes for token in writer.branch.tokens for key, array in token.computed.items() if key == LOGITS)
     assert 0 < kept <= 1000
@@ -347,7 +348,10 @@ def test_a_model_that_has_gone_writes_on(tmp_path, monkeypatch):
 
 def test_past_the_context_it_keeps_nothing_of_the_last_pass():
     """Nothing is cached there, so that the recorded window would be all it holds on to."""
-    writer = written(begin(), CONTEXT + 5)
-    assert writer._steps is None
+    writer = begin()
+    writer.aim(FOREVER)
+    writer.write(SAMPLING, HERE, FOREVER, ahead=CONTEXT + 5)
+    assert writer._text.past is None
+    written(writer, CONTEXT + 5)
     assert all(array.base is None for token in writer.branch.tokens for array in token.computed.values())
     assert ids(written(writer, 5)) == expected(writer.prompt, CONTEXT + 10)

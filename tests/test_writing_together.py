@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import library
+from pages.ui.models import library, turns
 from pages.ui.models.branches import LOGITS
-from pages.ui.models.turns import Turns
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.turns import Room, Turns
 from pages.ui.models.writer import Writer
+from tests.tiny_models import CONTEXT
 from tests.writers import (
     FOREVER,
+    GREEDY,
     HERE,
     SAMPLING,
     all_ids,
@@ -25,7 +28,7 @@ from tests.writers import (
     statistics,
     written,
 )
-from transformer import Averaged, Replaced, Scaled, Weighed, Without
+from transformer import Averaged, Replaced, Sampling, Scaled, Weighed, Without
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def together(*works, seconds=60):
 def test_stop_is_heeded_before_the_next_token(monkeypatch):
     writer = begin()
     writer.aim(FOREVER)
-    original, in_token, stopped = Writer._one_step, threading.Event(), threading.Event()
+    original, in_token, stopped = Writer._take, threading.Event(), threading.Event()
 
     def step(self, *how):
         original(self, *how)
@@ -73,7 +76,7 @@ def test_stop_is_heeded_before_the_next_token(monkeypatch):
             in_token.set()
             assert stopped.wait(30)
 
-    monkeypatch.setattr(Writer, "_one_step", step)
+    monkeypatch.setattr(Writer, "_take", step)
     run = Run(lambda: writer.write(SAMPLING, HERE, FOREVER))
     run.start()
     assert in_token.wait(30)
@@ -162,6 +165,86 @@ def test_whatever_overlaps_leaves_a_text_that_could_have_been_written():
     assert_statistics_equal(statistics(again), statistics(writer))
 
 
+@pytest.fixture
+def passes():
+    """How many texts had a part in each pass of the model, while this is in use."""
+    sizes = []
+    unembed = library.model("shakespeare").model.unembed
+    handle = unembed.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
+    yield sizes
+    handle.remove()
+
+
+def begun_when_all_are_there(monkeypatch, many):
+    """Let the first token that is shared wait for so many visitors."""
+    original, begun = Room._write_one_token_each, []
+
+    def write(self):
+        deadline = time.monotonic() + 30
+        while not begun and len(self._places) < many and time.monotonic() < deadline:
+            time.sleep(0.001)
+        begun.append(len(self._places))
+        original(self)
+
+    monkeypatch.setattr(Room, "_write_one_token_each", write)
+
+
+def test_visitors_share_passes_and_write_what_each_writes_alone(passes, monkeypatch):
+    """Prompts of every length, dials and layers of their own; some are far past the context before others are done."""
+    writers = [begin("ROMEO:\n"[: 1 + number % 7]) for number in range(8)]
+    dials = [Sampling(temperature=0.9, seed=number) if number % 4 else GREEDY for number in range(8)]
+    before = set(threading.enumerate())
+    begun_when_all_are_there(monkeypatch, 8)
+
+    def write(number):
+        for part in range(3):
+            written(writers[number], 3 + number, dials[number], Looked("self", (number + part) % 2))
+
+    together(*(lambda number=number: write(number) for number in range(8)))
+    assert max(passes) == 8
+    for number, writer in enumerate(writers):
+        assert ids(writer) == expected(writer.prompt, 9 + 3 * number, dials[number])
+        again = Writer()
+        again.begin(writer.model, writer.prompt)
+        again.restore(tuple(ids(writer)))
+        assert_statistics_equal(statistics(again), statistics(writer))
+        for looked in (Looked("self", 0), Looked("self", 1)):
+            places = len(writer.prompt), min(writer.length, CONTEXT)
+            kept = writer.rows(looked, *places, only_kept=True)
+            for place, row in again.rows(looked, *places).items():
+                np.testing.assert_allclose(kept.get(place, row), row, atol=1e-5)
+    assert set(threading.enumerate()) <= before and not turns._ROOMS
+
+
+def test_what_fails_for_one_visitor_fails_for_nobody_else(passes, monkeypatch):
+    """Even where it is the unlucky one's thread that computes for all, or that is computed for."""
+    writers = [begin() for _ in range(6)]
+    begun_when_all_are_there(monkeypatch, 6)
+    original = Writer._take
+
+    def take(self, *how):
+        original(self, *how)
+        if self in writers[:3] and len(self.branch.tokens) == 4 + writers.index(self):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(Writer, "_take", take)
+
+    def write(writer):
+        if writer in writers[:3]:
+            with pytest.raises(ZeroDivisionError):
+                written(writer, 30)
+        else:
+            written(writer, 30)
+
+    together(*(lambda writer=writer: write(writer) for writer in writers))
+    assert max(passes) == 6
+    for writer in writers[3:]:
+        assert ids(writer) == expected(writer.prompt, 30)
+    for writer in writers[:3]:  # and can be tried again
+        monkeypatch.setattr(Writer, "_take", original)
+        assert all_ids(written(writer, 12))[:12] == expected(writer.prompt, 12)
+
+
 CHANGED = (
     (),
     (Scaled("blocks.0.attn.hook_z", 0), Scaled("blocks.1.hook_mlp_out", None, 9)),
@@ -217,11 +300,11 @@ def test_each_changed_model_has_its_own_texts_and_none_is_lost():
 
 
 def test_turns_are_taken_one_at_a_time_in_the_order_of_those_who_wait():
-    turns, order, inside = Turns(), [], []
+    in_turn, order, inside = Turns(), [], []
 
     def take(name, times):
         for _ in range(times):
-            with turns:
+            with in_turn:
                 inside.append(name)
                 assert inside == [name]
                 time.sleep(0.002)
@@ -234,8 +317,8 @@ def test_turns_are_taken_one_at_a_time_in_the_order_of_those_who_wait():
 
 
 def test_a_turn_that_fails_is_over():
-    turns = Turns()
-    with pytest.raises(ZeroDivisionError), turns:
+    in_turn = Turns()
+    with pytest.raises(ZeroDivisionError), in_turn:
         1 / 0  # noqa: B018
-    with turns:
+    with in_turn:
         pass

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from pages.ui.models import library
-from pages.ui.models.writer import Looked, Writer
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.writer import Writer
 from tests.tiny_models import save_pair, save_tiny, save_translator
 from transformer import Sampling, generate, sampling_distribution
 

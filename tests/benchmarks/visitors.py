@@ -245,6 +245,15 @@ class WatchingVisitor:
         await self.page.goto(self.url)
         await self.page.wait_for_selector("[data-testid=stMain] h1", timeout=60_000)
 
+    async def _press_generate(self) -> None:
+        """Press Generate, unless the text is still being written: the page then offers *Stop* in its place."""
+        buttons = self.page.get_by_test_id("stMain")
+        generate = buttons.get_by_role("button", name="Generate", exact=True)
+        if await generate.is_enabled(timeout=10_000):
+            await generate.click(timeout=10_000)
+        elif await buttons.get_by_role("button", name="Stop", exact=True).is_disabled(timeout=10_000):
+            await generate.click(timeout=10_000)  # neither: one of the two must come back
+
     async def learn(self, until: float) -> None:
         """Take part in the lesson up to a time."""
         from playwright.async_api import Error
@@ -256,8 +265,7 @@ class WatchingVisitor:
             await asyncio.sleep(min(self.random.uniform(*THINK), left))
             try:
                 if at == "Generate" and self.random.random() < 0.5:
-                    button = self.page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True)
-                    await button.click(timeout=10_000)
+                    await self._press_generate()
                     continue
                 at = self.random.choice([page for page in PAGES if page != at])
                 change = await self.page.evaluate(TURN, [at, CONTENT[at], QUIET_MS])

@@ -188,6 +188,30 @@ def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visi
     browser_errors.clear()  # that nobody answered
 
 
+def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_server, visit, wait_ready, browser_errors):
+    page = visit("?prompt=ROMEO")
+    wait_ready(page)
+    page.wait_for_function("globalThis.headsupTyped?.session")
+    prompt_box(page).fill("KING: I")
+    page.reload()
+    wait_ready(page)
+    expect(prompt_box(page)).to_have_value("KING: I")
+    assert parameters(page)["prompt"] == "ROMEO"  # as it was: it still waits to be applied
+    page.keyboard.type(" am")  # where the cursor was
+    page.keyboard.press("Control+Enter")
+    until(page, lambda: parameters(page)["prompt"] == "KING: I am")
+
+    page.reload()  # nothing waits any more
+    wait_ready(page)
+    expect(prompt_box(page)).to_have_value("KING: I am")
+    expect(prompt_box(page)).not_to_be_focused()
+
+    prompt_box(page).fill("A horse")
+    away(tiny_server, page)
+    expect(prompt_box(page)).to_have_value("A horse")
+    browser_errors.clear()  # that nobody answered
+
+
 CLICKABLE = (
     "http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
     "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)",

@@ -34,6 +34,8 @@ class GenerationStep:
     """(vocab,), raw, so that the sampling can be redone without the model."""
     cache: ActivationCache
     """What this step's forward pass recorded: of the newest token alone where earlier ones were cached."""
+    point: float = 0.0
+    """The random number between 0 and 1 that decided; 0 for greedy writing."""
 
     @property
     def probability(self) -> float:
@@ -54,6 +56,84 @@ class GenerationStep:
         return token_statistics(self.logits, self.token_id)
 
 
+class Text:
+    """A text that a model writes: its tokens so far, what is cached of them, and the random numbers to come.
+
+    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
+    every step recomputes it, since each token's place in the window has changed. With hooks nothing is cached either:
+    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
+    earlier position depends on later ones, such as the mask taken away.
+    """
+
+    def __init__(
+        self,
+        model: DecoderOnly | EncoderDecoder,
+        tokens: Sequence[int] | Tensor,
+        *,
+        sampling: Sampling = Sampling(),
+        names_filter: NamesFilter = (),
+        fwd_hooks: Sequence[ForwardHook] = (),
+        source: Sequence[int] | Tensor | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> None:
+        """As in `generate`, with the errors raised there."""
+        self.model = model
+        self.tokens = _as_list(tokens)
+        if not self.tokens:
+            raise ValueError("The prompt is empty; a decoder continues at least one token.")
+        self.source = _source(model.config, source)
+        if bad := [token for token in (*self.tokens, *self.source) if not 0 <= token < model.config.vocab_size]:
+            raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
+        self._device = next(model.parameters()).device
+        self._before = (torch.tensor([self.source], device=self._device),) if self.source else ()
+        self._start = 0
+        self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._start)]
+        """What is changed in each of its passes."""
+        keeps = not fwd_hooks and not any(map(looks_ahead, interventions))
+        self.past = KeyValueCache.for_model(model.config) if keeps else None
+        """What is cached of its tokens; None if nothing is, or no longer."""
+        self.record(names_filter)
+        self.draw(sampling)
+
+    @property
+    def only_the_newest(self) -> bool:
+        """Whether the next step computes but the newest token, all others being cached."""
+        past, length = self.past, len(self.tokens)
+        return past is not None and 0 < past.length == length - 1 and length <= self.model.config.context_length
+
+    def draw(self, sampling: Sampling) -> None:
+        """From here on, draw tokens like this; without a seed, with one of its own."""
+        if sampling.seed is None:
+            sampling = replace(sampling, seed=secrets.randbits(63))
+        self.sampling = sampling
+        self._points = random_points(sampling, position=len(self.tokens))
+
+    def record(self, names_filter: NamesFilter) -> None:
+        """From here on, record these points. Raises: ValueError for a name that is none."""
+        self.names = self.model.chosen_names(names_filter)
+
+    def step(self) -> GenerationStep:
+        """Compute what follows, and draw the next token."""
+        context = self.model.config.context_length
+        if len(self.tokens) > context:
+            self.past = None
+        unseen = self.tokens[self.past.length if self.past else 0 :][-context:]
+        self._start = len(self.tokens) - len(unseen)
+        inputs = (*self._before, torch.tensor([unseen], device=self._device))
+        with torch.no_grad():
+            logits, cache = self.model.run_with_cache(
+                *inputs, names_filter=self.names, fwd_hooks=self.hooks, past=self.past
+            )
+        return self.go_on(logits[0, -1].float(), cache)
+
+    def go_on(self, logits: Tensor, cache: ActivationCache) -> GenerationStep:
+        """Draw the next token from what a pass computed. logits: (vocab,), raw."""
+        point = next(self._points)
+        token_id = token_at(point, logits, self.sampling)
+        self.tokens.append(token_id)
+        return GenerationStep(len(self.tokens) - 1, token_id, logits, cache, point)
+
+
 def generate(
     model: DecoderOnly | EncoderDecoder,
     tokens: Sequence[int] | Tensor,
@@ -66,12 +146,7 @@ def generate(
     source: Sequence[int] | Tensor | None = None,
     interventions: Sequence[Intervention] = (),
 ) -> Iterator[GenerationStep]:
-    """Continue a prompt, token by token.
-
-    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
-    every step recomputes it, since each token's place in the window has changed. With hooks nothing is cached either:
-    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
-    earlier position depends on later ones, such as the mask taken away.
+    """Continue a prompt, token by token. What is cached on the way, and what isn't: `Text`.
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
@@ -84,50 +159,19 @@ def generate(
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
         long, or given to a model that reads none.
     """
-    sequence = _as_list(tokens)
-    if not sequence:
-        raise ValueError("The prompt is empty; a decoder continues at least one token.")
-    read = _source(model.config, source)
-    if bad := [token for token in (*sequence, *read) if not 0 <= token < model.config.vocab_size]:
-        raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
-    if sampling.seed is None:
-        sampling = replace(sampling, seed=secrets.randbits(63))
-    names = model.chosen_names(names_filter)
-    return _steps(model, sequence, read, max_new_tokens, sampling, set(stop_tokens), names, fwd_hooks, interventions)
+    text = Text(
+        model, tokens, sampling=sampling, names_filter=names_filter, fwd_hooks=fwd_hooks, source=source,
+        interventions=interventions,
+    )  # fmt: skip
+    return _steps(text, max_new_tokens, set(stop_tokens))
 
 
-def _steps(
-    model: DecoderOnly | EncoderDecoder,
-    sequence: list[int],
-    source: list[int],
-    max_new_tokens: int,
-    sampling: Sampling,
-    stop_tokens: set[int],
-    names: frozenset[str],
-    fwd_hooks: Sequence[ForwardHook],
-    interventions: Sequence[Intervention],
-) -> Iterator[GenerationStep]:
-    context = model.config.context_length
-    device = next(model.parameters()).device
-    before = (torch.tensor([source], device=device),) if source else ()
-    past = None if fwd_hooks or any(map(looks_ahead, interventions)) else KeyValueCache.for_model(model.config)
-    start = 0
-    hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: start)]
-    points = random_points(sampling, position=len(sequence))
+def _steps(text: Text, max_new_tokens: int, stop_tokens: set[int]) -> Iterator[GenerationStep]:
     for _ in range(max_new_tokens):
-        if len(sequence) > context:
-            past = None
-        unseen = sequence[past.length if past else 0 :][-context:]
-        start = len(sequence) - len(unseen)
-        inputs = (*before, torch.tensor([unseen], device=device))
-        with torch.no_grad():
-            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, past=past)
-        logits = logits[0, -1].float()
-        token_id = token_at(next(points), logits, sampling)
-        yield GenerationStep(len(sequence), token_id, logits, cache)
-        if token_id in stop_tokens:
+        step = text.step()
+        yield step
+        if step.token_id in stop_tokens:
             return
-        sequence.append(token_id)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
 from .masks import causal_mask
-from .positions import rotate, rotation
+from .positions import Start, rotate, rotation
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -175,7 +175,7 @@ class SelfAttention(SoftmaxAttention):
             self.hook_rot_q, self.hook_rot_k = HookPoint(), HookPoint()
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
         q, k, v = self.split_heads(self.qkv(x)).split(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
@@ -221,7 +221,7 @@ class UniformAttention(Attention):
         self.v = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
         v = self.hook_v(self.split_heads(self.v(x)))

@@ -15,6 +15,7 @@ from ..hooks import HookPoint
 from .attention import CrossAttention, make_self_attention
 from .caches import KeyValues
 from .layers import make_mlp, make_norm
+from .positions import Start
 
 
 class Block(nn.Module):
@@ -43,7 +44,7 @@ class Block(nn.Module):
         self.hook_resid_post = make_stream_point(config)
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`; returns the same shape."""
         x = self.hook_resid_pre(x)
@@ -65,7 +66,7 @@ class ParallelBlock(Block):
     """
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """As in `Block`."""
         x = self.hook_resid_pre(x)
@@ -83,7 +84,7 @@ class PostNormBlock(Block):
     """
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """As in `Block`."""
         x = self.hook_resid_pre(x)
@@ -107,7 +108,7 @@ class UnconnectedBlock(Block):
         self.post_norm = config.norm == "post"
 
     def forward(
-        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: int = 0
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """As in `Block`."""
         if self.post_norm:
@@ -148,7 +149,7 @@ class DecoderBlock(Block):
         memory_padding: Tensor | None = None,
         past: KeyValues | None = None,
         past_memory: KeyValues | None = None,
-        start: int = 0,
+        start: Start = 0,
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`; memory: (batch, source, d_model)."""
         x = self.hook_resid_pre(x)
@@ -181,7 +182,7 @@ class PostNormDecoderBlock(DecoderBlock):
         memory_padding: Tensor | None = None,
         past: KeyValues | None = None,
         past_memory: KeyValues | None = None,
-        start: int = 0,
+        start: Start = 0,
     ) -> Tensor:
         """As in `DecoderBlock`."""
         x = self.hook_resid_pre(x)
@@ -215,7 +216,7 @@ class UnconnectedDecoderBlock(DecoderBlock):
         memory_padding: Tensor | None = None,
         past: KeyValues | None = None,
         past_memory: KeyValues | None = None,
-        start: int = 0,
+        start: Start = 0,
     ) -> Tensor:
         """As in `DecoderBlock`."""
         if self.post_norm:

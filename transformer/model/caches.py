@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
+from .masks import padding_or_none
 
 
-@dataclass
+@dataclass(eq=False)
 class KeyValues:
     """The keys and values one attention has computed so far, (batch, key, head, d_head) each."""
 
@@ -27,8 +28,12 @@ class KeyValues:
         self.keys, self.values = keys, values
         return keys, values
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.keys = self.values = None
 
-@dataclass
+
+@dataclass(eq=False)
 class KeyValueCache:
     """What a model that writes token by token need not compute again."""
 
@@ -38,6 +43,8 @@ class KeyValueCache:
     """Each decoder block's keys and values of the memory."""
     memory: Tensor | None = None
     """(batch, source, d_model): what the encoder made of the source."""
+    memory_padding: Tensor | None = None
+    """(batch, 1, 1, source): True where the source is no padding; None if nothing is padded."""
     tokens: Tensor | None = None
     """(batch, pos): the tokens so far, by which padding among them is known."""
 
@@ -52,6 +59,13 @@ class KeyValueCache:
         """Positions seen so far."""
         return 0 if self.tokens is None else self.tokens.shape[1]
 
-    def with_tokens(self, tokens: Tensor) -> Tensor:
-        """(batch, pos): the tokens so far and those that follow."""
+    def padding(self, tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
+        """The padding mask, (batch, 1, 1, key), of the tokens so far and those that follow; None if none is padded."""
+        return None if pad_token_id is None else padding_or_none(self._with(tokens), pad_token_id)
+
+    def extend(self, tokens: Tensor) -> None:
+        """Take note of the tokens whose keys and values have been added."""
+        self.tokens = self._with(tokens)
+
+    def _with(self, tokens: Tensor) -> Tensor:
         return tokens if self.tokens is None else torch.cat((self.tokens, tokens), 1)

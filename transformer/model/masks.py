@@ -41,3 +41,10 @@ def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
     if tokens.dim() != 2:
         raise ValueError(f"padding_mask takes tokens of shape (batch, pos), not {tuple(tokens.shape)}.")
     return (tokens != pad_token_id)[:, None, None, :]
+
+
+def padding_or_none(tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
+    """The same, or None where nothing is padded, so that attention needs no mask for it."""
+    if pad_token_id is None or not (tokens == pad_token_id).any():
+        return None
+    return padding_mask(tokens, pad_token_id)

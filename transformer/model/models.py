@@ -57,7 +57,7 @@ class DecoderOnly(Transformer, Stack):
         for layer, block in enumerate(self.blocks):
             x = block(x, padding, past.blocks[layer] if past else None, start)
         if past:
-            past.tokens = past.with_tokens(tokens)
+            past.extend(tokens)
         return self.unembed(self.ln_final(x))
 
 
@@ -86,12 +86,12 @@ class EncoderDecoder(Transformer):
         """
         if source.dim() == target.dim() == 2 and len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
-        memory = past.memory if past else None
+        memory, padding = (past.memory, past.memory_padding) if past else (None, None)
         if memory is None:
-            memory = self.encode(source)
+            memory, padding = self.encode(source), self.encoder.padding(source)
             if past:
-                past.memory = memory
-        return self.decode(target, memory, self.encoder.padding(source), past)
+                past.memory, past.memory_padding = memory, padding
+        return self.decode(target, memory, padding, past)
 
     def encode(self, source: Tensor) -> Tensor:
         """The source as the decoder will see it: (batch, source) → memory, (batch, source, d_model)."""

@@ -15,6 +15,21 @@ from torch import Tensor
 
 from ..config import ModelConfig
 
+Start = int | Tensor
+"""The position of a pass's first token: one for the whole batch, or (batch,) where texts of unequal length go on."""
+
+
+def positions_from(start: Start, pos: int) -> slice | Tensor:
+    """Positions start … start+pos−1, to index a table with: a slice, or (batch, pos) where the texts' differ."""
+    if isinstance(start, int):
+        return slice(start, start + pos)
+    return start[:, None] + torch.arange(pos, device=start.device)
+
+
+def end_of(start: Start, pos: int) -> int:
+    """The position after the last of those, of the text that is furthest."""
+    return pos + (start if isinstance(start, int) else int(start.max()))
+
 
 def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Tensor:
     """The fixed table of Vaswani et al. 2017, §3.5.
@@ -50,14 +65,14 @@ def position_angles(length: int, width: int, base: float = 10000.0) -> Tensor:
 
 
 def rotate(
-    vectors: Tensor, start: int = 0, base: float = 10000.0, *, dims: int | None = None, halves: bool = False
+    vectors: Tensor, start: Start = 0, base: float = 10000.0, *, dims: int | None = None, halves: bool = False
 ) -> Tensor:
     """Turn pairs of a query's or key's dimensions by their position's angle (rotary positions).
 
     Read as one complex number, a pair is multiplied by e^(√−1 · angle). The product of a rotated query at m and a
     rotated key at n depends on n − m alone.
 
-    vectors: (batch, pos, head, d_head), the first of them at position `start`.
+    vectors: (batch, pos, head, d_head), the first of them, or of each text, at position `start`.
     dims: how many dimensions are turned, from the first on; the others stay as they are. None for all.
     halves: whether the pairs are (i, i + dims / 2), as GPT-NeoX and Llama have them, and not (2i, 2i + 1).
     Returns: the same shape.
@@ -67,7 +82,8 @@ def rotate(
         turned = rotate(vectors[..., :dims], start, base, halves=halves)
         return torch.cat((turned, vectors[..., dims:]), -1)
     pos, d_head = vectors.shape[1], vectors.shape[-1]
-    turns = _rotation_table(_rounded_up(start + pos), d_head, base, vectors.device)[start : start + pos]
+    table = _rotation_table(_rounded_up(end_of(start, pos)), d_head, base, vectors.device)
+    turns = table[positions_from(start, pos)]  # (pos, 1, d_head / 2), or one for each text
     wide = vectors if vectors.dtype == torch.float64 else vectors.float()
     pairs = wide.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else wide.unflatten(-1, (-1, 2))
     pairs = torch.view_as_complex(pairs.contiguous())  # (batch, pos, head, d_head / 2)
@@ -80,9 +96,9 @@ def rotation(config: ModelConfig) -> dict[str, Any]:
     return {"base": config.rotary_base, "dims": config.turned_dims, "halves": config.rotary_pairs == "halves"}
 
 
-def sinusoidal_rows(start: int, pos: int, d_model: int, device: torch.device) -> Tensor:
-    """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model), on a device."""
-    return _sinusoidal_table(_rounded_up(start + pos), d_model, device)[start : start + pos]
+def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) -> Tensor:
+    """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model) or (batch, pos, d_model), on a device."""
+    return _sinusoidal_table(_rounded_up(end_of(start, pos)), d_model, device)[positions_from(start, pos)]
 
 
 # The tables outlive the call that first needs them, so they must not belong to its inference mode.

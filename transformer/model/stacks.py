@@ -17,8 +17,8 @@ from .blocks import make_block, make_decoder_block
 from .caches import KeyValueCache
 from .dropout import Dropout
 from .layers import make_norm
-from .masks import padding_mask
-from .positions import sinusoidal_rows
+from .masks import padding_or_none
+from .positions import Start, end_of, positions_from, sinusoidal_rows
 
 
 class Stack(nn.Module):
@@ -52,10 +52,10 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
 
-    def embed_tokens(self, tokens: Tensor, start: int = 0) -> Tensor:
+    def embed_tokens(self, tokens: Tensor, start: Start = 0) -> Tensor:
         """Embeddings plus positions (§3.4, §3.5): (batch, pos) → (batch, pos, d_model).
 
-        start: the position of the first token.
+        start: the position of the first token, or of each text's.
         """
         self.check_tokens(tokens, start)
         try:
@@ -72,32 +72,30 @@ class Stack(nn.Module):
             x = x + self.hook_pos_embed(rows)
         return self.dropout(x)
 
-    def position_rows(self, start: int, pos: int, device: torch.device | str = "cpu") -> Tensor:
-        """The rows added at positions start … start+pos−1, (pos, d_model), of a learned or sinusoidal table: a copy."""
+    def position_rows(self, start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
+        """The rows added at positions start … start+pos−1, of a learned or sinusoidal table: a copy.
+
+        Returns: (pos, d_model), or (batch, pos, d_model) where the texts' positions differ.
+        """
         if self.config.positions == "learned":
-            return self.pos_embed.weight[start : start + pos].clone()
+            return self.pos_embed.weight[positions_from(start, pos)].clone()
         return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device)).clone()
 
     def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
         """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
         pad = self.config.pad_token_id
-        if pad is None:
-            return None
-        tokens = past.with_tokens(tokens) if past else tokens
-        if not (tokens == pad).any():
-            return None
-        return padding_mask(tokens, pad)
+        return past.padding(tokens, pad) if past else padding_or_none(tokens, pad)
 
-    def check_tokens(self, tokens: Tensor, start: int = 0) -> None:
+    def check_tokens(self, tokens: Tensor, start: Start = 0) -> None:
         """Raise ValueError, with what would do, for tokens of another shape, or too many of them."""
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
                 f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "
                 f"{tuple(tokens.shape)}."
             )
-        if start + tokens.shape[1] > self.config.context_length:
+        if (length := end_of(start, tokens.shape[1])) > self.config.context_length:
             raise ValueError(
-                f"{start + tokens.shape[1]} tokens are more than this model's context of "
+                f"{length} tokens are more than this model's context of "
                 f"{self.config.context_length}; give it the last {self.config.context_length}."
             )
 
@@ -139,5 +137,5 @@ class Decoder(Stack):
             own, cross = (past.blocks[layer], past.cross[layer]) if past else (None, None)
             x = block(x, memory, padding, memory_padding, own, cross, start)
         if past:
-            past.tokens = past.with_tokens(tokens)
+            past.extend(tokens)
         return self.ln_final(x)

@@ -13,7 +13,8 @@ import numpy as np
 
 from pages.ui.models import recordings
 from pages.ui.models.branches import Branch, Written, common
-from pages.ui.models.writer import Looked, Writer
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.writer import Writer
 from transformer import Recording, Sampling, Tokenizer
 
 SMALL_VOCABULARY = 256

@@ -5,103 +5,38 @@ Places count the tokens of the decoder's text from 0, prompt included. Dimension
 
 from __future__ import annotations
 
-import secrets
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
-import numpy as np
-
-from pages.ui.models import activations, drawing
-from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
+from pages.ui.models import activations, drawing, turns
+from pages.ui.models.branches import LOGITS, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
-from pages.ui.models.turns import Turns
-from transformer import GenerationStep, Intervention, Sampling, attention_modules, generate
+from pages.ui.models.shown_text import Looked, ShownText
+from transformer import GenerationStep, Intervention, Sampling, attention_modules
+from transformer.inference.generation import Text
 from transformer.inference.sampling import random_points
-from transformer.inference.windows import looks_ahead
 
 FORMER = 8
 """Prompts and models of before whose texts are kept."""
-LOGITS_BYTES, ROWS_BYTES = 4_000_000, 1_000_000
-"""What is remembered of a visitor's texts: of a small vocabulary, thousands of tokens."""
-LARGEST_VOCABULARY = 4096
-"""Of a larger one no logits are kept."""
-MOST_WINDOWS = 4
-"""Past the context each place has a window, and a pass, of its own: as many are answered at once."""
-_TURNS = Turns()
-"""All writers write one token each in turn."""
 
 
-class Looked(NamedTuple):
-    """An attention of one layer, as in `attention_modules`; its heads are recorded together."""
+class Writer(ShownText):
+    """A text on the page, and how it is written on: together with the texts of others, as `turns` has it.
 
-    kind: str
-    layer: int
-
-
-class Writer:
-    """A prompt, what was written after it, branch by branch, and the iterator that writes on.
-
-    It keeps the model it began with: one that is replaced meanwhile doesn't change a text half-way. Two script runs
-    of one visitor can overlap for a moment; the lock lets one of them write at a time, and `stop` is heeded after the
-    token in progress.
+    It keeps the model it began with: one that is replaced meanwhile doesn't change a text half-way. `stop` is heeded
+    after the token in progress.
     """
 
     def __init__(
         self, opened: OpenModel | None = None, prompt: tuple[int, ...] = (), source: tuple[int, ...] = ()
     ) -> None:
-        """opened: None before the first prompt. prompt: for an encoder–decoder, its start token. source: what the
-        encoder reads; empty for a model that has none."""
-        self.opened, self.prompt, self.source = opened, prompt, source
-        self.interventions: tuple[Intervention, ...] = ()
-        """What is changed in the model."""
+        """As in `ShownText`."""
+        super().__init__(opened, prompt, source)
         self.goal: int | None = None
         """The length at which the present writing ends; None at rest."""
-        self.mark = secrets.token_hex(4)
-        """No other writer's: a browser may still speak of a text that went with its session."""
-        self.tree = Tree(len(prompt))
         self._former = Shelf(FORMER)
-        self._logits_kept, self._rows_kept = Memory(LOGITS_BYTES), Memory(ROWS_BYTES)
-        self._steps: Iterator[GenerationStep] | None = None
-        self._steps_are: tuple[Sampling, Looked | None] | None = None
-        self._points: Iterator[float] = iter(())
-        self.lock = threading.RLock()
-
-    @property
-    def model(self) -> str:
-        """The name of the model that writes; empty before the first prompt."""
-        return self.opened.name if self.opened else ""
-
-    @property
-    def branch(self) -> Branch:
-        """The text on screen."""
-        return self.tree.current
-
-    @property
-    def written(self) -> list[Written]:
-        """What was seen of the text on screen."""
-        return self.branch.written
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        """Prompt and what was seen."""
-        return self.prompt + tuple(token.id for token in self.written)
-
-    @property
-    def length(self) -> int:
-        """The place after the last token that was seen."""
-        return self.branch.length
-
-    @property
-    def finished(self) -> bool:
-        """True once it was seen that the model has said, with its end token, that nothing follows."""
-        return self._ends(self.written)
-
-    @property
-    def ended(self) -> bool:
-        """The same of what is computed."""
-        return self._ends(self.branch.tokens)
+        self._text: Text | None = None
+        """The text on screen, what is computed ahead included, as the model goes on from it."""
+        self._drawn_with: Sampling | None = None
 
     # Which text
 
@@ -126,7 +61,7 @@ class Writer:
             self.opened, self.prompt, self.source, self.interventions = found, prompt, source, interventions
             kept = self._former.take(now)
             self.tree = kept or Tree(len(prompt))
-            self.goal, self._steps = None, None
+            self.goal, self._text = None, None
             if text and kept is None:
                 self.restore(text)
                 self.tree.carried = len(text)
@@ -155,7 +90,7 @@ class Writer:
                 self.tree.grow(restored)
             else:
                 self.branch.tokens, self.branch.seen = restored, len(restored)
-            self._steps = None
+            self._text = None
 
     def clear(self) -> None:
         """Begin an empty text; the one on screen stays as a branch."""
@@ -163,7 +98,7 @@ class Writer:
             self.stop()
             if self.written:
                 self.tree.grow([], self._drawn_anew(self.branch.tokens[:1]))
-                self._steps = None
+                self._text = None
 
     def pick(self, place: int, token_id: int) -> None:
         """Put a token of the visitor's choice at a place: in a branch of its own where another was seen there."""
@@ -183,21 +118,21 @@ class Writer:
                 self.tree.grow([*tokens[:index], picked])
             else:
                 self.branch.tokens, self.branch.seen = [*tokens[:index], picked], index + 1
-            self._steps = None
+            self._text = None
 
     def undo(self) -> None:
         """Go back to the branch that this one was begun from."""
         with self.lock:
             self.stop()
             self.tree.take_back()
-            self._steps = None
+            self._text = None
 
     def switch(self, branch_id: int) -> None:
         """Go over to another branch; to none if there is none with this number."""
         with self.lock:
             if (found := self.tree.find(branch_id)) and found is not self.branch:
                 self.stop()
-                self.tree.current, self._steps = found, None
+                self.tree.current, self._text = found, None
 
     # How far
 
@@ -225,7 +160,7 @@ class Writer:
         """
         self.goal = None
         if self.lock.acquire(blocking=False):  # else a run writes its last token, and lets go of them then
-            self._steps = None
+            self._text = None
             self.lock.release()
 
     # What is computed
@@ -241,7 +176,7 @@ class Writer:
                     for layer, row in enumerate(layers):
                         self._rows_kept.put(computed, (kind, layer), row.copy())
                 self.branch.tokens.append(drawing.drawn(logits, computed, sampling, self.length))
-                self._steps = None
+                self._text = None
 
     def redraw(self, sampling: Sampling) -> bool:
         """Draw the token ahead anew, from what the model computed for it, if others were drawn with another sampling.
@@ -254,7 +189,7 @@ class Writer:
                 return False
             (logits,), computed = self.logits([self.length]), ahead[0].computed
             self.branch.tokens[self.branch.seen :] = [drawing.drawn(logits, computed, sampling, self.length)]
-            self._steps = None
+            self._text = None
             return True
 
     def write(self, sampling: Sampling, looked: Looked | None, seconds: float, ahead: float = float("inf")) -> None:
@@ -264,94 +199,54 @@ class Writer:
         rows are recorded on the way.
         """
         deadline = time.monotonic() + seconds
+
+        def is_wanted() -> bool:
+            end, goal = self.branch.end, self.goal
+            return goal is not None and not self.ended and end <= goal and end - self.branch.length < ahead
+
+        def take(step: GenerationStep) -> bool:
+            self._take(step, sampling, looked)
+            return is_wanted() and time.monotonic() < deadline
+
         with self.lock:
             self.redraw(sampling)
-            while (goal := self.goal) is not None and not self.ended:
-                branch = self.branch
-                if branch.end > goal or branch.end - branch.length >= ahead:
-                    break
-                self._one_step(sampling, looked)
-                if time.monotonic() >= deadline:
-                    break
+            if is_wanted():
+                try:
+                    turns.write(self._text_to_write(sampling, looked), take)
+                except BaseException:
+                    self._text = None
+                    raise
             if self.goal is None or self.ended:
-                self._steps = None
+                self._text = None
 
-    def logits(self, places: Iterable[int]) -> list[np.ndarray]:
-        """Of each place, up to the first that isn't computed: the logits (vocab,) that its token is chosen from."""
-        with self.lock:
-            tokens, begin, places = self.branch.tokens, len(self.prompt), list(places)
-            ids = self.prompt + tuple(token.id for token in tokens)
-            kept = [tokens[place - begin].computed.get(LOGITS) if place < len(ids) else None for place in places]
-            missing = [place for place, logits in zip(places, kept, strict=True) if logits is None]
-            within = [place for place in missing if place < len(ids)]
-            computed: dict[int, np.ndarray] = {}
-            if len(within) > 1:
-                scored = activations.scored(
-                    self.opened, ids[: max(within) + 1], self.source, self.interventions
-                ).logits
-                computed = {place: scored[place - 1] for place in within}
-            for place in set(missing) - computed.keys():
-                computed[place] = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[0]
-            for place in within:
-                self._keep_logits(tokens[place - begin].computed, computed[place])
-            return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
-
-    def rows(self, looked: Looked, first: int, last: int, *, only_kept: bool = False) -> dict[int, np.ndarray]:
-        """Where the token before each of these places looked to choose the one there, by place: (head, key) each.
-
-        Those that aren't remembered are computed: up to the context in one pass, past it only the last few, unless
-        only what is kept is asked for.
-        """
-        with self.lock:
-            tokens, begin = self.branch.tokens, len(self.prompt)
-            places = range(max(first, begin), min(last + 1, begin + len(tokens)))
-            found = {place: row for place in places
-                     if (row := tokens[place - begin].computed.get(tuple(looked))) is not None}  # fmt: skip
-            if only_kept:
-                return found
-            ids = self.prompt + tuple(token.id for token in tokens)
-            context = self.opened.checkpoint.model.config.context_length
-            # One pass has all rows of the context, unless an earlier token would see those after it.
-            together = 0 if any(map(looks_ahead, self.interventions)) else context
-            missing = [place for place in places if place not in found]
-            if any(place <= together for place in missing):
-                pattern = activations.pattern(
-                    self.opened, ids[:context], self.source, *looked, interventions=self.interventions
-                )
-                found |= {place: pattern[:, place - 1, : None if looked.kind == "cross" else place]
-                          for place in missing if place <= together}  # fmt: skip
-            for place in [place for place in missing if place > together][-MOST_WINDOWS:]:
-                rows = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[1]
-                found[place] = rows[looked.kind][looked.layer]
-            return dict(sorted(found.items()))
-
-    # Within
-
-    def _one_step(self, sampling: Sampling, looked: Looked | None) -> None:
-        branch, model = self.branch, self.opened.checkpoint.model
-        module = attention_modules(model.config)[looked.kind][looked.layer] if looked else ""
-        if self._steps is None or self._steps_are != (sampling, looked):
-            self._steps_are = sampling, looked
-            self._steps = generate(
-                model,
-                self.prompt + tuple(token.id for token in branch.tokens),
+    def _text_to_write(self, sampling: Sampling, looked: Looked | None) -> Text:
+        if self._text is None:
+            self._text = Text(
+                self.opened.checkpoint.model,
+                self.prompt + tuple(token.id for token in self.branch.tokens),
                 source=self.source or None,
-                max_new_tokens=10**9,
-                sampling=sampling,
-                names_filter=[f"{module}.hook_pattern"] if looked else (),
                 interventions=self.interventions,
             )
-            ahead = 16 if branch.end < model.config.context_length else 1
-            self._points = random_points(sampling, branch.end, ahead)
-        with _TURNS:
-            step = next(self._steps)
+            self._drawn_with = None
+        if self._drawn_with != sampling:
+            self._text.draw(sampling)
+            self._drawn_with = sampling
+        self._text.record(self._point(looked) or ())
+        return self._text
+
+    def _take(self, step: GenerationStep, sampling: Sampling, looked: Looked | None) -> None:
+        """Add a token that was written. The thread may be another visitor's, while this one's holds the lock."""
         computed = self._kept(step.logits.numpy())
-        if looked:
-            self._rows_kept.put(computed, tuple(looked), step.cache[f"{module}.hook_pattern"][0, :, -1].numpy().copy())
+        if point := self._point(looked):
+            self._rows_kept.put(computed, tuple(looked), step.cache[point][0, :, -1].numpy().copy())
         statistics = step.probability, step.rank, step.entropy
-        branch.tokens.append(Written(step.token_id, *statistics, False, next(self._points), sampling, computed))
-        if branch.end > model.config.context_length:
-            self._steps = None  # nothing is cached any more, so it would only hold on to what it recorded last
+        self.branch.tokens.append(Written(step.token_id, *statistics, False, step.point, sampling, computed))
+
+    def _point(self, looked: Looked | None) -> str:
+        """The hook point whose rows are recorded; empty for none."""
+        if looked is None:
+            return ""
+        return f"{attention_modules(self.opened.checkpoint.model.config)[looked.kind][looked.layer]}.hook_pattern"
 
     def _drawn_anew(self, first: list[Written]) -> list[Written]:
         """The first token of a text, to stand ahead in another, where it can be drawn without the model."""
@@ -359,18 +254,3 @@ class Writer:
         if token is None or token.sampling is None or LOGITS not in token.computed:
             return []
         return [drawing.drawn(token.computed[LOGITS], token.computed, token.sampling, len(self.prompt))]
-
-    def _kept(self, logits: np.ndarray) -> Computed:
-        computed: Computed = {}
-        self._keep_logits(computed, logits)
-        return computed
-
-    def _keep_logits(self, computed: Computed, logits: np.ndarray) -> None:
-        if len(logits) <= LARGEST_VOCABULARY:
-            self._logits_kept.put(computed, LOGITS, logits.copy())
-
-    def _ends(self, tokens: list[Written]) -> bool:
-        return bool(tokens) and tokens[-1].id == self.opened.checkpoint.card.end_token_id
-
-    def _key(self) -> tuple:
-        return self.opened.version if self.opened else "", self.prompt, self.source, self.interventions

@@ -11,6 +11,7 @@ import numpy as np
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library, places
@@ -139,6 +140,7 @@ def finish() -> None:
         state.write_address()
         belongings().own_text = visitor().own_text
         keep_across_reloads()
+        keep_typed()
     state.end_run()
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pages.ui.components.writing import LIMITS, Event
 from pages.ui.models import passages, places
 from pages.ui.models.branches import Written
-from pages.ui.models.writer import Looked, Writer
+from pages.ui.models.shown_text import Looked
+from pages.ui.models.writer import Writer
 from pages.ui.shell.borrowed import take_along
 from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.crossings import to_logit
