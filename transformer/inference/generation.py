@@ -121,7 +121,9 @@ def _steps(
         start = len(sequence) - len(unseen)
         inputs = (*before, torch.tensor([unseen], device=device))
         with torch.no_grad():
-            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, past=past)
+            logits, cache = model.run_with_cache(
+                *inputs, names_filter=names, fwd_hooks=hooks, past=past, newest=True
+            )
         logits = logits[0, -1].float()
         token_id = token_at(next(points), logits, sampling)
         yield GenerationStep(len(sequence), token_id, logits, cache)
