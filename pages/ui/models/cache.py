@@ -20,7 +20,7 @@ import numpy as np
 import streamlit as st
 import torch
 
-from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.library import OpenModel, opened, working_on
 from transformer import Checkpoint
 
 P = ParamSpec("P")
@@ -101,7 +101,12 @@ def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Callable[Con
     def look_up(model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
         model = opened(model) if isinstance(model, str) else model
         key = compute.__module__, compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
-        return _cache_for(model).get(key, lambda: compute(model.checkpoint, *args, **kwargs))
+
+        def computed() -> T:
+            with working_on(model.checkpoint):
+                return compute(model.checkpoint, *args, **kwargs)
+
+        return _cache_for(model).get(key, computed)
 
     return cast(Any, look_up)
 

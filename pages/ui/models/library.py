@@ -8,33 +8,26 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from pages.ui.models.open_models import OpenModel, OpenModels, memory_limit
 from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
-from transformer.checkpoints.folder import checkpoint_stamp
+from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 torch.set_num_threads(1)
 
+MANY_PARAMETERS, MOST_THREADS = 40_000_000, 4
+"""A model from this size on is computed with on several cores; and on how many at most."""
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
 _VERSIONS = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class OpenModel:
-    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
-
-    name: str
-    version: str
-    """No two that were ever opened by this server have the same."""
-    checkpoint: Checkpoint
-    is_own: bool = False
 
 
 @st.cache_data(ttl=10, show_spinner=False)
@@ -94,6 +87,36 @@ def _seen() -> dict[str, OpenModel]:
     return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
 
 
-@st.cache_resource(max_entries=12, show_spinner="Opening the model …")
 def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
-    return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
+    found = inspect_checkpoint(FOLDER / name).config
+    size = 0 if found is None else 4 * number_of_weights(found)
+
+    def load() -> OpenModel:
+        with st.spinner("Opening the model …"):
+            return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
+
+    return _open_models().get((FOLDER, name, stamp), size, load)
+
+
+@st.cache_resource(show_spinner=False)
+def _open_models() -> OpenModels:
+    return OpenModels(memory_limit())
+
+
+@contextmanager
+def working_on(checkpoint: Checkpoint) -> Iterator[None]:
+    """Inside, this thread computes with as many threads as a model of this size gains from."""
+    if checkpoint.card.parameters < MANY_PARAMETERS:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(available_cores(), MOST_THREADS))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -25,7 +25,9 @@ Interventions = tuple[Intervention, ...]
 MOST = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
 BUDGET = 8_000
-"""Tokens that looking for a text to suggest may read."""
+"""Tokens that looking for a text to suggest may read,"""
+WORK = 90_000_000_000
+"""and the weights of a model times such tokens: of a large one it reads fewer."""
 VOCABULARY = 512
 """Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
 LAST = 0.05
@@ -156,7 +158,8 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     tokenizer, shape, card = checkpoint.tokenizer, checkpoint.model.config, checkpoint.card
     tokens = tuple(tokenizer.encode(prompt))
     tried = list(_candidates(checkpoint, tokens))
-    step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // BUDGET))
+    budget = min(BUDGET, WORK // max(card.parameters, 1))
+    step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // budget))
     kept: list[tuple[int, str, Tokens]] = []
     for place, token in tried[::step]:
         text = tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
@@ -211,9 +214,8 @@ def _logits(
     checkpoint: Checkpoint, tokens: list[Tokens], sources: list[Tokens], interventions: Interventions = ()
 ) -> torch.Tensor:
     inputs = [torch.tensor(texts) for texts in (sources, tokens) if texts]
-    with torch.no_grad():
-        found = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, checkpoint.model))
-    return found[:, -1]
+    with torch.no_grad(), checkpoint.model.hooked(hooks_of(interventions, checkpoint.model)):
+        return checkpoint.model(*inputs, newest=True)[:, -1]
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Places count the tokens of the decoder's text from 0, prompt included. Dimension
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 import time
@@ -14,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pages.ui.models import activations, drawing
-from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Shelf, Tree, Written
-from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.activations import LARGEST_VOCABULARY
+from pages.ui.models.branches import LOGITS, TOP, Branch, Computed, Memory, Shelf, Tree, Written
+from pages.ui.models.library import OpenModel, opened, working_on
 from pages.ui.models.turns import Turns
 from transformer import GenerationStep, Intervention, Sampling, attention_modules, generate
 from transformer.inference.sampling import random_points
@@ -25,8 +27,6 @@ FORMER = 8
 """Prompts and models of before whose texts are kept."""
 LOGITS_BYTES, ROWS_BYTES = 4_000_000, 1_000_000
 """What is remembered of a visitor's texts: of a small vocabulary, thousands of tokens."""
-LARGEST_VOCABULARY = 4096
-"""Of a larger one no logits are kept."""
 MOST_WINDOWS = 4
 """Past the context each place has a window, and a pass, of its own: as many are answered at once."""
 _TURNS = Turns()
@@ -144,13 +144,12 @@ class Writer:
             if same:
                 self.switch(same[-1].id)
                 return
-            known = activations.scored(self.opened, self.prompt + tokens, self.source, self.interventions)
+            ids = self.prompt + tokens
+            known = activations.scored_one_by_one(self.opened, ids, self.source, self.interventions)
             points = random_points(sampling, len(self.prompt)) if sampling else iter(())
-            restored = []
-            for before, token in enumerate(tokens, start=len(self.prompt) - 1):
-                logits, numbers = known.logits[before], (known.probability, known.rank, known.entropy)
-                statistics = tuple(array[before].item() for array in numbers)
-                restored.append(drawing.found(token, statistics, logits, self._kept(logits), points, sampling))
+            known = itertools.islice(known, len(self.prompt) - 1, None)
+            restored = [drawing.found(token, statistics, logits, self._kept(logits), points, sampling)
+                        for token, (logits, statistics) in zip(tokens, known, strict=True)]  # fmt: skip
             if self.written:
                 self.tree.grow(restored)
             else:
@@ -296,6 +295,29 @@ class Writer:
                 self._keep_logits(tokens[place - begin].computed, computed[place])
             return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
 
+    def likeliest(self, places: Iterable[int]) -> list[np.ndarray]:
+        """Of each place that is computed: the top of the distribution that its token is chosen from, as `top_of` has it.
+
+        Of a large vocabulary it is kept where logits aren't, and those of a text that aren't known any more come of one
+        pass.
+        """
+        with self.lock:
+            tokens, begin, places = self.branch.tokens, len(self.prompt), list(places)
+            ids = self.prompt + tuple(token.id for token in tokens)
+            missing = [place for place in places if place < len(ids) and TOP not in tokens[place - begin].computed]
+            if len(missing) > 1 and self.opened.checkpoint.model.config.vocab_size > LARGEST_VOCABULARY:
+                known = activations.scored_one_by_one(
+                    self.opened, ids[: max(missing) + 1], self.source, self.interventions
+                )
+                for place, (logits, _) in enumerate(known, start=1):
+                    if place in missing:
+                        self._keep_logits(tokens[place - begin].computed, logits)
+            found = []
+            for place in places:
+                top = tokens[place - begin].computed.get(TOP) if place < len(ids) else None
+                found.append(drawing.top_of(self.logits([place])[0]) if top is None else top)
+            return found
+
     def rows(self, looked: Looked, first: int, last: int, *, only_kept: bool = False) -> dict[int, np.ndarray]:
         """Where the token before each of these places looked to choose the one there, by place: (head, key) each.
 
@@ -343,7 +365,7 @@ class Writer:
             )
             ahead = 16 if branch.end < model.config.context_length else 1
             self._points = random_points(sampling, branch.end, ahead)
-        with _TURNS:
+        with _TURNS, working_on(self.opened.checkpoint):
             step = next(self._steps)
         computed = self._kept(step.logits.numpy())
         if looked:
@@ -368,6 +390,8 @@ class Writer:
     def _keep_logits(self, computed: Computed, logits: np.ndarray) -> None:
         if len(logits) <= LARGEST_VOCABULARY:
             self._logits_kept.put(computed, LOGITS, logits.copy())
+        else:
+            self._logits_kept.put(computed, TOP, drawing.top_of(logits))
 
     def _ends(self, tokens: list[Written]) -> bool:
         return bool(tokens) and tokens[-1].id == self.opened.checkpoint.card.end_token_id

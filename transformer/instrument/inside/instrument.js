@@ -64,6 +64,7 @@ export class InsideInstrument {
       cell: (place) => this.openCell(this.chosen.open, place),
       slice: (head) => this.choose({ head }),
       open: (name) => this.open(name),
+      row: () => this.asking.look(() => this.needs()),
     });
     this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
     this.below = new Below(parts.below, {
@@ -290,14 +291,17 @@ export class InsideInstrument {
     for (const stack of layout?.stacks ?? []) {
       for (const group of stack.groups) {
         if (!group.isOpen) continue;
-        for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
+        for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name) && !pass.isByRow(name)) wanted.push(...pass.missing(name, this.rowHead(name)));
       }
     }
+    if (!pass.hasLens(this.token)) wanted.push(["lens", this.token]);
     return [...wanted, ...this.below.needs(pass, this.token)];
   }
 
+  // Of a tensor that comes part by part the part that is looked at: a head, or the row of a position or a token.
   rowHead(name) {
-    return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+    if (!this.pass.isByRow(name)) return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+    return name === this.focus?.name ? (this.chosen.cell?.[0] ?? this.tensor.heldAt(this.pass, name, this.token)) : this.token;
   }
 
   makeHeads() {
