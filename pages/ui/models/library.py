@@ -106,7 +106,7 @@ def _open_models() -> OpenModels:
 @contextmanager
 def working_on(checkpoint: Checkpoint) -> Iterator[None]:
     """Inside, this thread computes with as many threads as a model of this size gains from."""
-    if checkpoint.card.parameters < MANY_PARAMETERS:
+    if not is_large(checkpoint):
         yield
         return
     before = torch.get_num_threads()
@@ -115,6 +115,11 @@ def working_on(checkpoint: Checkpoint) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def is_large(checkpoint: Checkpoint) -> bool:
+    """Whether a model is so large that passes over many variants of a text take long."""
+    return checkpoint.card.parameters >= MANY_PARAMETERS
 
 
 def available_cores() -> int:

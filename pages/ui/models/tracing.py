@@ -15,6 +15,7 @@ import torch
 
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
+from pages.ui.models.jobs import progress
 from pages.ui.models.library import opened
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
 from transformer.inference.interventions import hooks_of
@@ -128,7 +129,7 @@ def traced(
     stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
     """
     found = patching(checkpoint.model, tokens[1], tokens[0], answers[1], answers[0], sources[1], sources[0],
-                     stack=stack, interventions=interventions)  # fmt: skip
+                     stack=stack, interventions=interventions, on_progress=progress)  # fmt: skip
     return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
