@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as arrays
 from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
 from transformer import Recording, attention_modules, equations, hook_points, logit_lens, whole_pass
 from transformer.inference.outline import array_of, lens_at, outline, outline_of_text, tensors_of
-from transformer.inference.summaries import MOST_CELLS, statistics, strip
 from transformer.inference.overview import HIDDEN
+from transformer.inference.summaries import MOST_CELLS, statistics, strip
 from transformer.model.parameters import parameter_meaning
 
 FLOATS = st.floats(-1e3, 1e3, width=32)

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
 from transformer import hook_points
 from transformer.inference import recompute as recomputing
-from transformer.inference.recompute import Pass, deviations, deviations_of_text, recompute, viewed, whole_pass
+from transformer.inference.recompute import (
+    Pass,
+    deviations,
+    deviations_of_text,
+    recompute,
+    viewed,
+    whole_pass,
+)
 from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
 
 

@@ -8,7 +8,7 @@ block, and after each. There is no batch.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
+from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
-from ..model.models import DecoderOnly, EncoderDecoder
 from .interventions import Intervention, hooks_of
 from .logits import logits_in_pieces
 from .overview import pool, quantise

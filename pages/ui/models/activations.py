@@ -15,12 +15,11 @@ import numpy as np
 import torch
 
 from pages.ui.models.cache import remembered
-from pages.ui.models.library import OpenModel, opened, working_on
+from pages.ui.models.library import OpenModel, opened
 from transformer import (
     ActivationCache,
     Checkpoint,
     Intervention,
-    ModelConfig,
     Sampling,
     attention_modules,
     generate,
@@ -115,11 +114,10 @@ def scored_one_by_one(
     together = 1 if any(map(looks_ahead, interventions)) else min(shape.context_length, len(tokens))
     if together > 1:
         engine = model.checkpoint.model
-        with working_on(model.checkpoint):
-            stream = stream_of(engine, tokens[:together], source, hooks_of(interventions, engine))[: len(tokens) - 1]
-            for rows, logits in logits_in_pieces(engine, stream):
-                for row, token in zip(logits, tokens[rows.start + 1 :], strict=False):
-                    yield row.numpy(), token_statistics(row, token)
+        stream = stream_of(engine, tokens[:together], source, hooks_of(interventions, engine))[: len(tokens) - 1]
+        for rows, logits in logits_in_pieces(engine, stream):
+            for row, token in zip(logits, tokens[rows.start + 1 :], strict=False):
+                yield row.numpy(), token_statistics(row, token)
     for end in range(together, len(tokens)):
         row = torch.tensor(next_token(model, tokens[:end], source, interventions)[0])
         yield row.numpy(), token_statistics(row, tokens[end])

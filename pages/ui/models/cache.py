@@ -20,7 +20,7 @@ import numpy as np
 import streamlit as st
 import torch
 
-from pages.ui.models.library import OpenModel, opened, working_on
+from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint
 
 P = ParamSpec("P")
@@ -121,11 +121,7 @@ class Remembered(Generic[P, T]):
         """What computes the result and remembers it, on whatever thread it is called."""
         cache, key = _cache_for(model), self.key(model, *args, **kwargs)
 
-        def compute() -> T:
-            with working_on(model.checkpoint):
-                return self._compute(model.checkpoint, *args, **kwargs)
-
-        return lambda: cache.get(key, compute)
+        return lambda: cache.get(key, lambda: self._compute(model.checkpoint, *args, **kwargs))
 
 
 def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Remembered[P, T]:

@@ -14,7 +14,6 @@ from pages.ui.models.branches import Computed, Written
 from transformer import Sampling, token_statistics
 from transformer.inference.sampling import random_points, token_at
 
-
 LIKELIEST = 64
 """So many logits stand for those of a large vocabulary."""
 

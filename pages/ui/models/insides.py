@@ -24,7 +24,7 @@ import torch
 from pages.ui.components.inside import BY_ROW
 from pages.ui.models.activations import LARGEST_VOCABULARY
 from pages.ui.models.cache import remembered
-from pages.ui.models.library import OpenModel, opened, working_on
+from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer, record_pass
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import stream_of
@@ -156,7 +156,7 @@ def row(
     engine, info = model.checkpoint.model, infos(model, tokens, source)[name]
     if info.kind == "parameter":
         return engine.get_parameter(name)[place].detach().numpy().copy()
-    with working_on(model.checkpoint), torch.no_grad():
+    with torch.no_grad():
         logits = engine.unembed(torch.tensor(_stream(model, tokens, source, interventions)[place]))
     return (logits if name == LOGITS else logits.softmax(-1)).numpy()
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import streamlit as st
@@ -20,12 +18,14 @@ from pages.ui.models.open_models import OpenModel, OpenModels, memory_limit
 from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
 from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
+from transformer.data.chat import Chat
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
+# A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
 torch.set_num_threads(1)
 
-MANY_PARAMETERS, MOST_THREADS = 40_000_000, 4
-"""A model from this size on is computed with on several cores; and on how many at most."""
+MANY_PARAMETERS = 40_000_000
+"""A model from this size on is called large."""
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
 _VERSIONS = itertools.count(1)
 
@@ -77,6 +77,21 @@ def tokenizer(name: str) -> Tokenizer:
     return model(name).tokenizer
 
 
+def chat(name: str) -> Chat | None:
+    """What stands around the words that a model was tuned to answer; None for one that only continues texts."""
+    found = model(name).card.chat
+    return None if found is None else Chat(**found)
+
+
+def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
+    """A prompt's tokens, in its model's chat template if it has one and `reads` is "chat".
+
+    Raises: UnknownTokenError for pieces that the vocabulary lacks.
+    """
+    around = chat(name) if reads == "chat" else None
+    return tuple(around.tokens(tokenizer(name), text) if around and text else tokenizer(name).encode(text))
+
+
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
     """The last tokens, as many as the model's context holds."""
     return tokens[-config(name).context_length :]
@@ -103,25 +118,6 @@ def _open_models() -> OpenModels:
     return OpenModels(memory_limit())
 
 
-@contextmanager
-def working_on(checkpoint: Checkpoint) -> Iterator[None]:
-    """Inside, this thread computes with as many threads as a model of this size gains from."""
-    if not is_large(checkpoint):
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(min(available_cores(), MOST_THREADS))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def is_large(checkpoint: Checkpoint) -> bool:
     """Whether a model is so large that passes over many variants of a text take long."""
     return checkpoint.card.parameters >= MANY_PARAMETERS
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

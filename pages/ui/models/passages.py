@@ -16,6 +16,7 @@ from pages.ui.models.branches import Branch, Written, common
 from pages.ui.models.drawing import LIKELIEST
 from pages.ui.models.writer import Looked, Writer
 from transformer import Recording, Sampling, Tokenizer
+from transformer.data.tokenizers import HALF
 
 SMALL_VOCABULARY = 256
 """Up to this size all logits of a token are sent, and all tokens' names with the first message of a text."""
@@ -121,6 +122,8 @@ def shown_as(text: str, label: str) -> str:
 
     A special token adds nothing to a text: it is shown by its name.
     """
+    if HALF in text:  # a part of a character, whose bytes the label tells
+        return label
     seen = text and all(character.isprintable() or character in " \n\t" for character in text)
     return text if seen else label if text else f" {label}"
 

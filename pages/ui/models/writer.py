@@ -17,7 +17,7 @@ import numpy as np
 from pages.ui.models import activations, drawing
 from pages.ui.models.activations import LARGEST_VOCABULARY
 from pages.ui.models.branches import LOGITS, TOP, Branch, Computed, Memory, Shelf, Tree, Written
-from pages.ui.models.library import OpenModel, opened, working_on
+from pages.ui.models.library import OpenModel, opened
 from pages.ui.models.turns import Turns
 from transformer import GenerationStep, Intervention, Sampling, attention_modules, generate
 from transformer.inference.sampling import random_points
@@ -365,7 +365,7 @@ class Writer:
             )
             ahead = 16 if branch.end < model.config.context_length else 1
             self._points = random_points(sampling, branch.end, ahead)
-        with _TURNS, working_on(self.opened.checkpoint):
+        with _TURNS:
             step = next(self._steps)
         computed = self._kept(step.logits.numpy())
         if looked:

@@ -11,7 +11,7 @@ from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
-from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
+from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -110,6 +110,7 @@ def _without_rules(text: str) -> tuple[str, ...]:
 PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
+    "reads": _one_of(*READS),
     "text": _text("text"),
     "changes": changes.from_text,
     "temperature": Number(float, *LIMITS["temperature"], "the temperature"),

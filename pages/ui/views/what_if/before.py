@@ -152,7 +152,7 @@ def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[
     tokenizer = library.tokenizer(session.name)
     before = tokenizer.decode(text)
     before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
-    pieces = [tokenizer.piece(token, first=not before and at == 0) for at, token in enumerate(tokens)]
+    pieces = tokenizer.pieces((*text, *tokens))[len(text) :]
     end = library.model(session.name).card.end_token_id
     parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
     return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] == end)
