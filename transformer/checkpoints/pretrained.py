@@ -72,7 +72,8 @@ class Pretrained:
         card = Card(
             title=self.name,
             summary=f"A {self.family.name} model, imported.{unknown if self.chat_template and not chat else ''}",
-            group="Imported", parameters=model.parameter_count(), examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
+            group="Imported", parameters=model.parameter_count(),
+            examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
             end_token_id=self.end_token_id, training={"family": self.family.name},
             chat=None if chat is None else dataclasses.asdict(chat),
         )  # fmt: skip

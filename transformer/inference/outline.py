@@ -1,8 +1,8 @@
 """The outline of a whole forward pass: what a picture of all of it is drawn from, small enough to be sent at once.
 
 It is made of a pass that was kept, or tensor by tensor while a model reads a text that is too long to be kept.
-Shapes: pos, query, key, head, d_model, vocab; height counts the places where the residual stream is read: before the first
-block, and after each. There is no batch.
+Shapes: pos, query, key, head, d_model, vocab; height counts the places where the residual stream is read: before the
+first block, and after each. There is no batch.
 """
 
 from __future__ import annotations

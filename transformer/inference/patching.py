@@ -137,7 +137,7 @@ class _Corrupted:
                 x = self._block(layer, x, past, 0)
 
     def again(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
-        """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with these hooks in force."""
+        """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with hooks in force."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):
             for index in range(layer, len(self.entering)):

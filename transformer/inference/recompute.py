@@ -102,8 +102,9 @@ def deviations_of_text(
     source: Sequence[int] = (),
     interventions: Sequence[Intervention] = (),
 ) -> list[Deviation]:
-    """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes, and
-    kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time."""
+    """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes,
+    and kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time.
+    """
     read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
     table, points = equations(model.config), hook_points(model.config)
     last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
@@ -133,7 +134,7 @@ def deviations_of_text(
 def _outputs_compared(
     found: Pass, table: Mapping[str, Equation], stream: Tensor, model: DecoderOnly | EncoderDecoder
 ) -> dict[str, Deviation]:
-    """How far logits and probabilities are from their equations, (pos, some of the vocabulary) and (some pos, vocab)."""
+    """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
     logits = model.unembed(stream)
     weight, bias = found.tensors["unembed.weight"], table[LOGITS].operands.get("bias")
     shift = torch.zeros(len(weight)) if bias is None else found.tensors[bias[0].name]

@@ -16,7 +16,7 @@ Statistics = tuple[float, float, float, float]
 
 
 class Summary:
-    """The statistics of a tensor that comes in pieces, which are put together in float64 (Chan et al. 1983, eq. 2.1)."""
+    """The statistics of a tensor that comes in pieces, put together in float64 (Chan et al. 1983, eq. 2.1)."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
@@ -32,7 +32,8 @@ class Summary:
         self._squares += float(finite.var(dtype=np.float64)) * finite.size + moved
         self._mean += (mean - self._mean) * finite.size / count
         self._count = count
-        self._smallest, self._largest = min(self._smallest, float(finite.min())), max(self._largest, float(finite.max()))
+        self._smallest = min(self._smallest, float(finite.min()))
+        self._largest = max(self._largest, float(finite.max()))
 
     @property
     def found(self) -> Statistics:

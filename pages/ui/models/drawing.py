@@ -22,8 +22,8 @@ def top_of(logits: np.ndarray) -> np.ndarray:
     """The likeliest tokens with their logits, and the logarithm of the sum of all exp(logits), so that what the others
     have together is known exactly.
 
-    logits: (vocab,). Returns: (likeliest + 1, 2), float64: id and logit, the largest first, equal ones by their id; then
-        −1 and the logarithm.
+    logits: (vocab,). Returns: (likeliest + 1, 2), float64: id and logit, the largest first, equal ones by their id;
+        then −1 and the logarithm.
     """
     count = min(LIKELIEST, len(logits))
     among = np.flatnonzero(logits >= np.partition(logits, -count)[-count])

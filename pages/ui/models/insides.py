@@ -98,8 +98,8 @@ def parts(
     ("lens", pos), ("checks",) or ("circuit", kind, attention, head).
 
     Tensors are whole, of one head, or one row of a large one; `lens[pos]`, `lens.probability[pos]` and so on
-    (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share in a token's logit, of which the
-    metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives;
+    (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share
+    in a token's logit, of which the metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives;
     circuits are what `circuit_parts` makes of them, and metadata `vocabulary` has the labels of their tokens where not
     all are named in the outline. Floats are float32, truth values bytes. What is asked for has to be there.
     """
@@ -362,7 +362,7 @@ def _labelled(sketched: Recording, tokenizer: Tokenizer) -> Recording:
     """An outline that says what its tokens are called."""
     ids = sketched.metadata["ids"]
     used = sorted({*ids["text"], *ids["source"], *map(int, sketched.tensors["next"].flat),
-                   *map(int, sketched.tensors["lens"].flat)})  # fmt: skip
+                   *map(int, sketched.tensors["lens"].flat)} - {-1})  # fmt: skip
     if tokenizer.vocab_size <= LABELLED_VOCABULARY:
         vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
     else:

@@ -296,7 +296,7 @@ class Writer:
             return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
 
     def likeliest(self, places: Iterable[int]) -> list[np.ndarray]:
-        """Of each place that is computed: the top of the distribution that its token is chosen from, as `top_of` has it.
+        """Of each place that is computed: the top of the distribution that its token is chosen from, as in `top_of`.
 
         Of a large vocabulary it is kept where logits aren't, and those of a text that aren't known any more come of one
         pass.

@@ -33,7 +33,8 @@ LATEST = 1e6
 
 Part = (tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int] | tuple[str, int, int]
         | tuple[str, str, str, int])  # fmt: skip
-"""("tensor", name), ("slice", name, head), ("row", name, place), ("lens", pos), ("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
+"""("tensor", name), ("slice", name, head), ("row", name, place), ("lens", pos),
+("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
 
 STYLES = ("tip.css", "save.css", "changing.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css")
 

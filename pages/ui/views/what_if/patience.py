@@ -35,7 +35,8 @@ def computed(what: Remembered, name: str, *args: Any, ask: str, does: str, **kwa
     if job is None or job.is_over:
         if job is not None and job.was_stopped:
             st.caption("Stopped.")
-        st.caption(f"{does} With a model of this size that takes a while; the page stays usable, and it can be stopped.")
+        st.caption(f"{does} With a model of this size that takes a while; the page stays usable meanwhile, and it can "
+                   "be stopped.")  # fmt: skip
         compute = what.later(model, *args, **kwargs)
         st.button(ask, type="primary", icon=":material/play_arrow:", key=f"begin_{ask}",
                   on_click=lambda: jobs.begin(key, compute))  # fmt: skip
