@@ -63,7 +63,7 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
 
 @pytest.mark.parametrize("chat", [[], {"before": ""}, {"before": 1, "after": ""}, {"before": "a" * 9999, "after": ""}])
 def test_a_card_s_chat_is_two_texts(chat):
-    with pytest.raises(ValueError, match="chat|words"):
+    with pytest.raises(ValueError, match=r"chat|words"):
         Card.from_dict({"title": "x", "chat": chat})
     assert Card.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
 

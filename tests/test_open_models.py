@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 from pages.ui.models import jobs
-from pages.ui.models.open_models import DEFAULT, OpenModel, OpenModels, memory_limit, size_of
+from pages.ui.models.memory_limit import DEFAULT, memory_limit
+from pages.ui.models.open_models import OpenModel, OpenModels, size_of
 from tests.helpers import tiny_model
 from transformer import Card, Checkpoint, Tokenizer
 
@@ -19,8 +20,8 @@ def opened(name="a") -> OpenModel:
 SIZE = size_of(opened())
 
 
-@pytest.mark.parametrize(("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000),
-                                              ("", DEFAULT)])  # fmt: skip
+@pytest.mark.parametrize(("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000),
+                                              (" 0.5 gb ", 500_000_000), ("", DEFAULT)])  # fmt: skip
 def test_the_limit_is_what_the_variable_says(told, bytes_, monkeypatch):
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
     assert memory_limit() == bytes_

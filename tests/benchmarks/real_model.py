@@ -8,14 +8,17 @@ many as Community Cloud lends.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from tests.browser.servers import ROOT, Server
 
-from .protocol import FailedError
+from .measuring import print_table
+from .protocol import FailedError, Tab
 from .visitors import Log, Visitor
 
 STORY = (
@@ -29,7 +32,7 @@ WRITTEN = 32
 """Tokens that are written."""
 
 
-def prompt_of(encode, tokens: int) -> str:
+def prompt_of(encode: Callable[[str], list[int]], tokens: int) -> str:
     """A text of at most so many tokens, as many whole words of it as fit."""
     words = (STORY * (tokens // 20 + 1)).split()
     count = next(count for count in range(len(words), 0, -1) if len(encode(" ".join(words[:count]))) <= tokens)
@@ -71,17 +74,16 @@ async def _visit(server: Server, name: str, prompts: Mapping[str, str]) -> dict[
     return figures
 
 
-async def _measured(process: int, tab, what: str, doing: Awaitable, figures: dict[str, float]):
+async def _measured(process: int, tab: Tab, what: str, doing: Awaitable, figures: dict[str, float]) -> Any:
     """Do something, and note how long it took, what came, and the memory that it took."""
     Path(f"/proc/{process}/clear_refs").write_text("5")  # the most so far is forgotten: proc(5)
     loop = asyncio.get_running_loop()
-    began, came, used = loop.time(), tab.bytes, cpu(process)
+    began, came, used = loop.time(), tab.bytes, processor_seconds(process)
     found = await doing
     figures[f"{what}_seconds"], figures[f"{what}_bytes"] = loop.time() - began, tab.bytes - came
     now = memory(process)
     figures[f"{what}_MB"], figures[f"{what}_MB_most"] = now["VmRSS"], now["VmHWM"]
-    figures[f"{what}_MB_own"] = now["RssAnon"]
-    print(f"{what:26} {loop.time() - began:7.2f} s {cpu(process)-used:7.2f} cpu {(tab.bytes - came)/1e6:7.2f} MB sent; resident {now['VmRSS']:7.0f} own {now['RssAnon']:7.0f} most {now['VmHWM']:7.0f}", flush=True)
+    figures[f"{what}_processor_seconds"] = processor_seconds(process) - used
     return found
 
 
@@ -91,6 +93,15 @@ def memory(process: int) -> dict[str, float]:
     return {name.rstrip(":"): int(rest[0]) / 1000 for name, *rest in fields if rest[1:] == ["kB"]}
 
 
-def cpu(process):
+def processor_seconds(process: int) -> float:
+    """Processor time that a process has used: on a busy machine it tells more than the time on the wall."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def print_pages(figures: dict[str, float]) -> None:
+    """A table of what was done, a row each."""
+    columns = ("seconds", "processor_seconds", "bytes", "MB", "MB_most")
+    done = [name.removesuffix("_processor_seconds") for name in figures if name.endswith("_processor_seconds")]
+    print_table(("what", *columns),
+                [(what, *(f"{figures[f'{what}_{column}']:,.2f}" for column in columns)) for what in done])  # fmt: skip

@@ -14,7 +14,8 @@ import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.models.open_models import OpenModel, OpenModels, memory_limit
+from pages.ui.models.memory_limit import memory_limit
+from pages.ui.models.open_models import OpenModel, OpenModels
 from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
 from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights

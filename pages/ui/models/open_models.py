@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import re
 import threading
 import weakref
 from collections import OrderedDict
@@ -13,12 +11,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from transformer import Checkpoint
-
-VARIABLE, EXAMPLE = "HEADSUP_MODEL_MEMORY", "1500 MB"
-"""The environment variable that says how much memory models may take together, and what it may say."""
-DEFAULT = 1_500_000_000
-"""Bytes, where it says nothing."""
-UNITS = {"MB": 10**6, "GB": 10**9}
 
 
 @dataclass(frozen=True)
@@ -30,19 +22,6 @@ class OpenModel:
     """No two that were ever opened by this server have the same."""
     checkpoint: Checkpoint
     is_own: bool = False
-
-
-def memory_limit() -> int:
-    """Bytes that models may take together. Raises: ValueError, saying what would do, for a variable that says nothing
-    of the kind."""
-    told = os.environ.get(VARIABLE, "")
-    if not told:
-        return DEFAULT
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(MB|GB)\s*", told, re.ASCII | re.IGNORECASE)
-    size = int(float(found[1]) * UNITS[found[2].upper()]) if found else 0
-    if size < 1:
-        raise ValueError(f"{VARIABLE} is {told[:40]!r}; it must be a size above 0 in MB or GB, such as {EXAMPLE!r}.")
-    return size
 
 
 class OpenModels:
