@@ -119,10 +119,10 @@ def test_what_comes_next_and_the_lens_are_the_engine_s_own(config):
     np.testing.assert_allclose(probabilities.gather(-1, at), best)
     odds = lens.logits.softmax(-1)
     assert there.tensors["lens"].shape == odds.shape[:2]
-    np.testing.assert_allclose(there.tensors["lens.probability"], odds.max(-1).values, rtol=1e-5)
+    np.testing.assert_allclose(there.tensors["lens.probability"], odds.max(-1).values, rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(there.tensors["lens.probability"][-1], best[:, 0], rtol=1e-4)
     right, rank = lens.of([*found.tokens[1:].tolist(), 0])
-    np.testing.assert_allclose(there.tensors["lens.right"][:, :-1], right[:, :-1], rtol=1e-5)
+    np.testing.assert_allclose(there.tensors["lens.right"][:, :-1], right[:, :-1], rtol=1e-5, atol=1e-30)
     assert (there.tensors["lens.rank"][:, :-1] == rank[:, :-1].numpy()).all()
     assert np.isnan(there.tensors["lens.right"][:, -1]).all() and not there.tensors["lens.rank"][:, -1].any()
 
