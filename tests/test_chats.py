@@ -25,8 +25,8 @@ def test_the_form_that_most_models_share_is_recognised():
     assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
 
 
-@pytest.mark.parametrize("template", [None, 3, "", "{{ messages }}", TURN, ASKED, PLAIN * 200, "{{ cycler.__globals__ }}",
-                                      PLAIN.replace("im_end", "end_of_turn")])  # fmt: skip
+@pytest.mark.parametrize("template", [None, 3, "", "{{ messages }}", TURN, ASKED, PLAIN * 200,
+                                      "{{ cycler.__globals__ }}", PLAIN.replace("im_end", "end_of_turn")])  # fmt: skip
 def test_any_other_form_is_none_that_is_known_and_never_run(template):
     assert chat_of(template, byte_tokenizer()) is None
 

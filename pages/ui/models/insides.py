@@ -100,7 +100,8 @@ def parts(
     Tensors are whole, of one head, or one row of a large one; `lens[pos]`, `lens.probability[pos]` and so on
     (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share
     in a token's logit, of which the metadata `who` has the `names`; metadata `checks` says how far
-    each tensor is from what its equation gives; circuits are what `circuit_parts` makes of them, and metadata `vocabulary` has the labels of their tokens where not
+    each tensor is from what its equation gives; circuits are what `circuit_parts` makes of them, and metadata
+    `vocabulary` has the labels of their tokens where not
     all are named in the outline. Floats are float32, truth values bytes. What is asked for has to be there.
     """
     model = opened(model) if isinstance(model, str) else model
