@@ -20,6 +20,8 @@ if __name__ == "__main__":
     generate.show(session)
     finish()
 else:
-    from pages.ui.serving import SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED, preparing
+    from pages.ui.serving import SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED, check_settings, preparing
+
+    check_settings()
 
     app = st.App(__file__, lifespan=preparing, middleware=[SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED])

@@ -41,6 +41,7 @@ HONEST = {
     **dict.fromkeys(("parameters", "start_token_id", "end_token_id"), NUMBERS),
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
+    "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
     "opening": st.none() | st.fixed_dictionaries(
         {"layer": NUMBERS, "head": NUMBERS, "attention": st.sampled_from(cards.ATTENTIONS) | TEXTS}
     ),

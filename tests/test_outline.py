@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tests.helpers import any_configs, some_inputs, tiny_model
+from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
 from transformer import Recording, attention_modules, equations, hook_points, logit_lens, whole_pass
-from transformer.inference.outline import MOST_CELLS, array_of, outline, statistics, strip, tensors_of
+from transformer.inference.outline import array_of, lens_at, outline, outline_of_text, tensors_of
 from transformer.inference.overview import HIDDEN
+from transformer.inference.summaries import MOST_CELLS, statistics, strip
 from transformer.model.parameters import parameter_meaning
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
@@ -118,10 +119,10 @@ def test_what_comes_next_and_the_lens_are_the_engine_s_own(config):
     np.testing.assert_allclose(probabilities.gather(-1, at), best)
     odds = lens.logits.softmax(-1)
     assert there.tensors["lens"].shape == odds.shape[:2]
-    np.testing.assert_allclose(there.tensors["lens.probability"], odds.max(-1).values, rtol=1e-5)
+    np.testing.assert_allclose(there.tensors["lens.probability"], odds.max(-1).values, rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(there.tensors["lens.probability"][-1], best[:, 0], rtol=1e-4)
     right, rank = lens.of([*found.tokens[1:].tolist(), 0])
-    np.testing.assert_allclose(there.tensors["lens.right"][:, :-1], right[:, :-1], rtol=1e-5)
+    np.testing.assert_allclose(there.tensors["lens.right"][:, :-1], right[:, :-1], rtol=1e-5, atol=1e-30)
     assert (there.tensors["lens.rank"][:, :-1] == rank[:, :-1].numpy()).all()
     assert np.isnan(there.tensors["lens.right"][:, -1]).all() and not there.tensors["lens.rank"][:, -1].any()
 
@@ -146,6 +147,36 @@ def test_the_stacks_say_what_the_stream_consists_of(config):
                 torch.testing.assert_close(stream, found.tensors[f"{stack['prefix']}blocks.{layer}.hook_resid_pre"])
     assert stacks[-1]["heights"] == [name.split(" + ") for name in logit_lens(found).heights]
     assert there.metadata["ids"] == {"text": found.tokens.tolist(), "source": found.source.tolist()}
+
+
+OF_TEXTS = {
+    **{kind: modern_config(kind) for kind in ("llama", "all at once")}, "2017": tiny_config(positions="sinusoidal"),
+    "both sides": tiny_config(architecture="encoder-decoder"), "no layers": tiny_config(n_layers=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OF_TEXTS)
+def test_an_outline_made_while_a_text_is_read_is_that_of_the_pass(kind):
+    model = tiny_model(OF_TEXTS[kind])
+    *source, tokens = (row[0].tolist() for row in some_inputs(model.config))
+    source, unread = source[0] if source else [], len(tokens) - 2
+    whole, found = outline(whole_pass(model, tokens, source)), outline_of_text(model, tokens, source, read=2)
+    limits, expected = (each.metadata.pop("strip_limits") for each in (found, whole))
+    assert limits == pytest.approx(expected) and found.metadata == whole.metadata
+    assert found.tensors.keys() == whole.tensors.keys()
+    for name, array in found.tensors.items():
+        expected = whole.tensors[name]
+        if name.startswith("lens"):
+            array, expected = array[:, unread:], expected[:, unread:]
+        if array.dtype == np.uint8:  # one step of the scale, where rounding makes it so
+            assert np.abs(array.astype(int) - expected).max(initial=0) <= 1, name
+        else:
+            np.testing.assert_allclose(array, expected, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert (found.tensors["lens"][:, :unread] == -1).all() and not found.tensors["lens.rank"][:, :unread].any()
+    assert np.isnan(found.tensors["lens.probability"][:, :unread]).all()
+    for position in (0, len(tokens) - 1):
+        for name, array in lens_at(model, tokens, source, position).items():
+            np.testing.assert_allclose(array[:, 0], whole.tensors[name][:, position], rtol=1e-4, err_msg=name)
 
 
 # A strip

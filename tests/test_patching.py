@@ -115,7 +115,7 @@ def test_a_source_is_patched_in_the_encoder_unless_the_decoder_is_asked_for():
     found = patching(model, *texts_of_two, stack="decoder")
     assert found.sites == ("stream", "attention", "cross-attention", "feed-forward")
     assert found.restored.shape == (4, 2, len(tokens))
-    assert not found.restored[0, 0].any()  # both texts are the same up to there
+    assert found.restored[0, 0].abs().max() < 1e-5  # both texts are the same up to there
 
 
 def test_what_can_t_be_patched_is_said():

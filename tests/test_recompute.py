@@ -7,9 +7,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
 from transformer import hook_points
-from transformer.inference.recompute import Pass, deviations, recompute, viewed, whole_pass
+from transformer.inference import recompute as recomputing
+from transformer.inference.recompute import (
+    Pass,
+    deviations,
+    deviations_of_text,
+    recompute,
+    viewed,
+    whole_pass,
+)
 from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
 
 
@@ -44,6 +52,21 @@ def test_every_parameter_is_read(config):
 def test_every_tensor_is_what_its_equation_says(config):
     for found in deviations(some_pass(config)):
         assert found.largest <= 1e-5 * max(found.magnitude, 1.0), found
+
+
+@pytest.mark.parametrize("kind", ["llama", "all at once", "both sides"])
+@pytest.mark.parametrize("at_once", [1, 40])
+def test_what_is_compared_while_it_is_computed_deviates_as_much(kind, at_once):
+    config = tiny_config(architecture="encoder-decoder") if kind == "both sides" else modern_config(kind)
+    model, (*source, tokens) = tiny_model(config), (row[0].tolist() for row in some_inputs(config))
+    whole = deviations(whole_pass(model, tokens, *source))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recomputing, "OUTPUTS_AT_ONCE", at_once)
+        found = deviations_of_text(model, tokens, *source)
+    assert [each.name for each in found] == [each.name for each in whole]
+    for one, other in zip(found, whole, strict=True):
+        assert one.magnitude == pytest.approx(other.magnitude, rel=1e-5, abs=1e-6)
+        assert one.largest <= 1e-5 * max(one.magnitude, 1.0)
 
 
 def test_a_tensor_that_was_changed_is_found():

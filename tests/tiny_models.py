@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import tokenizers
+
 from transformer import TASKS, Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
+from transformer.data.tokenizers import BYTE_LETTERS
 
 ALPHABET = "\n !',.:;?<>/()`$*_#&-=\"0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
 CONTEXT = 16
@@ -74,3 +77,32 @@ def truncate(folder: Path, name: str) -> None:
     weights = folder / name / "model.safetensors"
     content = weights.read_bytes()
     weights.write_bytes(content[: len(content) // 2])
+
+
+CHAT_TOKENS = ("<|im_start|>", "<|im_end|>")
+
+
+def byte_tokenizer(special: Sequence[str] = CHAT_TOKENS) -> Tokenizer:
+    """Byte-level BPE of 256 bytes and two merges, and special tokens after them."""
+    letters = sorted(BYTE_LETTERS, key=BYTE_LETTERS.get)
+    vocabulary = {letter: place for place, letter in enumerate([*letters, "Ġt", "he", *special])}
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, [("Ġ", "t"), ("h", "e")]))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = tokenizers.decoders.ByteLevel()
+    backend.add_special_tokens([tokenizers.AddedToken(token, special=True, normalized=False) for token in special])
+    return Tokenizer(backend)
+
+
+def save_chatty(folder: Path, name: str = "chatty", **changes: object) -> Checkpoint:
+    """Write a model of the shape of Llama, of bytes, at random weights, that reads its prompts in a chat template."""
+    tokenizer = byte_tokenizer()
+    shape = {"n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "d_model": 32, "context_length": 96, "positions": "rotary",
+             "rotary_pairs": "halves", "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "mlp_bias": False,
+             "attention_bias": False, "tie_embeddings": True, **changes}  # fmt: skip
+    model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=3).eval()
+    chat = {"before": "<|im_start|>user\n", "after": "<|im_end|>\n<|im_start|>assistant\n"}
+    card = Card(title="Chatty", summary="Answers at random.", group="Imported", parameters=model.parameter_count(),
+                examples=["Who is the cat?"], end_token_id=tokenizer.special_id("<|im_end|>"), chat=chat)  # fmt: skip
+    checkpoint = Checkpoint(model, tokenizer, card)
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint

@@ -53,6 +53,16 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     yield
 
 
+def check_settings() -> None:
+    """End the server with a sentence if an environment variable says what it can't. Imports nothing large."""
+    from pages.ui.models.memory_limit import memory_limit
+
+    try:
+        memory_limit()
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from None
+
+
 class WaitUntilPrepared:
     """ASGI middleware: who wants pages run waits until the first page is prepared, everybody else is let in at once."""
 

@@ -7,6 +7,8 @@ get it. It is imported into a temporary folder; then processes of their own meas
 - writing: tokens a second, greedily, with one layer's attention pattern recorded at every step.
 - peer: tokens a second of Hugging Face transformers, with the same weights as the checkpoint goes out, attention
   "eager". Left out where it isn't installed.
+- pages: every page of the app on it, with a prompt of 32 tokens and one of 512: seconds, bytes that are sent, memory.
+- stored: the same model stored as bfloat16, which takes half the disk: what opening takes then, and how far logits are.
 
 The benchmark stops if the first word after "The capital of France is" is not " Paris".
 """
@@ -19,10 +21,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import torch
+
 from transformer import load_checkpoint, load_pretrained, save_checkpoint
 from transformer.checkpoints.exporting import export_pretrained
 
 from .measuring import machine, print_table
+from .real_model import PROMPTS, opened_pages, print_pages, prompt_of
 
 PROMPT, ANSWER = "The capital of France is", " Paris"
 NEW_TOKENS = 48
@@ -68,13 +73,31 @@ def run(quick: bool = False) -> dict:
         figures = _in_a_process(OURS, ours, count)
         if not figures["text"].startswith(ANSWER):
             raise RuntimeError(f"After {PROMPT!r} it wrote {figures['text'][:40]!r}, and not {ANSWER!r}.")
+        figures |= _stored_by_half(ours, Path(folder) / "half", count)
+        tokenizer = load_checkpoint(ours).tokenizer
+        prompts = {name: prompt_of(tokenizer.encode, tokens) for name, tokens in PROMPTS.items()}
+        pages = opened_pages(Path(folder), ours.name, dict(list(prompts.items())[: 1 if quick else None]))
         if importlib.util.find_spec("transformers"):
             export_pretrained(theirs, load_checkpoint(ours))
             figures["peer_tokens_per_second"] = _in_a_process(THEIRS, theirs, count)["tokens_per_second"]
     rows = [(name, f"{value:.2f}", str(TARGETS.get(name, "")))
             for name, value in figures.items() if isinstance(value, float)]  # fmt: skip
     print_table(("SmolLM2-135M", "measured", "target"), rows)
-    return {"machine": machine(), **figures}
+    print_pages(pages)
+    print_table(("in the app", "measured", "target"), [("most memory, MB", f"{pages['MB_most']:.0f}", "1300")])
+    return {"machine": machine(), **figures, **pages}
+
+
+def _stored_by_half(model: Path, half: Path, count: int) -> dict[str, float]:
+    """What bfloat16 would change."""
+    opened = load_checkpoint(model)
+    save_checkpoint(half, opened, dtype=torch.bfloat16)
+    ids = torch.tensor([opened.tokenizer.encode(PROMPT)])
+    with torch.no_grad():
+        apart = (load_checkpoint(half).model(ids) - opened.model(ids)).abs().max()
+    found = _in_a_process(OURS, half, count)
+    names = ("opening_seconds", "peak_megabytes", "tokens_per_second")
+    return {f"bfloat16_{name}": found[name] for name in names} | {"bfloat16_logits_apart": float(apart)}
 
 
 def found() -> Path:

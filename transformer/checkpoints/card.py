@@ -47,6 +47,8 @@ class Card:
     """The head worth seeing first, as {"layer": int, "head": int, "attention": one of `ATTENTIONS`}."""
     start_token_id: int | None = None
     end_token_id: int | None = None
+    chat: dict[str, str] | None = None
+    """What stands before and after a person's words, of a model that was tuned to answer: the fields of `Chat`."""
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Card:
@@ -66,6 +68,7 @@ class Card:
                 _check_number(f"its {name}", value, largest)
         _check_examples(card.examples)
         _check_opening(card.opening)
+        _check_chat(card.chat)
         for name in ("corpus", "training"):
             if not isinstance(getattr(card, name), dict):
                 raise ValueError(f"its {name} must be a set of named values")
@@ -108,6 +111,15 @@ def _check_opening(opening: object) -> None:
         _check_number(f"the {name} of its opening", opening[name], whole=True)
     if opening["attention"] not in ATTENTIONS:
         raise ValueError(f"the attention of its opening can be {', '.join(ATTENTIONS)}")
+
+
+def _check_chat(chat: object) -> None:
+    if chat is None:
+        return
+    if not isinstance(chat, dict) or chat.keys() != {"before", "after"}:
+        raise ValueError("its chat must say what stands before and after a person's words, and nothing else")
+    for name in ("before", "after"):
+        _check_text(f"what stands {name} a person's words", chat[name], LONGEST_EXAMPLE)
 
 
 def _check_details(name: str, details: dict[str, Any]) -> None:

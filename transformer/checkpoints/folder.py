@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -113,6 +114,11 @@ def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return tuple(number for file in found for number in (file.st_ino, file.st_mtime_ns, file.st_size))
+
+
+def number_of_weights(config: ModelConfig) -> int:
+    """How many numbers a model of this configuration has; a tied table counts once."""
+    return sum(map(math.prod, _needed_shapes(config, at_most=10**6).values()))
 
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:

@@ -193,7 +193,8 @@ def open_gguf(path: Path) -> Pretrained:
     check_vocabulary(tokenizer, config)
     end = file.fields.get("tokenizer.ggml.eos_token_id")
     end = end if isinstance(end, int) and 0 <= end < config.vocab_size else None
-    return Pretrained(path.stem, FAMILIES[architecture], config, file, tokenizer, end)
+    return Pretrained(path.stem, FAMILIES[architecture], config, file, tokenizer, end,
+                      file.fields.get("tokenizer.chat_template"))  # fmt: skip
 
 
 def _as_config(file: GgufFile, architecture: str, tokens: int) -> dict[str, Any]:

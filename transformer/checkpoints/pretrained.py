@@ -5,6 +5,7 @@ Files are untrusted. Sizes are compared with the headers before anything is read
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,16 +15,19 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..data.chat import chat_of
 from ..data.tokenizers import Tokenizer
 from ..model.models import shapes_alone
 from .card import Card
 from .families import FAMILIES
 from .families.family import Family, Fields, Weight, read_weight, their_shapes
-from .folder import Checkpoint, CheckpointError, reason, with_weights
+from .folder import LARGEST_JSON, Checkpoint, CheckpointError, reason, with_weights
 from .safetensors_folder import SafetensorsFolder, read_json, read_tokenizer
 
 EXAMPLES = ("The capital of France is", "Once upon a time")
 """Prompts to begin with: a model's files bring none."""
+CHAT_EXAMPLES = ("What is the capital of France?", "Why is the sky blue? Answer in one sentence.")
+"""And of a model that was tuned to answer."""
 
 
 class Tensors(Protocol):
@@ -47,6 +51,8 @@ class Pretrained:
     tensors: Tensors
     tokenizer: Tokenizer
     end_token_id: int | None = None
+    chat_template: object = None
+    """The program that the files bring; it is never run."""
 
     def checkpoint(self) -> Checkpoint:
         """Read the weights, one after another, as float32; the model is in evaluation mode.
@@ -61,10 +67,15 @@ class Pretrained:
             if not state[weight.ours].isfinite().all():
                 raise CheckpointError(f"{names[0][:100]} holds numbers that are infinite or not numbers at all.")
         model = with_weights(self.config, state).eval()
+        chat = chat_of(self.chat_template, self.tokenizer)
+        unknown = " Its chat template is in no form that is known, so it reads plain text."
         card = Card(
-            title=self.name, summary=f"A {self.family.name} model, imported.", group="Imported",
-            parameters=model.parameter_count(), examples=list(EXAMPLES), end_token_id=self.end_token_id,
-            training={"family": self.family.name},
+            title=self.name,
+            summary=f"A {self.family.name} model, imported.{unknown if self.chat_template and not chat else ''}",
+            group="Imported", parameters=model.parameter_count(),
+            examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
+            end_token_id=self.end_token_id, training={"family": self.family.name},
+            chat=None if chat is None else dataclasses.asdict(chat),
         )  # fmt: skip
         return Checkpoint(model, self.tokenizer, card)
 
@@ -124,7 +135,20 @@ def _folder(path: Path) -> Pretrained:
     config = config_of(family, fields)
     tokenizer = read_tokenizer(path)
     check_vocabulary(tokenizer, config)
-    return Pretrained(path.name, family, config, SafetensorsFolder(path), tokenizer, _end(fields, config))
+    return Pretrained(path.name, family, config, SafetensorsFolder(path), tokenizer, _end(fields, config),
+                      _template(path))  # fmt: skip
+
+
+def _template(path: Path) -> object:
+    """The chat template of a folder, which stands in a file of its own or among the tokenizer's settings."""
+    if (own := path / "chat_template.jinja").is_file() and own.stat().st_size <= LARGEST_JSON:
+        return own.read_text(encoding="utf-8", errors="replace")
+    settings = path / "tokenizer_config.json"
+    found = read_json(settings).get("chat_template") if settings.is_file() else None
+    if isinstance(found, list):  # several, by name
+        named = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
+        found = named.get("default")
+    return found
 
 
 def family_of(model_type: object) -> Family:

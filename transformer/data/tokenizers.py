@@ -27,6 +27,8 @@ BYTE_LETTERS = dict(zip(
 """The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 """How a vocabulary of characters writes a byte of one that it lacks."""
+HALF, LONGEST_CHARACTER = "\N{REPLACEMENT CHARACTER}", 4
+"""What stands for bytes that are no character, or not yet; and of how many bytes one is at most."""
 REMEMBERED = 4096
 """Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -128,6 +130,24 @@ class Tokenizer:
         if unknown := self.unknown_pieces(text):
             raise UnknownTokenError(unknown)
         return self._backend.encode(text).ids
+
+    def parted(self, text: str) -> list[str | int]:
+        """A text in which special tokens stand by their names, as texts and ids by turns, a text first and last."""
+        names = "|".join(map(re.escape, sorted(self._special, key=len, reverse=True)))
+        parts = re.split(f"({names})", text) if names else [text]
+        return [self._special[part] if place % 2 else part for place, part in enumerate(parts)]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """What each token adds to a text that begins with them: a character whose bytes come one by one, with the last
+        of them."""
+        found, pending = [], list[int]()
+        for place, token in enumerate(ids):
+            pending.append(token)
+            text = "".join(self.piece(token, first=place == 0)) if len(pending) == 1 else self.decode(pending)
+            is_half = HALF in text and len(pending) < LONGEST_CHARACTER and place + 1 < len(ids)
+            found.append("" if is_half else text)
+            pending = pending if is_half else []
+        return found
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text that these ids write."""

@@ -22,6 +22,8 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation
 from .recompute import Pass
 
+ROWS_AT_ONCE = 4096
+"""Rows of a table that are held in float64 at once."""
 Weights = DecoderOnly | EncoderDecoder | Pass
 """Where weights are: in a model, or in a pass of one."""
 
@@ -29,26 +31,26 @@ Weights = DecoderOnly | EncoderDecoder | Pass
 @dataclass(frozen=True)
 class Circuit:
     """A matrix over pairs of tokens: first · enters · leaves · lastᵀ. As the product of two narrow matrices, `left` and
-    `right`, it takes little memory, and shows that its rank is at most d_head. All of them are float64."""
+    `right`, it takes little memory, and shows that its rank is at most d_head. All but the tables are float64."""
 
     first: Tensor
-    """(vocab, d_model): what stands for each token in the stream, where the head reads it."""
+    """(vocab, d_model): the embedding of each token, as the model has it."""
     enters: Tensor
-    """(d_model, d_head): W_Q, divided by √d_head, or W_V."""
+    """(d_model, d_head): what a norm does to an embedding, then W_Q, divided by √d_head, or W_V."""
     leaves: Tensor
-    """(d_head, d_model): the transpose of W_K, or W_O."""
+    """(d_head, d_model): the transpose of W_K, or W_O, and what a norm does between it and the table."""
     last: Tensor
-    """(vocab, d_model): what stands for each token where it is looked for, or where its logit is read."""
+    """(vocab, d_model): the embedding of each token that is looked for, or the row that its logit is read by."""
 
     @cached_property
     def left(self) -> Tensor:
         """(vocab, d_head)."""
-        return self.first @ self.enters
+        return _product(self.first, self.enters)
 
     @cached_property
     def right(self) -> Tensor:
         """(vocab, d_head)."""
-        return self.last @ self.leaves.T
+        return _product(self.last, self.leaves.T)
 
     def full(self, rows: Tensor | None = None, columns: Tensor | None = None) -> Tensor:
         """(vocab, vocab), or of some tokens, by the d_model × d_model matrix between them instead of narrow ones.
@@ -57,7 +59,7 @@ class Circuit:
         """
         first = self.first if rows is None else self.first[rows]
         last = self.last if columns is None else self.last[columns]
-        return first @ (self.enters @ self.leaves) @ last.T
+        return first.double() @ (self.enters @ self.leaves) @ last.double().T
 
     def row(self, token: int) -> Tensor:
         """What one token does with each other, (vocab,)."""
@@ -114,11 +116,10 @@ def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     first, value = _read(model, table, _equation(model.config, table, f"{attention}.hook_v", head), head)
     parameters = _parameters(model)
     out = parameters[f"{attention}.out.weight"].double().unflatten(-1, (model.config.n_heads, -1))[:, head]
-    unembedding = parameters["unembed.weight"].double()
     if model.config.norm == "pre":
         prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
-        unembedding = _centred(model, unembedding * parameters[f"{prefix}ln_final.weight"].double())
-    return Circuit(first, value.T, out.T, unembedding)
+        out = _centred(model, out.T).T * parameters[f"{prefix}ln_final.weight"].double()[:, None]
+    return Circuit(first, value.T, out.T, parameters["unembed.weight"])
 
 
 def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: int) -> Equation:
@@ -134,16 +135,12 @@ def _parameters(model: Weights) -> Mapping[str, Tensor]:
 
 
 def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:
-    """What a head reads where a token stands, (vocab, d_model), and the matrix that it reads with, (d_head, …)."""
+    """The table of embeddings, (vocab, d_model), and the matrix that a head reads them with, (d_head, d_model): a norm
+    and a scale, which are the same for every token, are part of it, so that no table is copied."""
     parameters, config = _parameters(model), model.config
     reads = equation.operands["x"][0].name
     prefix = next((side for side in ("encoder.", "decoder.") if reads.startswith(side)), "")
-    embeddings = parameters[table[f"{prefix}hook_embed"].operands["table"][0].name].double()
-    if config.scale_embeddings:
-        embeddings = embeddings * config.d_model**0.5
-    if config.norm == "pre":
-        gain = parameters[table[reads].operands["gain"][0].name].double()
-        embeddings = _centred(model, embeddings) * gain
+    embeddings = parameters[table[f"{prefix}hook_embed"].operands["table"][0].name]
     operand = equation.operands["weight"][0]
     heads = parameters[operand.name].double().reshape(-1, config.d_head, config.d_model)
     is_shared = "kv_head" in operand.cells
@@ -151,7 +148,15 @@ def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: 
     if operand.dims[0] == "part":
         first = operand.cells[0] * (config.kv_heads if is_shared else config.n_heads)
     own = head * config.kv_heads // config.n_heads if is_shared else head
-    return embeddings, heads[first + own]
+    matrix = heads[first + own]
+    if config.norm == "pre":
+        matrix = _centred(model, matrix * parameters[table[reads].operands["gain"][0].name].double())
+    return embeddings, matrix * (config.d_model**0.5 if config.scale_embeddings else 1.0)
+
+
+def _product(table: Tensor, matrix: Tensor) -> Tensor:
+    """A table, (vocab, d_model), times a narrow matrix, in float64: some rows at a time, as the table may be large."""
+    return torch.cat([rows.double() @ matrix for rows in table.split(ROWS_AT_ONCE)])
 
 
 def _centred(model: Weights, vectors: Tensor) -> Tensor:

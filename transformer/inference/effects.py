@@ -1,18 +1,21 @@
 """What each part is needed for: the effect of taking it away.
 
-All parts of a layer are changed in one batched pass, a row of the batch each.
-Shapes: part, pos, vocab.
+All parts of a layer are changed in one batched pass, a row of the batch each. What is below them stays as it was, so
+such a pass begins at their layer.
+Shapes: part, pos, d_model, vocab.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..hooks import ForwardHook
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
 from .interventions import Intervention, Scaled, hooks_of
@@ -60,15 +63,14 @@ def silencing(
 ) -> Effects:
     """Silence each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
 
+    All logits are kept, which for a large vocabulary don't fit into memory: `silenced_in_batches` leaves them out.
     interventions: what is changed in every pass, the one that the others are compared with included.
     """
     plain = model.run_with_hooks(*_inputs(tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
-    parts: list[Scaled] = []
     found = [plain[None][:0]]
-    for batch, logits in silenced_in_batches(model, tokens, source, interventions):
-        parts += batch
-        found.append(logits)
-    return Effects(tuple(parts), plain, torch.cat(found))
+    for _, streams in silenced_in_batches(model, tokens, source, interventions):
+        found.append(model.unembed(streams))
+    return Effects(tuple(parts_of(model)), plain, torch.cat(found))
 
 
 def silenced_in_batches(
@@ -77,25 +79,62 @@ def silenced_in_batches(
     source: Sequence[int] = (),
     interventions: Sequence[Intervention] = (),
 ) -> Iterator[tuple[list[Scaled], Tensor]]:
-    """What `silencing` puts together: some parts at a time, with the logits without each of them: (part, pos, vocab).
+    """What the unembedding reads without each part, (part, pos, d_model): some of `parts_of` at a time, in its order.
 
-    For those who don't keep all the logits, which for a large vocabulary don't fit into memory.
+    Who asks for one batch after another can say how far it is, and stop.
     """
-    config = model.config
-    points = hook_points(config)
-    parts = [Scaled(name, head) for name in points if name.endswith("hook_z") for head in range(config.n_heads)]
+    length = max(len(tokens), len(source))
+    widest = length * max(model.config.d_ff, model.config.d_model, model.config.n_heads * length)
+    run = _Passes(model, tokens, source, interventions)
+    for batch in _batches(parts_of(model), AT_ONCE // widest):
+        yield batch, run.silenced(batch)
+
+
+def parts_of(model: DecoderOnly | EncoderDecoder) -> list[Scaled]:
+    """Every head of every attention, and every feed-forward layer, silenced, in the order of the pass."""
+    points = hook_points(model.config)
+    parts = [Scaled(name, head) for name in points if name.endswith("hook_z") for head in range(model.config.n_heads)]
     parts += [Scaled(name) for name in points if name.endswith("hook_mlp_out")]
     order = list(points)
-    parts.sort(key=lambda part: order.index(part.point))
-    length = max(len(tokens), len(source))
-    widest = length * max(config.d_ff, config.d_model, config.n_heads * length, config.vocab_size)
-    changed, inputs = hooks_of(interventions, model), _inputs(tokens, source)
-    for batch in _batches(parts, AT_ONCE // widest):
-        hooks = [(part.point, _silence(row, part.head)) for row, part in enumerate(batch)]
-        repeated = [each.expand(len(batch), -1) for each in inputs]
-        with torch.no_grad():
-            logits = model.run_with_hooks(*repeated, fwd_hooks=[*changed, *hooks])
-        yield batch, logits
+    return sorted(parts, key=lambda part: order.index(part.point))
+
+
+class _Passes:
+    """Passes over one text in which parts are silenced; of a stack of blocks each begins where the first of them is."""
+
+    def __init__(
+        self, model: DecoderOnly | EncoderDecoder, tokens: Sequence[int], source: Sequence[int],
+        interventions: Sequence[Intervention],
+    ) -> None:  # fmt: skip
+        self.model, self.inputs = model, _inputs(tokens, source)
+        self.changed = hooks_of(interventions, model)
+        self.entering: list[Tensor] = []
+        """What enters each block of a decoder-only model, (1, pos, d_model)."""
+        if isinstance(model, DecoderOnly):
+            self.padding = model.padding(self.inputs[0])
+            with torch.no_grad(), model.hooked(self.changed):
+                x = model.embed_tokens(self.inputs[0])
+                for block in model.blocks:
+                    self.entering.append(x)
+                    x = block(x, self.padding)
+
+    @torch.no_grad()
+    def silenced(self, parts: Sequence[Scaled]) -> Tensor:
+        """(part, pos, d_model)."""
+        silence: list[ForwardHook] = [(part.point, _silence(row, part.head)) for row, part in enumerate(parts)]
+        with self.model.hooked([*self.changed, *silence]):
+            if not isinstance(self.model, DecoderOnly):
+                return self.model.stream(*(each.expand(len(parts), -1) for each in self.inputs))
+            first = _block_of(parts[0])
+            x = self.entering[first].expand(len(parts), -1, -1)
+            for block in self.model.blocks[first:]:
+                x = block(x, self.padding)
+            return self.model.ln_final(x)
+
+
+def _block_of(part: Scaled) -> int:
+    """The number of a part's block, in its stack."""
+    return int(part.point.partition("blocks.")[2].partition(".")[0])
 
 
 def _inputs(tokens: Sequence[int], source: Sequence[int]) -> list[Tensor]:
@@ -103,8 +142,11 @@ def _inputs(tokens: Sequence[int], source: Sequence[int]) -> list[Tensor]:
 
 
 def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
+    """Parts of one block each, at most `size` of them."""
     size = max(size, 1)
-    return [parts[start : start + size] for start in range(0, len(parts), size)]
+    blocks = [list(found) for _, found in groupby(parts, lambda part: part.point.partition("blocks.")[0] +
+                                                  str(_block_of(part)))]  # fmt: skip
+    return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
 
 
 def _silence(row: int, head: int | None) -> Callable[[Tensor, object], Tensor]:

@@ -122,7 +122,7 @@ class Text:
         inputs = (*self._before, torch.tensor([unseen], device=self._device))
         with torch.no_grad():
             logits, cache = self.model.run_with_cache(
-                *inputs, names_filter=self.names, fwd_hooks=self.hooks, past=self.past
+                *inputs, names_filter=self.names, fwd_hooks=self.hooks, past=self.past, newest=True
             )
         return self.go_on(logits[0, -1].float(), cache)
 

@@ -1,14 +1,15 @@
 """The outline of a whole forward pass: what a picture of all of it is drawn from, small enough to be sent at once.
 
-Shapes: pos, query, key, head, d_model; height counts the places where the residual stream is read: before the first
-block, and after each. There is no batch.
+It is made of a pass that was kept, or tensor by tensor while a model reads a text that is too long to be kept.
+Shapes: pos, query, key, head, d_model, vocab; height counts the places where the residual stream is read: before the
+first block, and after each. There is no batch.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -16,16 +17,18 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
+from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
+from .interventions import Intervention, hooks_of
+from .logits import logits_in_pieces
 from .overview import pool, quantise
 from .places_set import places_set
 from .recompute import Pass
 from .recording import Recording
-from .residual import heights, read_lens
+from .residual import LensReading, heights, read_lens
+from .summaries import Statistics, Summary, statistics, strip
 
-MOST_CELLS = 48
-"""Cells of a token's strip."""
 LIKELIEST = 3
 """Tokens that are named of each position's prediction."""
 
@@ -67,7 +70,11 @@ def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, T
 
 def array_of(found: Pass, info: TensorInfo) -> np.ndarray:
     """A tensor of a pass in its dimensions, float32; truth values as bytes. The array shares the tensor's memory."""
-    tensor = found.tensors[info.name].detach().reshape(info.sizes)
+    return _as_array(found.tensors[info.name].detach(), info)
+
+
+def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
+    tensor = tensor.reshape(info.sizes)
     return (tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor.float()).numpy()
 
 
@@ -83,52 +90,137 @@ def outline(found: Pass) -> Recording:
     Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
     `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `places_set` has.
     """
-    config = found.config
-    infos, table = tensors_of(config, len(found.tokens), len(found.source)), equations(config)
-    arrays = {name: array_of(found, info) for name, info in infos.items()}
-    strips = {name: strip(arrays[name]) for name, info in infos.items()
-              if info.kind == "point" and info.dims == ("pos", "d_model")}  # fmt: skip
-    return Recording(
-        {
-            "statistics": np.array([statistics(array) for array in arrays.values()], dtype=np.float32),
-            **{f"strip.{name}": cells for name, (cells, _) in strips.items()},
-            **_arcs(config, arrays),
-            **_said_next(found),
-        },
-        {
-            "config": config.to_dict(),
-            "tensors": [dict(vars(info)) for info in infos.values()],
-            "equations": [_as_table(equation) for equation in table.values()],
-            "stacks": _stacks(config),
-            "strip_limits": {name: limit for name, (_, limit) in strips.items()},
-            "ids": {"text": found.tokens.tolist(), "source": found.source.tolist()},
-            "changed": [dataclasses.asdict(place) for place in places_set(found.interventions, config)],
-        },
-    )
+    sketch = _Sketch(found.config, found.tokens, found.source)
+    for name in sketch.infos:
+        sketch.see(name, found.tensors[name].detach())
+    probabilities = found.tensors[PROBABILITIES]
+    order = _likeliest(probabilities)
+    sketch.likeliest, sketch.probability = order, probabilities.gather(-1, order)
+    sketch.lens = read_lens(found, _following(found.tokens))
+    return sketch.recording(found.interventions)
 
 
-def statistics(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Mean, spread (standard deviation), smallest and largest of the finite values; NaN where there is none."""
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return (np.nan,) * 4
-    return (float(finite.mean(dtype=np.float64)), float(finite.std(dtype=np.float64)),
-            float(finite.min()), float(finite.max()))  # fmt: skip
+def outline_of_text(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+    *,
+    of_parameters: Mapping[str, Statistics] | None = None,
+    read: int | None = None,
+) -> Recording:
+    """The same as `outline` makes of a pass, while the model reads the text: no tensor is kept but the stream.
 
-
-def strip(values: np.ndarray, most: int = MOST_CELLS) -> tuple[np.ndarray, float]:
-    """A stream (pos, d_model) as bytes, at most `most` a token: of the values that share a cell the farthest from 0.
-
-    Returns: bytes, 128 + 127 · value / limit; and the limit, the largest absolute value.
+    of_parameters: what `statistics_of` gives for the model's parameters, where that is known already. read: how many of
+    the last positions are read by the logit lens; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
     """
-    values = np.nan_to_num(values, posinf=0.0, neginf=0.0)
-    width = values.shape[-1]
-    cells = min(width, most)
-    starts = np.arange(cells) * width // cells
-    high, low = (reduce.reduceat(values, starts, axis=-1) for reduce in (np.maximum, np.minimum))
-    pooled = np.where(high >= -low, high, low)
-    limit = float(np.abs(values).max(initial=0.0))
-    return np.rint(128 + 127 * (pooled / limit if limit else pooled)).astype(np.uint8), limit
+    text, origin = torch.tensor(list(tokens)), torch.tensor(list(source))
+    sketch = _Sketch(model.config, text, origin)
+    sketch.statistics |= statistics_of(model) if of_parameters is None else of_parameters
+    prefix = "decoder." if len(origin) else ""
+    of_stream = {name for height in heights(model.config, prefix) for name in height}
+    kept = {}
+
+    def see(tensor: Tensor, hook: object) -> None:
+        sketch.see(hook.name, tensor)
+        if hook.name in of_stream:
+            kept[hook.name] = tensor[0]
+
+    inputs = [each[None] for each in (origin, text) if len(each)]
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
+        stream = model.stream(*inputs)[0]
+    sketch.likeliest, sketch.probability = _next_of(model, stream, sketch)
+    found = Pass(model.config, text, origin, {**model.state_dict(), **kept})
+    sketch.lens = read_lens(found, _following(text), read)
+    return sketch.recording(interventions)
+
+
+def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
+    """What `statistics` gives of each parameter that equations read, by name."""
+    parameters = model.state_dict()
+    names = [name for name, info in tensors_of(model.config, 1, 1).items() if info.kind == "parameter"]
+    return {name: statistics(parameters[name].detach().numpy()) for name in names}
+
+
+def lens_at(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int],
+    position: int,
+    interventions: Sequence[Intervention] = (),
+) -> dict[str, np.ndarray]:
+    """What each height would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
+    `lens.rank`, (height, 1) each."""
+    config = model.config
+    wanted = {name for height in heights(config, "decoder." if len(source) else "") for name in height}
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
+    with torch.no_grad():
+        _, kept = model.run_with_cache(
+            *inputs, names_filter=wanted.__contains__, fwd_hooks=hooks_of(interventions, model), newest=True
+        )
+    here = {name: tensor[0, position : position + 1] for name, tensor in kept.items()}
+    text = torch.tensor(list(tokens))
+    found = Pass(config, text[position : position + 1], torch.tensor(list(source)), {**model.state_dict(), **here})
+    lens = read_lens(found, _following(text)[position : position + 1])
+    return _lens_arrays(lens, is_newest=position == len(tokens) - 1)
+
+
+@dataclass
+class _Sketch:
+    """What an outline is put together from, tensor by tensor."""
+
+    config: ModelConfig
+    tokens: Tensor
+    source: Tensor
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    strips: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
+    arcs: dict[str, np.ndarray] = field(default_factory=dict)
+    likeliest: Tensor | None = None
+    """(pos, LIKELIEST)."""
+    probability: Tensor | None = None
+    """Of the likeliest."""
+    lens: LensReading | None = None
+
+    def __post_init__(self) -> None:
+        self.infos = tensors_of(self.config, len(self.tokens), len(self.source))
+        self._masks: dict[str, np.ndarray] = {}
+
+    def see(self, name: str, tensor: Tensor) -> None:
+        """Take from a tensor what is drawn of it; an attention's mask comes before its pattern."""
+        info = self.infos[name]
+        array = _as_array(tensor, info)
+        self.statistics[name] = statistics(array)
+        if info.kind == "point" and info.dims == ("pos", "d_model"):
+            self.strips[name] = strip(array)
+        module, _, point = name.rpartition(".")
+        if point == "hook_mask":
+            self._masks[module] = array
+        elif point == "hook_pattern":
+            self.arcs[module] = quantise(*pool(array, self._masks.pop(module) == 0))
+
+    def recording(self, interventions: Sequence[Intervention]) -> Recording:
+        """The outline."""
+        config, infos = self.config, self.infos
+        modules = [module for found in attention_modules(config).values() for module in found]
+        return Recording(
+            {
+                "statistics": np.array([self.statistics[name] for name in infos], dtype=np.float32),
+                **{f"strip.{name}": self.strips[name][0] for name in infos if name in self.strips},
+                **{f"arcs.{module}": self.arcs[module] for module in modules},
+                "next": self.likeliest.int().numpy(),
+                "next.probability": self.probability.float().numpy(),
+                **_lens_arrays(self.lens, is_newest=True),
+            },
+            {
+                "config": config.to_dict(),
+                "tensors": [dict(vars(info)) for info in infos.values()],
+                "equations": [_as_table(equation) for equation in equations(config).values()],
+                "stacks": _stacks(config),
+                "strip_limits": {name: self.strips[name][1] for name in infos if name in self.strips},
+                "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
+                "changed": [dataclasses.asdict(place) for place in places_set(interventions, config)],
+            },
+        )
 
 
 def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) -> dict[str, int]:
@@ -151,29 +243,35 @@ def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) 
     }
 
 
-def _arcs(config: ModelConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    modules = [module for found in attention_modules(config).values() for module in found]
-    return {
-        f"arcs.{module}": quantise(*pool(arrays[f"{module}.hook_pattern"], arrays[f"{module}.hook_mask"] == 0))
-        for module in modules
-    }
+def _following(tokens: Tensor) -> Tensor:
+    """The token after each, (pos,); the last has none, and gets the first, which is left out of what is told."""
+    return torch.cat([tokens[1:], tokens[:1]])
 
 
-def _said_next(found: Pass) -> dict[str, np.ndarray]:
-    """What the stack that writes says comes next, at its end and, read by the logit lens, at each height."""
-    follows = torch.cat([found.tokens[1:], found.tokens[:1]])  # the last has none, and is left out below
-    lens = read_lens(found, follows)
-    right, rank = lens.probability, lens.rank
-    right[:, -1], rank[:, -1] = torch.nan, 0
-    order = _likeliest(found.tensors[PROBABILITIES])
+def _lens_arrays(lens: LensReading, *, is_newest: bool) -> dict[str, np.ndarray]:
+    """A reading as an outline has it. is_newest: whether nothing follows the last position."""
+    right, rank = lens.probability.clone(), lens.rank.clone()
+    if is_newest:
+        right[:, -1], rank[:, -1] = torch.nan, 0
     return {
-        "next": order.int().numpy(),
-        "next.probability": found.tensors[PROBABILITIES].gather(-1, order).float().numpy(),
         "lens": lens.likeliest.int().numpy(),
         "lens.probability": lens.likeliest_probability.float().numpy(),
         "lens.right": right.float().numpy(),
         "lens.rank": rank.int().numpy(),
     }
+
+
+def _next_of(model: DecoderOnly | EncoderDecoder, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
+    """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
+    likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
+    for _, logits in logits_in_pieces(model, stream):
+        shares = logits.softmax(-1)
+        likeliest.append(_likeliest(shares))
+        probability.append(shares.gather(-1, likeliest[-1]))
+        for name, numbers in ((LOGITS, logits), (PROBABILITIES, shares)):
+            known[name].add(numbers.numpy())
+    sketch.statistics |= {name: summary.found for name, summary in known.items()}
+    return torch.cat(likeliest), torch.cat(probability)
 
 
 def _likeliest(probabilities: Tensor) -> Tensor:

@@ -61,6 +61,7 @@ def patching(
     *,
     stack: str = "",
     interventions: Sequence[Intervention] = (),
+    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Patching:
     """Run the corrupted text with one place at a time as it is on the clean one: what then comes back is carried there.
 
@@ -68,6 +69,7 @@ def patching(
     the clean text, and the one on the corrupted. source, corrupted_source: what an encoder reads of each.
     stack: where places are patched, one of `STACKS`; if empty, in the encoder of a model that has one.
     interventions: what is changed in every pass, the clean one too. Put the model into evaluation mode first.
+    on_progress: called with the share of the passes that are done, 0 to 1; what it raises ends them.
     Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain.
     Source: Vig et al. 2020; Meng et al. 2022, §2, *causal tracing*.
     """
@@ -83,8 +85,9 @@ def patching(
     hooks = hooks_of(interventions, model)
     inputs = [[torch.tensor([list(each)]) for each in text if len(each)]
               for text in ((source, clean), (corrupted_source, corrupted))]  # fmt: skip
-    logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks)
-    base = model.run_with_hooks(*inputs[1], fwd_hooks=hooks)
+    logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks, newest=True)
+    with model.hooked(hooks):
+        base = model(*inputs[1], newest=True)
 
     def difference(found: Tensor) -> Tensor:
         return (found[..., -1, answer] - found[..., -1, against]).double()
@@ -106,6 +109,8 @@ def patching(
                 patched = run.again(layer, len(rows), begin, [*changes, put_in])
                 shares = (difference(patched) - bottom) / (top - bottom)
                 restored[site, layer, rows.start : rows.stop] = shares
+                done = (start - first) * len(names) + len(rows) * (site * len(layers) + layer + 1)
+                on_progress(done / ((length - first) * len(names)))
     return Patching(tuple(sites), tuple(map(tuple, sites.values())), restored, top, bottom)
 
 
@@ -132,7 +137,7 @@ class _Corrupted:
                 x = self._block(layer, x, past, 0)
 
     def again(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
-        """Logits, (row, pos, vocab), of passes that begin at a block and a position, with these hooks in force."""
+        """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with hooks in force."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):
             for index in range(layer, len(self.entering)):
@@ -140,8 +145,8 @@ class _Corrupted:
                 x = self._block(index, x, past if begin else None, begin)
             x = self.stack.ln_final(x)
             if self.kind != "encoder":
-                return self.model.unembed(x)
-            return self.model.decode(self.target.expand(rows, -1), x, self.padding)
+                return self.model.unembed(x[:, -1:])
+            return self.model.decode(self.target.expand(rows, -1), x, self.padding)[:, -1:]
 
     def _kept(self, layer: int) -> tuple[Tensor, ...]:
         past = self.past[layer]

@@ -20,8 +20,12 @@ from ..model.layers import ACTIVATIONS
 from ..model.masks import causal_mask
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation, sinusoidal_encoding
+from ..model.registry import hook_points
 from .interventions import Intervention, hooks_of
 from .places_set import places_set
+
+OUTPUTS_AT_ONCE = 4_000_000
+"""Numbers of the logits that are compared at once."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +63,24 @@ def whole_pass(
     *,
     names: NamesFilter = lambda name: True,
     interventions: Sequence[Intervention] = (),
+    outputs: bool = True,
 ) -> Pass:
     """Run a model over one text and keep everything. Put it into evaluation mode first.
 
     names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
-    what is kept is what they left.
+    what is kept is what they left. outputs: whether logits and probabilities are kept.
     Raises: ValueError for a text that the model can't read.
     """
     read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
     with torch.no_grad():
         inputs = [each[None] for each in (read, written) if len(each)]
-        logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
+        hooks = hooks_of(interventions, model)
+        logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, newest=not outputs)
     tensors = dict(model.state_dict())
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
-    tensors |= {LOGITS: logits[0], PROBABILITIES: logits[0].softmax(-1)}
+    if outputs:
+        tensors |= {LOGITS: logits[0], PROBABILITIES: logits[0].softmax(-1)}
     return Pass(model.config, written, read, tensors, tuple(interventions))
 
 
@@ -86,6 +93,65 @@ def deviations(found: Pass) -> list[Deviation]:
         )
         for equation in equations(found.config).values()
     ]
+
+
+@torch.no_grad()
+def deviations_of_text(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+) -> list[Deviation]:
+    """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes,
+    and kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time.
+    """
+    read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
+    table, points = equations(model.config), hook_points(model.config)
+    last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
+    places = places_set(interventions, model.config)
+    tensors: dict[str, Tensor] = dict(model.state_dict())
+    found = Pass(model.config, written, read, tensors, tuple(interventions))
+    known: dict[str, Deviation] = {}
+
+    def see(tensor: Tensor, hook: object) -> None:
+        name = hook.name
+        tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
+        if name in table:
+            known[name] = _deviation(found, table[name])
+            done = [operand.name for operand in table[name].sources if last_reader[operand.name] == name]
+            for over in (*done, *(() if name in last_reader else (name,))):
+                if over in points:
+                    tensors.pop(over, None)
+
+    inputs = [each[None] for each in (read, written) if len(each)]
+    with model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
+        stream = model.stream(*inputs)[0]
+    known |= _outputs_compared(found, table, stream, model)
+    set_by = {name: tuple(place.words for place in places if place.point == name) for name in table}
+    return [dataclasses.replace(known[name], set_by=set_by[name]) for name in table]
+
+
+def _outputs_compared(
+    found: Pass, table: Mapping[str, Equation], stream: Tensor, model: DecoderOnly | EncoderDecoder
+) -> dict[str, Deviation]:
+    """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
+    logits = model.unembed(stream)
+    weight, bias = found.tensors["unembed.weight"], table[LOGITS].operands.get("bias")
+    shift = torch.zeros(len(weight)) if bias is None else found.tensors[bias[0].name]
+    x, parts = _sum(found, table[LOGITS], "x"), []
+    size = max(1, OUTPUTS_AT_ONCE // (x.shape[-1] + len(x)))
+    for start in range(0, len(weight), size):
+        some = slice(start, start + size)
+        parts.append(_compared(LOGITS, logits[:, some], x @ weight[some].double().T + shift[some].double()))
+    known = {LOGITS: _largest(parts)}
+    parts = [_compared(PROBABILITIES, rows.softmax(-1), rows.double().softmax(-1))
+             for rows in logits.split(max(1, OUTPUTS_AT_ONCE // logits.shape[-1]))]  # fmt: skip
+    return {**known, PROBABILITIES: _largest(parts)}
+
+
+def _largest(parts: Sequence[Deviation]) -> Deviation:
+    """The deviation of a tensor, from those of its parts."""
+    return Deviation(parts[0].name, max(part.largest for part in parts), max(part.magnitude for part in parts))
 
 
 def recompute(found: Pass, equation: Equation) -> Tensor:
@@ -148,7 +214,7 @@ def _sum(found: Pass, equation: Equation, role: str) -> Tensor:
     """What stands in one role, in float64: of a table the rows that the text reads, of several matrices the one."""
     total = torch.zeros((), dtype=torch.float64)
     for operand in equation.operands[role]:
-        tensor = viewed(found, operand).double()
+        tensor = viewed(found, operand)
         if operand.cells[0] == TOKEN:
             tensor = tensor[_read_by(found, equation.name)]
         elif operand.name.endswith("pos_embed.weight"):
@@ -158,7 +224,7 @@ def _sum(found: Pass, equation: Equation, role: str) -> Tensor:
         elif operand.dims[0] == "qkv_head":
             heads = found.config.n_heads if operand.cells[0] == "head" else found.config.kv_heads
             tensor = tensor[operand.shift : operand.shift + heads]
-        total = total + tensor
+        total = total + tensor.double()
     return total
 
 
@@ -194,11 +260,14 @@ def _read_by(found: Pass, name: str) -> Tensor:
 
 
 def _deviation(found: Pass, equation: Equation) -> Deviation:
-    recorded = found.tensors[equation.name].double().reshape(-1)
-    expected = recompute(found, equation).double().reshape(-1)
+    return _compared(equation.name, found.tensors[equation.name], recompute(found, equation))
+
+
+def _compared(name: str, recorded: Tensor, expected: Tensor) -> Deviation:
+    recorded, expected = recorded.double().reshape(-1), expected.double().reshape(-1)
     both = recorded.isfinite() & expected.isfinite()
     difference = (recorded - expected).abs()[both]
     is_elsewhere = bool((recorded != expected)[~both].any())  # one is −∞ where the other isn't
     largest = math.inf if is_elsewhere else float(difference.max()) if len(difference) else 0.0
     finite = recorded[recorded.isfinite()].abs()
-    return Deviation(equation.name, largest, float(finite.max()) if len(finite) else 0.0)
+    return Deviation(name, largest, float(finite.max()) if len(finite) else 0.0)

@@ -17,6 +17,11 @@ from .recompute import Pass, recompute
 
 CELLS_AT_ONCE = 250_000
 """Logits that are held at once while all heights are read: 2 MB, which also is the fastest."""
+LARGE_UNEMBEDDING = 8_000_000
+"""Weights of an unembedding from which on it is read in float32, as the model reads it: in float64 its products would
+take minutes, and its copies hundreds of megabytes."""
+CELLS_OF_LARGE = 4_000_000
+"""Logits held at once then: all its weights are read again for each piece."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +90,17 @@ def logit_lens(found: Pass) -> LogitLens:
     return LogitLens(names, logits.unflatten(0, read.shape[:2]))
 
 
-def read_lens(found: Pass, tokens: Sequence[int]) -> LensReading:
+def read_lens(found: Pass, tokens: Sequence[int], last: int | None = None) -> LensReading:
     """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
 
-    tokens: (pos,), the one that is asked about at each position.
+    tokens: (pos,), the one that is asked about at each position. last: how many of the last positions are read, if not
+    all; elsewhere the likeliest token is −1, the rank 0, and probabilities are NaN.
     """
     names, read = _read_out(found)
-    asked = torch.as_tensor(tokens).expand(read.shape[:2])
+    positions = read.shape[1]
+    unread = max(positions - last, 0) if last is not None else 0
+    read = read[:, unread:]
+    asked = torch.as_tensor(tokens)[unread:].expand(read.shape[:2])
     likeliest, rank = torch.empty(asked.numel(), dtype=torch.long), torch.empty(asked.numel(), dtype=torch.long)
     of_likeliest, probability = (torch.empty(asked.numel(), dtype=torch.float64) for _ in range(2))
     # Filled in, not put together at the end: small tensors that stay keep the memory of large ones from being reused.
@@ -102,7 +111,9 @@ def read_lens(found: Pass, tokens: Sequence[int]) -> LensReading:
         of_likeliest[rows] = _standing(logits, likeliest[rows])[0]
         probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows])
         done += len(logits)
-    return LensReading(names, *(each.reshape(asked.shape) for each in (likeliest, of_likeliest, probability, rank)))
+    found = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
+    pad = torch.nn.functional.pad
+    return LensReading(names, *(pad(each.reshape(asked.shape), (unread, 0), value=blank) for each, blank in found))
 
 
 def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
@@ -128,10 +139,10 @@ def direct_logit_attribution(found: Pass, tokens: Sequence[int], against: Sequen
     Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
     """
     table = equations(found.config)
-    unembedding = found.tensors["unembed.weight"].double()
-    direction = unembedding[torch.as_tensor(tokens)]  # (pos, d_model)
+    unembedding = found.tensors["unembed.weight"]
+    direction = unembedding[torch.as_tensor(tokens)].double()  # (pos, d_model)
     if against is not None:
-        direction = direction - unembedding[torch.as_tensor(against)]
+        direction = direction - unembedding[torch.as_tensor(against)].double()
     parts = [(share.name, (share.vectors * direction).sum(-1)) for share in shares(found)]
     if bias := table[LOGITS].operands.get("bias"):
         values = found.tensors[bias[0].name].double()
@@ -204,9 +215,17 @@ def _read_out(found: Pass) -> tuple[tuple[str, ...], Tensor]:
 
 
 def _logits(found: Pass, read: Tensor) -> Iterator[Tensor]:
-    """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once."""
+    """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once.
+
+    In float64, unless the unembedding is too large for that.
+    """
     unembedding, bias = found.tensors["unembed.weight"], equations(found.config)[LOGITS].operands.get("bias")
     vocab, d_model = unembedding.shape
+    if unembedding.numel() >= LARGE_UNEMBEDDING:
+        shift = None if bias is None else found.tensors[bias[0].name]
+        for rows in read.float().split(max(1, CELLS_OF_LARGE // vocab)):
+            yield torch.nn.functional.linear(rows, unembedding, shift)
+        return
     pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # nor is all of it held in float64
     for rows in read.split(max(1, CELLS_AT_ONCE // vocab)):
         logits = torch.cat([rows @ piece.double().T for piece in pieces], dim=-1)

@@ -43,14 +43,20 @@ class DecoderOnly(Transformer, Stack):
         self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
-    def forward(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, past: KeyValueCache | None = None, *, newest: bool = False) -> Tensor:
         """Logits for the token after each position.
 
         tokens: (batch, pos), integer, ids below vocab_size.
         past: what came before these tokens, and is extended by them; None for nothing.
+        newest: the logits after the last position alone, (batch, 1, vocab): a large vocabulary's take long.
         Returns: (batch, pos, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
+        x = self.stream(tokens, past)
+        return self.unembed(x[:, -1:] if newest else x)
+
+    def stream(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor:
+        """What the unembedding reads: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
         start = past.length if past else 0
         x = self.embed_tokens(tokens, start)
         padding = self.padding(tokens, past)
@@ -58,7 +64,7 @@ class DecoderOnly(Transformer, Stack):
             x = block(x, padding, past.blocks[layer] if past else None, start)
         if past:
             past.extend(tokens)
-        return self.unembed(self.ln_final(x))
+        return self.ln_final(x)
 
 
 class EncoderDecoder(Transformer):
@@ -76,14 +82,22 @@ class EncoderDecoder(Transformer):
         self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
-    def forward(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
+    def forward(
+        self, source: Tensor, target: Tensor, past: KeyValueCache | None = None, *, newest: bool = False
+    ) -> Tensor:
         """Logits for the token after each position of the target.
 
         source: (batch, source), target: (batch, target), integer, ids below vocab_size.
         past: what came before these target tokens, and is extended by them; it also keeps the memory.
+        newest: the logits after the last position alone, (batch, 1, vocab).
         Returns: (batch, target, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
+        x = self.stream(source, target, past)
+        return self.unembed(x[:, -1:] if newest else x)
+
+    def stream(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
+        """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
         if source.dim() == target.dim() == 2 and len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory, padding = (past.memory, past.memory_padding) if past else (None, None)
@@ -91,7 +105,7 @@ class EncoderDecoder(Transformer):
             memory, padding = self.encode(source), self.encoder.padding(source)
             if past:
                 past.memory, past.memory_padding = memory, padding
-        return self.decode(target, memory, padding, past)
+        return self.decoder(target, memory, padding, past)
 
     def encode(self, source: Tensor) -> Tensor:
         """The source as the decoder will see it: (batch, source) → memory, (batch, source, d_model)."""

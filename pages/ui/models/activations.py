@@ -8,7 +8,7 @@ Dimensions: layer, head, key, position, d_model, vocab.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from transformer import (
     ActivationCache,
     Checkpoint,
     Intervention,
-    ModelConfig,
     Sampling,
     attention_modules,
     generate,
@@ -28,9 +27,14 @@ from transformer import (
 )
 from transformer.hooks import ForwardHook, NamesFilter
 from transformer.inference.interventions import hooks_of
+from transformer.inference.logits import logits_in_pieces, stream_of
 from transformer.inference.windows import in_window, looks_ahead
 
 Interventions = tuple[Intervention, ...]
+
+
+LARGEST_VOCABULARY = 4096
+"""Of a larger one no logits are kept but the largest."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,20 @@ def next_token(
 def _next_token(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
 ) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
-    logits, cache = _run(checkpoint, tokens, source, _is_pattern, hooks_of(interventions, checkpoint.model))
-    return logits[0, -1].numpy(), newest_rows(cache, checkpoint.model.config)
+    model = checkpoint.model
+    rows: dict[str, np.ndarray] = {}
+
+    def see(pattern: torch.Tensor, hook: object) -> None:
+        rows[hook.name] = pattern[0, :, -1].numpy().copy()  # the rest of it, which is much of a long text, can go
+
+    readers = [(_is_newest_pattern, see)]
+    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
+        logits = model(*inputs, newest=True)
+    layers = {kind: [f"{module}.hook_pattern" for module in modules]
+              for kind, modules in attention_modules(model.config).items()}  # fmt: skip
+    found = {kind: np.stack([rows[name] for name in names]) for kind, names in layers.items() if names[0] in rows}
+    return logits[0, -1].numpy(), found
 
 
 @remembered
@@ -83,6 +99,32 @@ def scored(
     return Scored(np.array(probability), np.array(rank), np.array(entropy), together.numpy())
 
 
+def scored_one_by_one(
+    model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
+) -> Iterator[tuple[np.ndarray, tuple[float, int, float]]]:
+    """The same token by token: the logits (vocab,) it was expected from, and its probability, rank and entropy.
+
+    Of a large vocabulary nothing is remembered, and few logits are held at once.
+    """
+    shape = model.checkpoint.model.config
+    if shape.vocab_size <= LARGEST_VOCABULARY:
+        known = scored(model, tokens, source, interventions)
+        for row, *numbers in zip(known.logits, known.probability, known.rank, known.entropy, strict=True):
+            probability, rank, entropy = (number.item() for number in numbers)
+            yield row, (probability, rank, entropy)
+        return
+    together = 1 if any(map(looks_ahead, interventions)) else min(shape.context_length, len(tokens))
+    if together > 1:
+        engine = model.checkpoint.model
+        stream = stream_of(engine, tokens[:together], source, hooks_of(interventions, engine))[: len(tokens) - 1]
+        for rows, logits in logits_in_pieces(engine, stream):
+            for row, token in zip(logits, tokens[rows.start + 1 :], strict=False):
+                yield row.numpy(), token_statistics(row, token)
+    for end in range(together, len(tokens)):
+        row = torch.tensor(next_token(model, tokens[:end], source, interventions)[0])
+        yield row.numpy(), token_statistics(row, tokens[end])
+
+
 @remembered
 def pattern(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], kind: str, layer: int,
@@ -90,7 +132,8 @@ def pattern(
 ) -> np.ndarray:  # fmt: skip
     """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
     point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
-    return _run(checkpoint, tokens, source, point, hooks_of(interventions, checkpoint.model))[1][point][0].numpy()
+    hooks = hooks_of(interventions, checkpoint.model)
+    return _run(checkpoint, tokens, source, point, hooks, newest=True)[1][point][0].numpy()
 
 
 def greedy_answer(
@@ -123,27 +166,15 @@ def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
     return stack.position_rows(0, shape.context_length).detach().numpy()
 
 
-def newest_rows(cache: ActivationCache, shape: ModelConfig) -> dict[str, np.ndarray]:
-    """Where the newest token looked, by kind of attention, the encoder's left out: (layer, head, key) each."""
-    return {kind: np.stack([pattern[0, :, -1].numpy() for pattern in found])
-            for kind, found in _by_kind(cache, shape).items() if kind != "encoder"}  # fmt: skip
-
-
-def _is_pattern(point: str) -> bool:
-    return point.endswith("hook_pattern")
-
-
-def _by_kind(cache: ActivationCache, shape: ModelConfig) -> dict[str, list[torch.Tensor]]:
-    """The patterns of each attention, layer by layer; where the encoder didn't run, its are missing."""
-    points = {kind: [f"{module}.hook_pattern" for module in modules]
-              for kind, modules in attention_modules(shape).items()}  # fmt: skip
-    return {kind: [cache[name] for name in names] for kind, names in points.items() if names[0] in cache}
+def _is_newest_pattern(point: str) -> bool:
+    """Whether a hook point has the weights with which the newest token looks at others: an encoder has no newest."""
+    return point.endswith("hook_pattern") and not point.startswith("encoder.")
 
 
 def _run(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], names_filter: NamesFilter,
-    hooks: Sequence[ForwardHook],
-) -> tuple[torch.Tensor, ActivationCache]:
+    hooks: Sequence[ForwardHook], *, newest: bool = False,
+) -> tuple[torch.Tensor, ActivationCache]:  # fmt: skip
     inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
-        return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks)
+        return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks, newest=newest)

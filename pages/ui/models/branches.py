@@ -16,10 +16,11 @@ from transformer import Sampling
 
 MOST_BRANCHES = 32
 """With one more, the oldest goes that no other has parted from."""
-LOGITS = "logits"
+LOGITS, TOP = "logits", "top"
 Computed = dict[Hashable, np.ndarray]
 """What the model computed before a token was chosen, which is the same for all that could have stood there: under
-`LOGITS` (vocab,), and under (kind, layer) where the token before looked, (head, key)."""
+`LOGITS` (vocab,), of a large vocabulary under `TOP` what `top_of` gives, and under (kind, layer) where the token before
+looked, (head, key)."""
 
 
 @dataclass(frozen=True, eq=False)

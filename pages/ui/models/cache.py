@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 import streamlit as st
@@ -70,6 +70,11 @@ class Cache:
         mine.set_result(value)
         return value
 
+    def known(self, key: Hashable) -> Any:
+        """The value of a key if it is remembered, else None."""
+        with self._lock:
+            return self._kept.get(key, (None,))[0]
+
     def clear(self) -> None:
         """Forget everything; what is being computed will still be remembered."""
         with self._lock:
@@ -91,19 +96,37 @@ class Cache:
                 self.size -= self._kept.popitem(last=False)[1][1]
 
 
-def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Callable[Concatenate[str | OpenModel, P], T]:
-    """Make a function of a checkpoint one of a model's name, or of a model that is open, whose results are remembered.
+class Remembered(Generic[P, T]):
+    """A function of a checkpoint as one of a model's name, or of a model that is open, whose results are remembered.
 
     All other arguments must be hashable.
     """
 
-    @functools.wraps(compute)
-    def look_up(model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
-        model = opened(model) if isinstance(model, str) else model
-        key = compute.__module__, compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
-        return _cache_for(model).get(key, lambda: compute(model.checkpoint, *args, **kwargs))
+    def __init__(self, compute: Callable[Concatenate[Checkpoint, P], T]) -> None:
+        functools.update_wrapper(self, compute)
+        self._compute = compute
 
-    return cast(Any, look_up)
+    def __call__(self, model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.later(opened(model) if isinstance(model, str) else model, *args, **kwargs)()
+
+    def key(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> Hashable:
+        """What a result is remembered under."""
+        return self._compute.__module__, self._compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
+
+    def known(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The result, if it is remembered; else nothing is computed."""
+        return _cache_for(model).known(self.key(model, *args, **kwargs))
+
+    def later(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+        """What computes the result and remembers it, on whatever thread it is called."""
+        cache, key = _cache_for(model), self.key(model, *args, **kwargs)
+
+        return lambda: cache.get(key, lambda: self._compute(model.checkpoint, *args, **kwargs))
+
+
+def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Remembered[P, T]:
+    """Remember the results of a function of a checkpoint."""
+    return Remembered(compute)
 
 
 def frozen(value: T) -> T:

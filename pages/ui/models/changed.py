@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from pages.ui.models.cache import remembered
+from pages.ui.models.jobs import progress
 from transformer import Checkpoint, Sampling, generate
-from transformer.inference.effects import silenced_in_batches
+from transformer.inference.effects import parts_of, silenced_in_batches
 from transformer.inference.interventions import Intervention, Scaled, hooks_of
+from transformer.inference.logits import losses_in_pieces, stream_of
 from transformer.inference.windows import in_window
 
 Interventions = tuple[Intervention, ...]
@@ -73,34 +74,28 @@ def needed(
     tokens: no more than the context holds. place: the one after which logits are compared. begin: the first token's
     place in the whole text, from whose start the interventions count.
     """
-    force = in_window(interventions, begin)
-    plain = _logits(checkpoint, tokens, source, force)
-    parts: list[Scaled] = []
-    logits, after = [plain[:0]], [torch.empty(0)]
-    for batch, found in silenced_in_batches(checkpoint.model, tokens, source, force):
-        parts += batch
-        logits.append(found[:, place].clone())
-        after.append(_losses(found, tokens))
-    kept, before = plain[place].repeat(len(parts), 1), _losses(plain[None], tokens).repeat(len(parts))
-    for row, part in enumerate(parts):
-        if part in interventions:  # it is silenced already: what it is compared to is the model that has it back
-            others = tuple(each for each in interventions if each != part)
-            restored = _logits(checkpoint, tokens, source, in_window(others, begin))
-            kept[row], before[row] = restored[place], _losses(restored[None], tokens)[0]
+    model, force = checkpoint.model, in_window(interventions, begin)
+    right = torch.tensor(tokens[1:], dtype=torch.long)
+
+    def said(streams: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits after the place, (row, vocab), and the mean loss, (row,), of streams (row, pos, d_model)."""
+        before = streams[:, :-1].flatten(0, 1)
+        losses = losses_in_pieces(model, before, right.repeat(len(streams)))
+        return model.unembed(streams[:, place]), losses.view(len(streams), -1).mean(1)
+
+    with torch.no_grad():
+        plain, loss = said(stream_of(model, tokens, source, hooks_of(force, model))[None])
+        parts: list[Scaled] = []
+        logits, after = [plain[:0]], [loss[:0]]
+        for batch, streams in silenced_in_batches(model, tokens, source, force):
+            parts += batch
+            for found, each in zip((logits, after), said(streams), strict=True):
+                found.append(each)
+            progress(len(parts) / len(parts_of(model)))
+        kept, before = plain.repeat(len(parts), 1), loss.repeat(len(parts))
+        for row, part in enumerate(parts):
+            if part in interventions:  # it is silenced already: what it is compared to is the model that has it back
+                others = in_window(tuple(each for each in interventions if each != part), begin)
+                kept[row], before[row] = said(stream_of(model, tokens, source, hooks_of(others, model))[None])
     loss = None if len(tokens) < 2 else (torch.cat(after) - before).numpy()
     return Needed(tuple(parts), loss, torch.cat(logits).numpy(), kept.numpy())
-
-
-def _losses(logits: Tensor, tokens: tuple[int, ...]) -> Tensor:
-    """The mean cross-entropy of a text, in nats, of each row: (row,). logits: (row, pos, vocab)."""
-    right = torch.tensor(tokens[1:], dtype=torch.long).repeat(len(logits), 1)
-    return F.cross_entropy(logits[:, :-1].transpose(1, 2), right, reduction="none").mean(1)
-
-
-def _logits(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
-) -> Tensor:
-    model = checkpoint.model
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    with torch.no_grad():
-        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0]

@@ -14,6 +14,24 @@ from pages.ui.models.branches import Computed, Written
 from transformer import Sampling, token_statistics
 from transformer.inference.sampling import random_points, token_at
 
+LIKELIEST = 64
+"""So many logits stand for those of a large vocabulary."""
+
+
+def top_of(logits: np.ndarray) -> np.ndarray:
+    """The likeliest tokens with their logits, and the logarithm of the sum of all exp(logits), so that what the others
+    have together is known exactly.
+
+    logits: (vocab,). Returns: (likeliest + 1, 2), float64: id and logit, the largest first, equal ones by their id;
+        then −1 and the logarithm.
+    """
+    count = min(LIKELIEST, len(logits))
+    among = np.flatnonzero(logits >= np.partition(logits, -count)[-count])
+    order = among[np.argsort(-logits[among], kind="stable")[:count]]
+    exact = logits.astype(np.float64)
+    total = exact.max() + np.log(np.exp(exact - exact.max()).sum())
+    return np.array([*zip(order, exact[order], strict=True), (-1, total)])
+
 
 def drawn(logits: np.ndarray, computed: Computed, sampling: Sampling, place: int) -> Written:
     """The token that the random number of a place falls on. logits: (vocab,), raw."""

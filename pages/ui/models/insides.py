@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,14 +21,27 @@ from typing import Any
 import numpy as np
 import torch
 
+from pages.ui.components.inside import BY_ROW
+from pages.ui.models.activations import LARGEST_VOCABULARY
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer, record_pass
-from transformer.inference.outline import TensorInfo, array_of, tensors_of
+from transformer.inference.interventions import hooks_of
+from transformer.inference.logits import stream_of
+from transformer.inference.outline import (
+    TensorInfo,
+    array_of,
+    lens_at,
+    outline_of_text,
+    statistics_of,
+    tensors_of,
+)
 from transformer.inference.outline import outline as outline_of
-from transformer.inference.recompute import Pass, deviations, whole_pass
+from transformer.inference.recompute import Pass, deviations_of_text, whole_pass
 from transformer.inference.residual import direct_logit_attribution
+from transformer.inference.summaries import Statistics
 from transformer.inference.whole_recording import circuit_parts
+from transformer.model.equations import LOGITS
 from transformer.standalone import inside_page
 
 Tokens = tuple[int, ...]
@@ -35,6 +50,9 @@ WHOLE_BELOW = 12_000_000
 """Bytes of a pass: below this all of it is remembered, else a block of it, when something of that is asked for."""
 LABELLED_VOCABULARY = 512
 """Tokens of a vocabulary that is named in full."""
+READ = 1_000
+"""Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
+_weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
 _BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
 _one_at_a_time = threading.Lock()
 """Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
@@ -76,12 +94,14 @@ def outline(
 def parts(
     model: str | OpenModel, tokens: Tokens, source: Tokens, wanted: Iterable[tuple], interventions: Interventions = ()
 ) -> Recording:  # fmt: skip
-    """What is asked for: ("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind,
-    attention, head).
+    """What is asked for: ("tensor", name), ("slice", name, head), ("row", name, place), ("who", pos, token),
+    ("lens", pos), ("checks",) or ("circuit", kind, attention, head).
 
-    Tensors are whole, or of one head; `who[pos, token]` (part,) has each part's share in a token's logit, of which the
-    metadata `who` has the `names`; metadata `checks` says how far each tensor is from what its equation gives;
-    circuits are what `circuit_parts` makes of them, and metadata `vocabulary` has the labels of their tokens where not
+    Tensors are whole, of one head, or one row of a large one; `lens[pos]`, `lens.probability[pos]` and so on
+    (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share
+    in a token's logit, of which the metadata `who` has the `names`; metadata `checks` says how far
+    each tensor is from what its equation gives; circuits are what `circuit_parts` makes of them, and metadata
+    `vocabulary` has the labels of their tokens where not
     all are named in the outline. Floats are float32, truth values bytes. What is asked for has to be there.
     """
     model = opened(model) if isinstance(model, str) else model
@@ -94,6 +114,14 @@ def parts(
             name, head = place
             axis = infos(model, tokens, source)[name].dims.index("head")
             tensors[f"{name}[{head}]"] = tensor(model, tokens, source, name, interventions).take(head, axis)
+        elif what == "row":
+            tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
+        elif what == "lens":
+            found = _lens(model, tokens, source, *place, interventions)
+            tensors |= {f"{name}[{place[0]}]": array for name, array in found.items()}
+            named = sorted({int(each) for each in found["lens"].flat})
+            labels = model.checkpoint.tokenizer.labels(named)
+            about.setdefault("vocabulary", {}).update(zip(map(str, named), labels, strict=True))
         elif what == "who":
             names, shares = _who(model, tokens, source, *place, interventions)
             tensors[f"who[{place[0]}, {place[1]}]"], about["who"] = shares, {"names": names}
@@ -122,13 +150,43 @@ def tensor(
     return found[name]
 
 
+def row(
+    model: OpenModel, tokens: Tokens, source: Tokens, name: str, place: int, interventions: Interventions = ()
+) -> np.ndarray:  # fmt: skip
+    """One row of a tensor that is too large to be had whole: of a token, or of a position."""
+    engine, info = model.checkpoint.model, infos(model, tokens, source)[name]
+    if info.kind == "parameter":
+        return engine.get_parameter(name)[place].detach().numpy().copy()
+    with torch.no_grad():
+        logits = engine.unembed(torch.tensor(_stream(model, tokens, source, interventions)[place]))
+    return (logits if name == LOGITS else logits.softmax(-1)).numpy()
+
+
+def is_by_row(info: TensorInfo) -> bool:
+    """Whether a tensor over the vocabulary is too large to be had whole."""
+    return "vocab" in info.dims and math.prod(info.sizes) > BY_ROW
+
+
+@remembered
+def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
+    """What the unembedding reads, (pos, d_model)."""
+    return stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)).numpy()
+
+
+@remembered
+def _lens(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, pos: int, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    return lens_at(checkpoint.model, tokens, source, pos, interventions)
+
+
 @remembered
 def checks(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
 ) -> tuple[Check, ...]:  # fmt: skip
     """Every tensor of a pass against its equation, in the order of the pass."""
     with _one_at_a_time:
-        found = deviations(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+        found = deviations_of_text(checkpoint.model, tokens, source, interventions)
     return tuple(
         Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
         for each in found
@@ -193,12 +251,28 @@ def _found(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions
     if size < WHOLE_BELOW:
         found = whole_pass(checkpoint.model, tokens, source, interventions=interventions)
         sketched = outline_of(found)
-        tensors = {name: array_of(found, info) for name, info in shapes.items() if info.kind != "parameter"}
+        tensors = {name: array_of(found, info) for name, info in shapes.items()
+                   if info.kind != "parameter" and not is_by_row(info)}  # fmt: skip
     else:
+        known = _of_weights(checkpoint)
         with _one_at_a_time:
-            sketched = outline_of(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+            sketched = outline_of_text(checkpoint.model, tokens, source, interventions, of_parameters=known,
+                                       read=_positions_read(checkpoint.model.config))  # fmt: skip
         tensors = None
     return Found(_labelled(sketched, checkpoint.tokenizer), tensors)
+
+
+def _positions_read(config: ModelConfig) -> int | None:
+    """How many positions the logit lens reads at first; None for all."""
+    return None if config.vocab_size <= LARGEST_VOCABULARY else max(1, READ // (config.n_layers + 1))
+
+
+def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
+    """The statistics of a model's parameters; they take longer than a short text does, and stay the same."""
+    with _one_at_a_time:
+        if checkpoint.model not in _weights:
+            _weights[checkpoint.model] = statistics_of(checkpoint.model)
+        return _weights[checkpoint.model]
 
 
 @remembered
@@ -207,8 +281,10 @@ def _block(
 ) -> Mapping[str, np.ndarray]:
     """The points of one block, or all others where its name is empty, and the outputs."""
     shapes = _infos(checkpoint.model.config, len(tokens), len(source))
-    chosen = {name for name, info in shapes.items() if info.kind != "parameter" and _block_of(name) == block}
-    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(chosen), interventions=interventions)
+    chosen = {name for name, info in shapes.items()
+              if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)}  # fmt: skip
+    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(chosen), interventions=interventions,
+                       outputs=LOGITS in chosen)  # fmt: skip
     return {name: array_of(found, shapes[name]) for name in chosen}
 
 
@@ -237,7 +313,8 @@ def _position(
     """The points of one position, (1, …) each."""
     shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     names = _local(shapes)
-    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(names), interventions=interventions)
+    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(names), interventions=interventions,
+                       outputs=False)  # fmt: skip
     return {name: array_of(found, shapes[name])[pos : pos + 1] for name in names}
 
 
@@ -286,7 +363,7 @@ def _labelled(sketched: Recording, tokenizer: Tokenizer) -> Recording:
     """An outline that says what its tokens are called."""
     ids = sketched.metadata["ids"]
     used = sorted({*ids["text"], *ids["source"], *map(int, sketched.tensors["next"].flat),
-                   *map(int, sketched.tensors["lens"].flat)})  # fmt: skip
+                   *map(int, sketched.tensors["lens"].flat)} - {-1})  # fmt: skip
     if tokenizer.vocab_size <= LABELLED_VOCABULARY:
         vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
     else:

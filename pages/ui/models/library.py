@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from pages.ui.models.memory_limit import memory_limit
+from pages.ui.models.open_models import OpenModel, OpenModels
 from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
-from transformer.checkpoints.folder import checkpoint_stamp
+from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
+from transformer.data.chat import Chat
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
+# A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
 torch.set_num_threads(1)
 
+MANY_PARAMETERS = 40_000_000
+"""A model from this size on is called large."""
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
 _VERSIONS = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class OpenModel:
-    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
-
-    name: str
-    version: str
-    """No two that were ever opened by this server have the same."""
-    checkpoint: Checkpoint
-    is_own: bool = False
 
 
 @st.cache_data(ttl=10, show_spinner=False)
@@ -84,6 +78,21 @@ def tokenizer(name: str) -> Tokenizer:
     return model(name).tokenizer
 
 
+def chat(name: str) -> Chat | None:
+    """What stands around the words that a model was tuned to answer; None for one that only continues texts."""
+    found = model(name).card.chat
+    return None if found is None else Chat(**found)
+
+
+def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
+    """A prompt's tokens, in its model's chat template if it has one and `reads` is "chat".
+
+    Raises: UnknownTokenError for pieces that the vocabulary lacks.
+    """
+    around = chat(name) if reads == "chat" else None
+    return tuple(around.tokens(tokenizer(name), text) if around and text else tokenizer(name).encode(text))
+
+
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
     """The last tokens, as many as the model's context holds."""
     return tokens[-config(name).context_length :]
@@ -94,6 +103,22 @@ def _seen() -> dict[str, OpenModel]:
     return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
 
 
-@st.cache_resource(max_entries=12, show_spinner="Opening the model …")
 def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
-    return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
+    found = inspect_checkpoint(FOLDER / name).config
+    size = 0 if found is None else 4 * number_of_weights(found)
+
+    def load() -> OpenModel:
+        with st.spinner("Opening the model …"):
+            return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
+
+    return _open_models().get((FOLDER, name, stamp), size, load)
+
+
+@st.cache_resource(show_spinner=False)
+def _open_models() -> OpenModels:
+    return OpenModels(memory_limit())
+
+
+def is_large(checkpoint: Checkpoint) -> bool:
+    """Whether a model is so large that passes over many variants of a text take long."""
+    return checkpoint.card.parameters >= MANY_PARAMETERS

@@ -5,6 +5,7 @@ Dimensions: pos, query, key, vocab.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from pages.ui.models.cache import remembered
 from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, in_window, token_statistics
 from transformer.hooks import ForwardHook
 from transformer.inference.interventions import hooks_of
+from transformer.inference.logits import logits_in_pieces, stream_of
 
 Interventions = tuple[Intervention, ...]
 
@@ -53,15 +55,17 @@ def predicted(
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
     hooks: list[ForwardHook] = [] if masked else [(_is_causal, lambda mask, hook: torch.ones_like(mask))]
-    logits = _logits(checkpoint, tokens, source, hooks, interventions)
     if len(following) < len(tokens):
         following = (*following, 0)  # for its entropy, which no token decides
         known = len(tokens) - 1
     else:
         known = len(tokens)
-    found = [token_statistics(row, token) for row, token in zip(logits, following, strict=True)]
+    found, last = [], np.empty(0)
+    for rows, logits in _logits(checkpoint, tokens, source, hooks, interventions):
+        found += [token_statistics(row, token) for row, token in zip(logits, following[rows], strict=True)]
+        last = logits[-1].double().softmax(-1).numpy()
     probability, _, entropy = (np.array(column) for column in zip(*found, strict=True))
-    return Predicted(probability[:known], entropy, logits[-1].double().softmax(-1).numpy())
+    return Predicted(probability[:known], entropy, last)
 
 
 def filler_token(name: str) -> int:
@@ -100,13 +104,14 @@ def padding_effect(
     if shape.architecture == "decoder-only":
         moved = in_window(interventions, -filler if side == "left" else 0)
         alone = _logits(checkpoint, prompt, (), [mask_of(is_real[real])], interventions)
-        filled = _logits(checkpoint, padded, (), [mask_of(seen)], moved)[real]
+        filled = _logits(checkpoint, padded, (), [mask_of(seen)], moved, real)
     else:
         start = (checkpoint.card.start_token_id,)
         target = (start + greedy_answer(checkpoint, start, prompt, interventions))[: shape.context_length]
         alone = _logits(checkpoint, target, prompt, [], interventions)
         filled = _logits(checkpoint, target, padded, [mask_of(seen)], interventions)
-    return float((filled.double().softmax(-1) - alone.double().softmax(-1)).abs().max())
+    return max(float((with_it.double().softmax(-1) - without.double().softmax(-1)).abs().max())
+               for (_, with_it), (_, without) in zip(filled, alone, strict=True))  # fmt: skip
 
 
 def _filler(shape: ModelConfig) -> int:
@@ -125,9 +130,9 @@ def _is_of_source(point: str) -> bool:
 
 def _logits(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook],
-    interventions: Interventions,
-) -> Tensor:  # fmt: skip
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    with torch.no_grad():
-        model = checkpoint.model
-        return model.run_with_hooks(*inputs, fwd_hooks=[*hooks_of(interventions, model), *hooks])[0]
+    interventions: Interventions, positions: slice = slice(None),
+) -> Iterator[tuple[slice, Tensor]]:  # fmt: skip
+    """Some positions' logits after others, as `logits_in_pieces` gives them."""
+    model = checkpoint.model
+    stream = stream_of(model, tokens, source, [*hooks_of(interventions, model), *hooks])
+    return logits_in_pieces(model, stream[positions])

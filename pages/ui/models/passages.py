@@ -13,16 +13,16 @@ import numpy as np
 
 from pages.ui.models import recordings
 from pages.ui.models.branches import Branch, Written, common
+from pages.ui.models.drawing import LIKELIEST
 from pages.ui.models.shown_text import Looked
 from pages.ui.models.writer import Writer
 from transformer import Recording, Sampling, Tokenizer
+from transformer.data.tokenizers import HALF
 
 SMALL_VOCABULARY = 256
 """Up to this size all logits of a token are sent, and all tokens' names with the first message of a text."""
-LIKELIEST = 64
-"""So many logits are sent of a larger vocabulary,"""
 NAMED = 10
-"""and so many names a place."""
+"""Tokens of a larger one that are named at a place."""
 ARROW = " → "
 """Stands for the start token, between the source and what is written from it."""
 SNIPPET = 24
@@ -47,7 +47,7 @@ def passage(writer: Writer, first: int, *, whole: bool, looked: Looked | None, h
     begin = len(writer.prompt)
     tokens = branch.tokens[first - begin :]
     tensors = statistics(tokens)
-    tensors |= _logits(writer.logits(range(first, first + len(tokens))), shape.vocab_size)
+    tensors |= _logits(writer, range(first, first + len(tokens)))
     dials, tensors["dial"] = _dials(tokens)
     if looked:
         tensors |= _rows(writer, looked, head, first, places)
@@ -123,6 +123,8 @@ def shown_as(text: str, label: str) -> str:
 
     A special token adds nothing to a text: it is shown by its name.
     """
+    if HALF in text:  # a part of a character, whose bytes the label tells
+        return label
     seen = text and all(character.isprintable() or character in " \n\t" for character in text)
     return text if seen else label if text else f" {label}"
 
@@ -168,17 +170,17 @@ def _dials(tokens: Sequence[Written]) -> tuple[list[dict[str, Any]], np.ndarray]
     return told, np.array(which, np.int32)
 
 
-def _logits(rows: list[np.ndarray], vocabulary: int) -> dict[str, np.ndarray]:
-    logits = np.stack(rows).astype(np.float32) if rows else np.empty((0, vocabulary), np.float32)
+def _logits(writer: Writer, places: range) -> dict[str, np.ndarray]:
+    vocabulary = writer.opened.checkpoint.model.config.vocab_size
     if vocabulary <= SMALL_VOCABULARY:
-        return {"logits": logits}
-    top = np.argsort(-logits, axis=-1, kind="stable")[:, :LIKELIEST]
-    exact = logits.astype(np.float64)
-    largest = exact.max(-1, keepdims=True) if rows else exact[:, :1]
+        rows = writer.logits(places)
+        return {"logits": np.stack(rows).astype(np.float32) if rows else np.empty((0, vocabulary), np.float32)}
+    found = writer.likeliest(places)
+    tops = np.stack(found) if found else np.empty((0, min(LIKELIEST, vocabulary) + 1, 2))
     return {
-        "top_ids": top.astype(np.int32),
-        "top_logits": np.take_along_axis(logits, top, -1),
-        "normaliser": (largest[:, 0] + np.log(np.exp(exact - largest).sum(-1))).astype(np.float32),
+        "top_ids": tops[:, :-1, 0].astype(np.int32),
+        "top_logits": tops[:, :-1, 1].astype(np.float32),
+        "normaliser": tops[:, -1, 1].astype(np.float32),
     }
 
 

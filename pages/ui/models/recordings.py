@@ -213,5 +213,5 @@ def _run(
     """One forward pass for the sake of its readers, which see what the interventions left."""
     model = checkpoint.model
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    with torch.no_grad():
-        model.run_with_hooks(*inputs, fwd_hooks=[*hooks_of(interventions, model), *readers])
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
+        model(*inputs, newest=True)

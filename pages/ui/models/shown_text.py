@@ -12,16 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pages.ui.models import activations
-from pages.ui.models.branches import LOGITS, Branch, Computed, Memory, Tree, Written
+from pages.ui.models import activations, drawing
+from pages.ui.models.activations import LARGEST_VOCABULARY
+from pages.ui.models.branches import LOGITS, TOP, Branch, Computed, Memory, Tree, Written
 from pages.ui.models.library import OpenModel
 from transformer import Intervention
 from transformer.inference.windows import looks_ahead
 
 LOGITS_BYTES, ROWS_BYTES = 4_000_000, 1_000_000
 """What is remembered of a visitor's texts: of a small vocabulary, thousands of tokens."""
-LARGEST_VOCABULARY = 4096
-"""Of a larger one no logits are kept."""
 MOST_WINDOWS = 4
 """Past the context each place has a window, and a pass, of its own: as many are answered at once."""
 
@@ -108,6 +107,29 @@ class ShownText:
                 self._keep_logits(tokens[place - begin].computed, computed[place])
             return [computed[place] if logits is None else logits for place, logits in zip(places, kept, strict=True)]
 
+    def likeliest(self, places: Iterable[int]) -> list[np.ndarray]:
+        """Of each place that is computed: the top of the distribution that its token is chosen from, as in `top_of`.
+
+        Of a large vocabulary it is kept where logits aren't, and those of a text that aren't known any more come of one
+        pass.
+        """
+        with self.lock:
+            tokens, begin, places = self.branch.tokens, len(self.prompt), list(places)
+            ids = self.prompt + tuple(token.id for token in tokens)
+            missing = [place for place in places if place < len(ids) and TOP not in tokens[place - begin].computed]
+            if len(missing) > 1 and self.opened.checkpoint.model.config.vocab_size > LARGEST_VOCABULARY:
+                known = activations.scored_one_by_one(
+                    self.opened, ids[: max(missing) + 1], self.source, self.interventions
+                )
+                for place, (logits, _) in enumerate(known, start=1):
+                    if place in missing:
+                        self._keep_logits(tokens[place - begin].computed, logits)
+            found = []
+            for place in places:
+                top = tokens[place - begin].computed.get(TOP) if place < len(ids) else None
+                found.append(drawing.top_of(self.logits([place])[0]) if top is None else top)
+            return found
+
     def rows(self, looked: Looked, first: int, last: int, *, only_kept: bool = False) -> dict[int, np.ndarray]:
         """Where the token before each of these places looked to choose the one there, by place: (head, key) each.
 
@@ -145,6 +167,8 @@ class ShownText:
     def _keep_logits(self, computed: Computed, logits: np.ndarray) -> None:
         if len(logits) <= LARGEST_VOCABULARY:
             self._logits_kept.put(computed, LOGITS, logits.copy())
+        else:
+            self._logits_kept.put(computed, TOP, drawing.top_of(logits))
 
     def _ends(self, tokens: list[Written]) -> bool:
         return bool(tokens) and tokens[-1].id == self.opened.checkpoint.card.end_token_id

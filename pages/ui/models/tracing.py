@@ -15,6 +15,7 @@ import torch
 
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
+from pages.ui.models.jobs import progress
 from pages.ui.models.library import opened
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
 from transformer.inference.interventions import hooks_of
@@ -25,7 +26,9 @@ Interventions = tuple[Intervention, ...]
 MOST = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
 BUDGET = 8_000
-"""Tokens that looking for a text to suggest may read."""
+"""Tokens that looking for a text to suggest may read,"""
+WORK = 90_000_000_000
+"""and the weights of a model times such tokens: of a large one it reads fewer."""
 VOCABULARY = 512
 """Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
 LAST = 0.05
@@ -126,7 +129,7 @@ def traced(
     stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
     """
     found = patching(checkpoint.model, tokens[1], tokens[0], answers[1], answers[0], sources[1], sources[0],
-                     stack=stack, interventions=interventions)  # fmt: skip
+                     stack=stack, interventions=interventions, on_progress=progress)  # fmt: skip
     return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
@@ -156,7 +159,8 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     tokenizer, shape, card = checkpoint.tokenizer, checkpoint.model.config, checkpoint.card
     tokens = tuple(tokenizer.encode(prompt))
     tried = list(_candidates(checkpoint, tokens))
-    step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // BUDGET))
+    budget = min(BUDGET, WORK // max(card.parameters, 1))
+    step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // budget))
     kept: list[tuple[int, str, Tokens]] = []
     for place, token in tried[::step]:
         text = tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
@@ -211,9 +215,8 @@ def _logits(
     checkpoint: Checkpoint, tokens: list[Tokens], sources: list[Tokens], interventions: Interventions = ()
 ) -> torch.Tensor:
     inputs = [torch.tensor(texts) for texts in (sources, tokens) if texts]
-    with torch.no_grad():
-        found = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, checkpoint.model))
-    return found[:, -1]
+    with torch.no_grad(), checkpoint.model.hooked(hooks_of(interventions, checkpoint.model)):
+        return checkpoint.model(*inputs, newest=True)[:, -1]
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

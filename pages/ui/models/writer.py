@@ -5,6 +5,7 @@ Places count the tokens of the decoder's text from 0, prompt included. Dimension
 
 from __future__ import annotations
 
+import itertools
 import time
 
 from pages.ui.models import activations, drawing, turns
@@ -79,13 +80,12 @@ class Writer(ShownText):
             if same:
                 self.switch(same[-1].id)
                 return
-            known = activations.scored(self.opened, self.prompt + tokens, self.source, self.interventions)
+            ids = self.prompt + tokens
+            known = activations.scored_one_by_one(self.opened, ids, self.source, self.interventions)
             points = random_points(sampling, len(self.prompt)) if sampling else iter(())
-            restored = []
-            for before, token in enumerate(tokens, start=len(self.prompt) - 1):
-                logits, numbers = known.logits[before], (known.probability, known.rank, known.entropy)
-                statistics = tuple(array[before].item() for array in numbers)
-                restored.append(drawing.found(token, statistics, logits, self._kept(logits), points, sampling))
+            known = itertools.islice(known, len(self.prompt) - 1, None)
+            restored = [drawing.found(token, statistics, logits, self._kept(logits), points, sampling)
+                        for token, (logits, statistics) in zip(tokens, known, strict=True)]  # fmt: skip
             if self.written:
                 self.tree.grow(restored)
             else:

@@ -14,6 +14,7 @@ LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_00
            "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
            "lesson": 80, "room": 20}  # fmt: skip
 """Characters a text may have."""
+READS = ("chat", "plain")
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
@@ -32,6 +33,8 @@ class Visitor:
     model: str = DEFAULT_MODEL
     prompt: str | None = None
     """None: the model's first example."""
+    reads: str = "chat"
+    """How a model that was tuned to answer reads the prompt: as a "chat", in its template, or as "plain" text."""
     text: str = ""
     """What has been written after the prompt."""
     changes: tuple[Change, ...] = ()

@@ -12,7 +12,7 @@ from pages.ui.components.inside import FARTHEST, FOLDS, LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
 from pages.ui.models.lessons import answers
-from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
+from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import PRESETS, Group
@@ -132,6 +132,7 @@ def _some_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
 PARSERS: dict[str, Callable[[str], Any]] = {
     "model": _text("model"),
     "prompt": _text("prompt"),
+    "reads": _one_of(*READS),
     "text": _text("text"),
     "changes": changes.from_text,
     "temperature": Number(float, *LIMITS["temperature"], "the temperature"),

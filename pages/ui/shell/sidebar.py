@@ -20,7 +20,7 @@ from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
 from pages.ui.shell import borrowed, change_form, change_menu, changes, state, widgets
-from pages.ui.shell.choices import Visitor
+from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
 from pages.ui.shell.state import visitor
@@ -36,6 +36,7 @@ PAGES = (
     ("pages/Learn.py", "Learn", ":material/school:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
+READINGS = {"chat": "A chat", "plain": "Plain text"}
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
     "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
@@ -180,6 +181,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
     linked = current.prompt
     widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
+    _choose_reading(current, name)
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
         current.text, current.step = "", None
     st.caption("Examples")
@@ -188,6 +190,23 @@ def _pick_prompt(current: Visitor, name: str) -> str:
             st.button(_one_line(example), key=f"example_{name}_{number}", type="tertiary",
                       on_click=_use_prompt, args=(example,))  # fmt: skip
     return current.prompt
+
+
+def _choose_reading(current: Visitor, name: str) -> None:
+    """For a model that was tuned to answer: whether its chat template stands around the prompt, and what that is."""
+    around = library.chat(name)
+    if around is None:
+        return
+    widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
+    if current.reads == "chat":
+        with st.popover("What is sent", icon=":material/chat:", width="stretch"):
+            st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
+                       "names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
+            st.code(_marked(f"{around.before}{current.prompt}{around.after}"), language=None, wrap_lines=True)
+
+
+def _marked(text: str) -> str:
+    return text.replace("<|", "⟨").replace("|>", "⟩")
 
 
 def _one_line(text: str) -> str:
@@ -238,7 +257,7 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
             st.error(unknown_sentence(unknown))
             st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
-    tokens = tuple(tokenizer.encode(prompt))
+    tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
         st.info("The prompt is empty. A model needs at least one token to start from: "
                 "type something in the sidebar, or pick an example there.")  # fmt: skip

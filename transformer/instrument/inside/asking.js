@@ -37,16 +37,19 @@ export class Asking {
   }
 }
 
-/** The parts that the tensors of what is open consist of and that a pass hasn't got, the most important first. */
-export function missingOf(pass, { layout, focus, cell, head }) {
-  const missing = (name) => pass.missing(name, pass.headsOf(name) ? (head ?? 0) : null);
+/**
+ * The parts that the tensors of what is open consist of and that a pass hasn't got, the most important first. part: the
+ * head, or the row, of a tensor that is looked at.
+ */
+export function missingOf(pass, { layout, focus, cell, part }) {
+  const missing = (name) => pass.missing(name, part(name));
   const wanted = [];
   if (focus?.name) wanted.push(...missing(focus.name));
   if (focus?.name && cell && pass.equation(focus.name)) wanted.push(...pass.needs(focus.name, cell));
   for (const stack of layout?.stacks ?? []) {
     for (const group of stack.groups) {
       if (!group.isOpen) continue;
-      for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name)) wanted.push(...missing(name));
+      for (const { name } of group.parts.flatMap(({ rows }) => rows)) if (!pass.strip(name) && !pass.isByRow(name)) wanted.push(...missing(name));
     }
   }
   return wanted;

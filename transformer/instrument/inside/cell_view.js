@@ -44,7 +44,7 @@ export class CellView {
     const entry = pass.describe(name);
     const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.place) === String(place);
     if (isSame && this.found) return; // its numbers don't change
-    const isReady = place && pass.has(name, place[entry.dims.indexOf("head")] ?? null);
+    const isReady = place && pass.has(name, place[pass.partAxis(name)] ?? null);
     const found = (this.found = isReady ? pass.arithmetic(name, place) : null);
     this.shown = { pass, name, place };
     attribute(this.root, "data-state", found ? "shown" : place ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");

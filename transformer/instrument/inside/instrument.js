@@ -64,6 +64,7 @@ export class InsideInstrument {
       cell: (place) => this.openCell(this.chosen.open, place),
       slice: (head) => this.choose({ head }),
       open: (name) => this.open(name),
+      row: () => this.asking.look(() => this.needs()),
     });
     this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
     this.below = new Below(parts.below, {
@@ -271,9 +272,17 @@ export class InsideInstrument {
 
   /** The parts that what is looked at shows and that aren't there yet, the most important first. */
   needs() {
-    const { pass, layout, focus, chosen, head } = this;
+    const { pass, layout, focus, chosen } = this;
     if (pass.isComplete) return [];
-    return [...missingOf(pass, { layout, focus, cell: chosen.cell, head }), ...this.below.needs(pass, this.token)];
+    const wanted = missingOf(pass, { layout, focus, cell: chosen.cell, part: (name) => this.partOf(name) });
+    if (!pass.hasLens(this.token)) wanted.push(["lens", this.token]);
+    return [...wanted, ...this.below.needs(pass, this.token)];
+  }
+
+  // Of a tensor that comes part by part the part that is looked at: a head, or the row of a position or a token.
+  partOf(name) {
+    if (!this.pass.isByRow(name)) return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+    return name === this.focus?.name ? (this.chosen.cell?.[0] ?? this.tensor.heldAt(this.pass, name, this.token)) : this.token;
   }
 
   makeHeads() {

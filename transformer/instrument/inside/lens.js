@@ -43,7 +43,7 @@ export class Below {
     const wanted = [];
     const chosen = this.chosenOf(pass, token);
     if (this.who.open && !pass.more[whoOf(token, chosen)]) wanted.push(["who", token, chosen]);
-    if (this.who.open) wanted.push(...pass.missing("logits"));
+    if (this.who.open) wanted.push(...pass.missing("logits", pass.isByRow("logits") ? token : null));
     if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
     return [...wanted, ...this.circuits.needs(pass)];
   }
@@ -70,16 +70,17 @@ export class Below {
 
   showLens(pass, token) {
     const { lens } = pass.outline;
-    const key = `${pass.id} ${token}`;
+    const key = `${pass.id} ${token} ${pass.hasLens(token)}`;
     if (this.lensShown === key) return;
     this.lensShown = key;
     const [heights, tokens] = lens.shape;
+    const known = Array.from({ length: tokens }, (_, at) => at).filter((at) => pass.hasLens(at));
     const words = node("p", "note");
     put(words, "Had the model ended at a height, it would have said this next; the top row is its own. A deeper shade is a more probable token. Below each stands the rank of the token that follows in the text.");
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
     put(cellOf(head, "th"), "height");
-    for (let at = 0; at < tokens; at++) {
+    for (const at of known) {
       const button = node("button", "", cellOf(head, "th"));
       button.type = "button";
       button.dataset.token = String(at);
@@ -92,7 +93,7 @@ export class Below {
     for (let height = heights - 1; height >= 0; height--) {
       const row = node("tr", "", body);
       put(cellOf(row, "th"), height ? `after block ${height - 1}` : "embedding");
-      for (let at = 0; at < tokens; at++) {
+      for (const at of known) {
         const place = height * tokens + at;
         const cell = cellOf(row, "td");
         cell.style.setProperty("--share", shares[place].toFixed(3));
@@ -114,7 +115,7 @@ export class Below {
   showWho(pass, token) {
     const chosen = this.chosenOf(pass, token);
     const found = pass.more[whoOf(token, chosen)];
-    const key = `${pass.id} ${token} ${chosen} ${Boolean(found)} ${pass.has("logits")}`;
+    const key = `${pass.id} ${token} ${chosen} ${Boolean(found)} ${pass.has("logits", pass.isByRow("logits") ? token : null)}`;
     if (this.whoShown === key) return;
     this.whoShown = key;
     const { data, shape } = pass.outline.next;
@@ -156,7 +157,7 @@ export class Below {
       put(node("span", "", item), plainNumber(values[at]));
     });
     const total = node("p", "total");
-    const logits = pass.has("logits") ? pass.value("logits", [token, chosen]) : null;
+    const logits = pass.has("logits", pass.isByRow("logits") ? token : null) ? pass.value("logits", [token, chosen]) : null;
     const isEqual = logits !== null && Math.abs(sum - logits) <= EQUAL * Math.max(1, limit);
     const isChanged = pass.changed.records.length > 0;
     const rest = isChanged ? ". What is changed in the pass makes up the rest" : "";

@@ -232,9 +232,9 @@ export class Names {
       const at = height * shape[1] + scene.token;
       const made = this.place(`lens ${height}`, "div", "lens", null, { left, top: y - 9, width, height: 18 });
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
-      put(made.firstChild, cut(pass.vocabulary[data[at]] ?? "?", Math.max(1, Math.floor((width - 42) / 7.4))));
-      put(made.lastChild, percent(shares[at]));
-      made.style.setProperty("--share", shares[at].toFixed(3));
+      put(made.firstChild, cut(pass.hasLens(scene.token) ? (pass.vocabulary[data[at]] ?? "?") : "…", Math.max(1, Math.floor((width - 42) / 7.4))));
+      put(made.lastChild, pass.hasLens(scene.token) ? percent(shares[at]) : "");
+      made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
       made.title = height ? `After block ${height - 1} it would say “${pass.vocabulary[data[at]]}”` : `Before the first block it would say “${pass.vocabulary[data[at]]}”`;
     }
   }

@@ -6,6 +6,7 @@ import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
 
 const SLICED = 100_000; // cells above which a tensor with heads comes head by head
+const BY_ROW = 500_000; // cells above which a tensor over the vocabulary comes row by row
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
 const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
@@ -49,8 +50,22 @@ export class InsidePass {
     Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
     for (const [name, tensor] of Object.entries(tensors)) {
       if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.arrived.set(name, tensor.data);
-      else this.more[name] = tensor;
+      else if (!this.addLens(name, tensor)) this.more[name] = tensor;
     }
+  }
+
+  // What the heights would have said at a position that wasn't read at first: a column of the outline's tensors.
+  addLens(name, { data }) {
+    const [, part, position] = /^(lens(?:\.\w+)?)\[(\d+)\]$/.exec(name) ?? [];
+    const whole = this.outline[part];
+    if (!whole) return false;
+    data.forEach((value, height) => (whole.data[height * whole.shape[1] + Number(position)] = value));
+    return true;
+  }
+
+  /** Whether it is known what the heights would have said at a position. */
+  hasLens(position) {
+    return this.outline.lens.data[position] >= 0;
   }
 
   // What there is
@@ -83,6 +98,19 @@ export class InsidePass {
   headsOf(name) {
     const { dims, sizes } = this.entries.get(name);
     return sizes[dims.indexOf("head")] ?? 0;
+  }
+
+  /** The dimension along which a tensor comes part by part: its heads, or the rows of one over a large vocabulary; −1 for none. */
+  partAxis(name) {
+    const { dims, sizes } = this.entries.get(name);
+    if (dims.includes("head")) return dims.indexOf("head");
+    return this.isByRow(name) && sizes.length > 1 ? 0 : -1;
+  }
+
+  /** Whether a tensor is too large to be had whole, and comes row by row: of a position, or of a token. */
+  isByRow(name) {
+    const { dims, sizes } = this.entries.get(name);
+    return !this.isComplete && dims.includes("vocab") && count(sizes) > BY_ROW;
   }
 
   /** { mean, spread, smallest, largest } of the whole tensor, as far as its numbers are finite. */
@@ -121,12 +149,13 @@ export class InsidePass {
 
   /** Whether a tensor, or the part of it that belongs to a head, is there. */
   has(name, head = null) {
-    return this.missing(name, head).length === 0;
+    return this.missing(name, head).length === 0 && (head !== null || this.arrived.has(name) || !this.isByRow(name));
   }
 
   /** The parts to ask for, so that a tensor, or the part of it that belongs to a head, is there. */
   missing(name, head = null) {
     if (this.arrived.has(name)) return [];
+    if (this.isByRow(name)) return head === null || this.arrived.has(`${name}[${head}]`) ? [] : [["row", name, head]];
     const heads = this.headsOf(name);
     const wanted = head === null ? Array.from({ length: heads }, (_, each) => each) : [head];
     const absent = wanted.filter((each) => !this.arrived.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
@@ -136,7 +165,7 @@ export class InsidePass {
   /** A tensor, or of one with heads what belongs to a head, without that dimension: { dims, sizes, data }; null while it isn't there. */
   tensor(name, head = null) {
     const { dims, sizes } = this.entries.get(name);
-    const axis = head === null ? -1 : dims.indexOf("head");
+    const axis = head === null ? -1 : this.partAxis(name);
     const without = (list) => list.filter((_, at) => at !== axis);
     if (!this.has(name, axis < 0 ? null : head)) return null;
     const shape = { dims: without(dims), sizes: without(sizes) };
@@ -163,8 +192,8 @@ export class InsidePass {
   cell(name, at) {
     const whole = this.arrived.get(name);
     if (whole) return whole[at];
-    const { dims, sizes } = this.entries.get(name);
-    const axis = dims.indexOf("head");
+    const { sizes } = this.entries.get(name);
+    const axis = this.partAxis(name);
     const inner = count(sizes.slice(axis + 1));
     const outer = Math.floor(at / inner);
     return this.arrived.get(`${name}[${outer % sizes[axis]}]`)[Math.floor(outer / sizes[axis]) * inner + (at % inner)];
@@ -220,7 +249,7 @@ export class InsidePass {
   needs(name, place) {
     const own = [[name, place]];
     for (const { name: read, index } of this.cellsOf(name, place)) own.push([read, index]);
-    const parts = own.flatMap(([read, index]) => this.missing(read, index[this.entries.get(read).dims.indexOf("head")] ?? null));
+    const parts = own.flatMap(([read, index]) => this.missing(read, index[this.partAxis(read)] ?? null));
     return [...new Map(parts.map((part) => [part.join(), part])).values()];
   }
 

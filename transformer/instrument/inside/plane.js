@@ -8,11 +8,11 @@ const LABELLED = 4096; // places along a dimension that are labelled at most
 const SHARES = /hook_pattern$|hook_mask$|^probabilities$/; // from 0 to 1
 const BINS = 48;
 
-/** The dimensions of a tensor that have to be held at a place, and those that are drawn: { held, drawn }. */
-export function planeDims(dims) {
+/** The dimensions of a tensor that have to be held at a place, and those that are drawn, two at most: { held, drawn }. */
+export function planeDims(dims, most = 2) {
   const drawn = [...dims];
   const held = [];
-  while (drawn.length > 2) {
+  while (drawn.length > most) {
     const next = TABLE.find((dim) => drawn.includes(dim)) ?? drawn[0];
     held.push(...drawn.splice(drawn.indexOf(next), 1));
   }
@@ -24,11 +24,11 @@ export class Plane {
   constructor(pass, name, fixed, most = Infinity) {
     const { dims, sizes } = pass.describe(name);
     Object.assign(this, { pass, name, fixed, dims });
-    const { held, drawn } = planeDims(dims);
+    const { held, drawn } = planeDims(dims, pass.isByRow(name) ? 1 : 2);
     this.axes = drawn.map((dim) => dims.indexOf(dim));
     if (this.axes.length === 1) this.axes.unshift(null); // one row
     [this.rows, this.columns] = this.axes.map((axis) => (axis === null ? 1 : sizes[axis]));
-    this.head = held.includes("head") ? fixed.head : null;
+    this.part = held.includes("head") ? fixed.head : pass.isByRow(name) && held.length ? fixed[held[0]] : null;
     this.kind = SHARES.test(name) ? "weights" : "scores";
     [this.rowLabels, this.columnLabels] = this.axes.map((axis) => (axis === null || sizes[axis] === 1 ? null : this.labels(axis, sizes[axis])));
     this.values = this.rows * this.columns <= most ? this.cut() : null;
@@ -42,7 +42,7 @@ export class Plane {
   }
 
   cut() {
-    const tensor = this.pass.tensor(this.name, this.head);
+    const tensor = this.pass.tensor(this.name, this.part);
     if (!tensor) return null;
     const values = new Float64Array(this.rows * this.columns);
     const strides = tensor.sizes.map((_, axis) => tensor.sizes.slice(axis + 1).reduce((product, size) => product * size, 1));

@@ -21,7 +21,7 @@ export function selectionInWords(pass, { chosen, focus, token, scene, structure 
 }
 
 function headOf(pass, name, place) {
-  return place[pass.describe(name).dims.indexOf("head")] ?? null;
+  return place[pass.partAxis(name)] ?? null;
 }
 
 function nextInWords(pass, token) {

@@ -97,7 +97,7 @@ export function sourcesOf(pass, name, place, planeOf) {
   return [...new Set(all.map((cells) => cells.name))].map((source) => {
     const cells = all.filter((each) => each.name === source);
     const { dims, sizes } = pass.describe(source);
-    const plane = planeOf(source, Object.fromEntries(planeDims(dims).held.map((dim) => [dim, cells[0].index[dims.indexOf(dim)] ?? 0])));
+    const plane = planeOf(source, Object.fromEntries(planeDims(dims, pass.isByRow(source) ? 1 : 2).held.map((dim) => [dim, cells[0].index[dims.indexOf(dim)] ?? 0])));
     const range = (index, axis) => (axis === null ? [0, 1] : index[axis] === null ? [0, sizes[axis]] : [index[axis], index[axis] + 1]);
     const read = cells.filter(({ index }) => isIn(plane, index)).map(({ index }) => {
       const [rows, columns] = plane.axes.map((axis) => range(index, axis));

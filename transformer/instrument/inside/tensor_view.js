@@ -15,7 +15,8 @@ import { Sources } from "./sources.js";
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
 const DIGITS = 4; // of a number that sums up a tensor
-const HELD = { head: "Head", part: "Part" }; // what stands before a picker
+const LISTED = 4096; // places that can be picked from a list
+const HELD = { vocab: "Token", head: "Head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
   /** events: cell(place) was chosen, slice(head) is to be drawn, open(name) another tensor. */
@@ -72,15 +73,16 @@ export class TensorView {
   show(pass, name, { head = null, cell = null, token = null } = {}) {
     const entry = pass.describe(name);
     const isNew = this.pass !== pass || this.name !== name;
-    const { held } = planeDims(entry.dims);
+    const { held } = planeDims(entry.dims, pass.isByRow(name) ? 1 : 2);
     const before = isNew ? {} : this.fixed;
     const isMoved = String(cell) !== String(this.cell) || isNew;
     const fixed = Object.fromEntries(held.map((dim) => {
       const own = cell && isMoved ? cell[entry.dims.indexOf(dim)] : null;
       const size = entry.sizes[entry.dims.indexOf(dim)];
-      return [dim, Math.min(own ?? (dim === "head" ? head ?? before.head : before[dim]) ?? 0, size - 1)];
+      const first = { head: head ?? before.head, pos: token, vocab: before.vocab ?? pass.ids.text[token ?? 0] };
+      return [dim, Math.min(own ?? (dim in first ? first[dim] : before[dim]) ?? 0, size - 1)];
     }));
-    const isThere = pass.has(name, fixed.head ?? null);
+    const isThere = pass.has(name, fixed.head ?? (pass.isByRow(name) ? fixed[held[0]] : null));
     const isRedrawn = isNew || JSON.stringify(fixed) !== JSON.stringify(this.fixed) || isThere !== this.isThere;
     Object.assign(this, { pass, name, cell, token, fixed, isThere });
     if (isNew) this.window = null;
@@ -105,6 +107,13 @@ export class TensorView {
     return token !== null && (rows === "pos" || rows === "query") && token < plane.rows ? { row: token, column: null } : null;
   }
 
+  /** The row that is drawn, or will be, of a tensor that comes row by row. */
+  heldAt(pass, name, token) {
+    const [dim] = pass.describe(name).dims;
+    if (dim === "pos") return token;
+    return this.name === name ? this.fixed[dim] : pass.ids.text[token];
+  }
+
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
     put(this.title, name);
@@ -123,6 +132,7 @@ export class TensorView {
   picker(dim, at, size) {
     const label = document.createElement("label");
     label.append(`${HELD[dim] ?? dim} `);
+    if (size > LISTED) return this.numberPicker(label, dim, at, size);
     const select = node("select", "", label);
     attribute(select, "aria-label", HELD[dim] ?? dim);
     for (let each = 0; each < size; each++) {
@@ -140,12 +150,26 @@ export class TensorView {
     return label;
   }
 
+  // Of very many places, such as those of a vocabulary, one is chosen by its number.
+  numberPicker(label, dim, at, size) {
+    const box = node("input", "", label);
+    Object.assign(box, { type: "number", min: 0, max: size - 1, value: at, title: this.pass.label(this.name, dim, at) });
+    attribute(box, "aria-label", HELD[dim] ?? dim);
+    box.addEventListener("change", () => {
+      const chosen = Math.round(Number(box.value));
+      if (chosen >= 0 && chosen < size) this.hold({ [dim]: chosen });
+      else box.value = at;
+    });
+    return label;
+  }
+
   /** Draw another part of the tensor. */
   hold(change) {
     this.fixed = { ...this.fixed, ...change };
     const { pass, name, cell, token, fixed } = this;
     this.isThere = null;
     this.show(pass, name, { head: fixed.head ?? null, cell, token });
+    this.events.row?.();
   }
 
   drawHeat() {

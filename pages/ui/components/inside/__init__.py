@@ -26,6 +26,8 @@ MOST_CELLS = 2_000_000
 again."""
 WHOLE_UP_TO = 100_000
 """Cells up to which a tensor that has heads is sent whole."""
+BY_ROW = 500_000
+"""Cells from which on a tensor over the vocabulary is sent row by row: of a position, or of a token."""
 LATEST = 1e6
 """The last moment that Play can be at."""
 FOLDS = ("lens", "who", "checks", "circuits")
@@ -33,8 +35,10 @@ FOLDS = ("lens", "who", "checks", "circuits")
 FARTHEST = 10**6
 """What the distance and the cell of a circuit are below; the browser knows how much of it there is."""
 
-Part = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, int] | tuple[str, str, str, int]
-"""("tensor", name), ("slice", name, head), ("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
+Part = (tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int] | tuple[str, int, int]
+        | tuple[str, str, str, int])  # fmt: skip
+"""("tensor", name), ("slice", name, head), ("row", name, place), ("lens", pos),
+("who", pos, token), ("checks",) or ("circuit", kind, attention, head)."""
 
 STYLES = ("tip.css", "save.css", "changing.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css")
 
@@ -227,7 +231,15 @@ def _cells_of(part: Any, extent: Extent) -> int | None:
         case ("tensor", str(name)) if name in extent.tensors:
             sizes = extent.tensors[name]
             cells = math.prod(sizes.values())
-            return None if "head" in sizes and cells > WHOLE_UP_TO else cells
+            return None if cells > _most_whole(sizes) else cells
+        case ("row", str(name), place) if name in extent.tensors:
+            sizes = extent.tensors[name]
+            rows, *others = sizes.values()
+            cells = math.prod(sizes.values())
+            is_there = "vocab" in sizes and cells > BY_ROW and _is_within(place, rows)
+            return math.prod(others) if is_there else None
+        case ("lens", pos) if _is_within(pos, extent.tokens):
+            return 0
         case ("slice", str(name), head) if _is_within(head, extent.tensors.get(name, {}).get("head", 0)):
             sizes = extent.tensors[name]
             return math.prod(sizes.values()) // sizes["head"]
@@ -238,6 +250,11 @@ def _cells_of(part: Any, extent: Extent) -> int | None:
         case ("circuit", str(kind), str(attention), head) if kind in extent.circuits.get(attention, ()):
             return 0 if _is_within(head, extent.heads) else None
     return None
+
+
+def _most_whole(sizes: Mapping[str, int]) -> float:
+    """Cells up to which a tensor of these dimensions is sent whole."""
+    return WHOLE_UP_TO if "head" in sizes else BY_ROW if "vocab" in sizes else math.inf
 
 
 def _is_within(value: Any, count: int) -> bool:

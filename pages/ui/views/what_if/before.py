@@ -18,6 +18,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines
+from pages.ui.views.what_if.needed import needed_here
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
 from transformer.inference.interventions import part_in_words
 
@@ -59,10 +60,12 @@ def show(session: Session) -> None:
 def _suggest(session: Session, reading: Read) -> None:
     """Nothing is changed: what is worth trying, which is what moves the next token most."""
     st.header("Nothing is changed yet", anchor=False)
+    found = needed_here(session, reading)
+    if found is None:
+        return
     st.markdown("Take a part of the model away, and see what it was for. Of all heads and feed-forward layers, these "
                 f"move the odds of the token {after_what(session, reading)} most when they are silenced, one at a "
                 "time.")  # fmt: skip
-    found = changed.needed(session.name, reading.tokens, reading.source, reading.place)
     with_it, without = log_softmax(found.kept), log_softmax(found.logits)
     moved = divergence(with_it, without)
     likeliest = int(with_it[0].argmax())
@@ -149,7 +152,7 @@ def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[
     tokenizer = library.tokenizer(session.name)
     before = tokenizer.decode(text)
     before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
-    pieces = [tokenizer.piece(token, first=not before and at == 0) for at, token in enumerate(tokens)]
+    pieces = tokenizer.pieces((*text, *tokens))[len(text) :]
     end = library.model(session.name).card.end_token_id
     parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
     return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] == end)

@@ -21,6 +21,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines
+from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, log_softmax, read
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
@@ -50,8 +51,11 @@ def show(session: Session) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         reading = read(session)
         on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get)
-        found = changed.needed(session.name, reading.tokens, reading.source, reading.place, reading.begin,
-                               session.interventions)  # fmt: skip
+        waits = st.container()
+        with waits:
+            found = needed_here(session, reading)
+        if found is None:
+            return
         token = _token(session, found) if on == "logit" else None
     if on == "loss" and found.loss is None:
         st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
@@ -85,6 +89,15 @@ def show(session: Session) -> None:
     st.markdown(_verdict(found, values, "nats" if token is None else ""))
     offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.name}-needed.csv")
     lines.needed(session, reading, token)
+
+
+def needed_here(session: Session, reading: Read) -> Needed | None:
+    """What each part is needed for; of a large model None until it has been asked for and computed."""
+    return computed(
+        changed.needed, session.name, reading.tokens, reading.source, reading.place, reading.begin,
+        session.interventions, ask="Silence one part after another", does="Every head and every feed-forward layer is "
+        "silenced by itself, and the text read again.",
+    )  # fmt: skip
 
 
 def colour_limit(values: np.ndarray) -> float:

@@ -39,7 +39,7 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
     if unknown := checkpoint.tokenizer.unknown_pieces(text):
         st.error(f"{what}: {unknown_sentence(unknown)}")
         return None
-    tokens, longest = tuple(checkpoint.tokenizer.encode(text)), checkpoint.model.config.context_length
+    tokens, longest = library.encoded(name, text, visitor().reads), checkpoint.model.config.context_length
     if not tokens:
         st.info(f"{what} is empty. Type something.")
         return None

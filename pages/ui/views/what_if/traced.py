@@ -21,6 +21,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines, other_prompt
+from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax
 from transformer import Replaced
 from transformer.inference.interventions import place_in_words
@@ -76,8 +77,12 @@ def show(session: Session) -> None:
         st.caption("What is put in from another prompt already is left out of this picture: it puts in one place at a "
                    "time.")  # fmt: skip
     try:
-        found = {stack: tracing.traced(session.name, pair.tokens, pair.sources, answers, stack, interventions=kept)
+        found = {stack: computed(tracing.traced, session.name, pair.tokens, pair.sources, answers, stack,
+                                 interventions=kept, ask="Trace", does="One place after another is read as it is on "
+                                 "the other prompt.")
                  for stack in (STACKS if session.source else ("self",))}  # fmt: skip
+        if None in found.values():
+            return
     except ValueError as error:
         st.info(str(error))
         return

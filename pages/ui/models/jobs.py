@@ -1,0 +1,97 @@
+"""What takes long: computed on a thread of its own, with progress, until it is done or nobody wants it any more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+NICE = 10
+"""How far the thread stands back behind those that answer visitors, where the system lets it."""
+_job: ContextVar[Job | None] = ContextVar("job", default=None)
+
+
+class StoppedError(Exception):
+    """The job was stopped, or its visitor has left."""
+
+
+class Job:
+    """One computation under way. Its result is for whoever computes to keep."""
+
+    def __init__(self, key: Hashable, compute: Callable[[], object], is_wanted: Callable[[], bool]) -> None:
+        self.key = key
+        self.share = 0.0
+        """How much of it is done, 0 to 1."""
+        self.error: Exception | None = None
+        self._compute, self._is_wanted = compute, is_wanted
+        self._stop, self._over = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, name="job", daemon=True).start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self._over.is_set()
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """End it at its next step."""
+        self._stop.set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end; returns whether it came."""
+        return self._over.wait(seconds)
+
+    def step(self, share: float) -> None:
+        """Called by the computation now and then. Raises: StoppedError once it should end."""
+        self.share = min(max(share, 0.0), 1.0)
+        if self._stop.is_set() or not self._is_wanted():
+            raise StoppedError
+
+    def _run(self) -> None:
+        _job.set(self)
+        with contextlib.suppress(AttributeError, OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        try:
+            self._compute()
+        except StoppedError:
+            self._stop.set()
+        except Exception as error:  # told on the page
+            self.error = error
+        finally:
+            self._over.set()
+
+
+def progress(share: float) -> None:
+    """How much of what takes long is done, 0 to 1; outside of a job, nothing. Raises: StoppedError, to end it."""
+    if (job := _job.get()) is not None:
+        job.step(share)
+
+
+def current(key: Hashable) -> Job | None:
+    """This visitor's job of this key, under way or over."""
+    job: Job | None = st.session_state.get("job")
+    return job if job is not None and job.key == key else None
+
+
+def begin(key: Hashable, compute: Callable[[], object]) -> Job:
+    """Begin a job for this visitor; one that is under way is stopped."""
+    if (former := st.session_state.get("job")) is not None:
+        former.stop()
+    context = get_script_run_ctx()
+    session = context.session_id if context else ""
+
+    def is_wanted() -> bool:
+        return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+    st.session_state["job"] = Job(key, compute, is_wanted)
+    return st.session_state["job"]

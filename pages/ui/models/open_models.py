@@ -1,0 +1,91 @@
+"""The models that a server has open, each once for everybody; those that nobody looks into make room for others."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from transformer import Checkpoint
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
+
+    name: str
+    version: str
+    """No two that were ever opened by this server have the same."""
+    checkpoint: Checkpoint
+    is_own: bool = False
+
+
+class OpenModels:
+    """Models by key, opened once, however many ask at once, and kept while there is room.
+
+    One that is let go stays for those who hold it: a visitor whose page shows it, or who writes with it. Then whoever
+    asks for it gets the same one; it is opened again only when nobody has held it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._kept: OrderedDict[Hashable, OpenModel] = OrderedDict()
+        self._alive: weakref.WeakValueDictionary[Hashable, OpenModel] = weakref.WeakValueDictionary()
+        self._awaited: dict[Hashable, Future] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, size: int, load: Callable[[], OpenModel]) -> OpenModel:
+        """The model of a key, after letting others go if it isn't open. size: bytes that it will take, about.
+
+        Raises: what `load` raises; then the next who asks tries again.
+        """
+        while True:
+            with self._lock:
+                model = self._alive.get(key)
+                if model is not None:
+                    self._kept[key] = model
+                    self._kept.move_to_end(key)
+                    return model
+                awaited = self._awaited.get(key)
+                if awaited is None:
+                    mine = self._awaited[key] = Future()
+                    break
+            if awaited.exception() is None:
+                return awaited.result()
+        try:
+            self._make_room(size)
+            model = load()
+        except BaseException as error:
+            with self._lock:
+                del self._awaited[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            self._kept[key] = self._alive[key] = model
+            del self._awaited[key]
+        mine.set_result(model)
+        return model
+
+    @property
+    def size(self) -> int:
+        """Bytes of all models that are open, those included that are only held."""
+        with self._lock:
+            return sum(map(size_of, list(self._alive.values())))
+
+    def _make_room(self, size: int) -> None:
+        """Let go of the models that were asked for least recently, until one more of this size fits."""
+        while self.size + size > self.limit:
+            with self._lock:
+                if not self._kept:
+                    return
+                self._kept.popitem(last=False)
+            gc.collect()
+
+
+def size_of(model: OpenModel) -> int:
+    """Bytes of a model's weights; a tied table counts once."""
+    return sum(weight.nbytes for weight in model.checkpoint.model.parameters())

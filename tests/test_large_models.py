@@ -1,0 +1,74 @@
+"""What the app does otherwise for a large model, on a tiny one that counts as large."""
+
+import numpy as np
+import pytest
+
+from pages.ui.components import inside as inside_component
+from pages.ui.models import activations, insides, jobs, library, writer
+from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
+from tests.tiny_models import save_chatty
+
+PROMPT = "the cat and the hat"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    use(monkeypatch, tmp_path)
+    save_chatty(tmp_path)
+    for module in (activations, insides, writer):
+        monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
+    for module in (insides, inside_component):
+        monkeypatch.setattr(module, "BY_ROW", 1000)
+    monkeypatch.setattr(insides, "WHOLE_BELOW", 0)
+    monkeypatch.setattr(insides, "READ", 20)
+    monkeypatch.setattr(library, "MANY_PARAMETERS", 0)
+    return tmp_path
+
+
+@every_page
+def test_a_page_opens(page, folder):
+    at = start(page, model="chatty", prompt=PROMPT)
+    assert not said(at)
+    if page == "Generate":
+        assert len(text_of(step(at))) >= 1
+    elif page == "Inside":
+        lens = outline(at).tensors["lens"]
+        assert (lens[:, :-5] == -1).all() and (lens[:, -5:] >= 0).all()
+
+
+def test_the_top_and_the_remainder_are_those_of_all_logits(folder):
+    at = start(model="chatty", prompt=PROMPT)
+    shown, session = writing(at), at.session_state["writer"]
+    logits = activations.next_token(session.opened, session.tokens)[0].astype(np.float64)
+    top = shown.tensors["top_ids"][0]
+    assert list(top) == np.argsort(-logits, kind="stable")[: len(top)].tolist()
+    total = np.exp(shown.tensors["normaliser"][0])
+    assert total == pytest.approx(np.exp(logits).sum(), rel=1e-5)
+
+
+def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
+    model, tokens = library.opened("chatty"), (5, 9, 33, 7, 70)
+    for name, place in (("logits", 2), ("probabilities", 4), ("embed.weight", 33)):
+        info = insides.infos(model, tokens, ())[name]
+        assert insides.is_by_row(info)
+        found = insides.parts(model, tokens, (), [("row", name, place)]).tensors[f"{name}[{place}]"]
+        whole = insides.file_of(model, tokens, (), name).tensors[name]
+        np.testing.assert_allclose(found, whole[place], atol=1e-6)
+
+
+def test_what_takes_long_is_asked_for_and_then_there(folder):
+    at = start("What if", model="chatty", prompt=PROMPT, question="needed")
+    checked(named(at.button, "Silence one part after another").click().run())
+    assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
+    checked(at.run())
+    assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
+
+
+def test_it_can_be_stopped(folder, monkeypatch):
+    at = start("What if", model="chatty", prompt=PROMPT, question="needed")
+    monkeypatch.setattr(jobs.Job, "is_over", property(lambda job: False))
+    checked(named(at.button, "Silence one part after another").click().run())
+    checked(named(at.button, "Stop").click().run())
+    monkeypatch.undo()
+    job = at.session_state["job"]
+    assert job.wait(60) and job.was_stopped

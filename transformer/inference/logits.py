@@ -1,0 +1,48 @@
+"""Logits of many positions, some at a time: of a long text and a large vocabulary all of them would fill the memory.
+
+Shapes: row (positions, of one text or of several), d_model, vocab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from ..hooks import ForwardHook
+from ..model.models import DecoderOnly, EncoderDecoder
+
+AT_ONCE = 2_000_000
+"""Logits that are held at once: 8 MB."""
+
+
+def logits_in_pieces(
+    model: DecoderOnly | EncoderDecoder, stream: Tensor, at_once: int = AT_ONCE
+) -> Iterator[tuple[slice, Tensor]]:
+    """What the unembedding makes of the stream, (row, d_model): which rows, and their logits (row, vocab), in order."""
+    size = max(1, at_once // model.config.vocab_size)
+    for start in range(0, len(stream), size):
+        rows = slice(start, min(start + size, len(stream)))
+        with torch.no_grad():
+            yield rows, model.unembed(stream[rows])
+
+
+def stream_of(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    hooks: Sequence[ForwardHook] = (),
+) -> Tensor:
+    """What the unembedding reads at each position of one text, (pos, d_model). hooks: as in `run_with_hooks`."""
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
+    with torch.no_grad(), model.hooked(hooks):
+        return model.stream(*inputs)[0]
+
+
+def losses_in_pieces(model: DecoderOnly | EncoderDecoder, stream: Tensor, right: Tensor) -> Tensor:
+    """The cross-entropy of each row's right token, in nats, (row,). stream: (row, d_model); right: (row,), ids."""
+    found = torch.empty(len(stream))
+    for rows, logits in logits_in_pieces(model, stream):
+        found[rows] = torch.nn.functional.cross_entropy(logits, right[rows], reduction="none")
+    return found
