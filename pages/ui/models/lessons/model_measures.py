@@ -82,6 +82,12 @@ def parameter_share(scene: Scene, part: str) -> float:
 
 
 @measure
+def size_ratio(scene: Scene, other_model: str) -> float:
+    """How many times as many parameters a model has as another one."""
+    return library.model(scene.name).card.parameters / library.model(Scene(other_model).name).card.parameters
+
+
+@measure
 def norm_count(scene: Scene) -> int:
     """How many norms a model has."""
     return sum(name.endswith("hook_scale") for name in hook_points(library.config(scene.name)))

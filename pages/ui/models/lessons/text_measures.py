@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -92,6 +93,16 @@ def _lens(scene: Scene, place: int) -> np.ndarray:
     return beside.said_at(
         scene.name, scene.window, scene.source, place, scene.begin, scene.interventions
     ).logits  # fmt: skip
+
+
+@measure
+def vector_change(scene: Scene, other_prompt: str, tensor: str) -> float:
+    """How far the last token's vector moves with another prompt of the same length, in parts of its own length."""
+    other = replace(scene, prompt=other_prompt)
+    if len(other.tokens) != len(scene.tokens):
+        raise MeasureError("the other prompt has as many tokens as the prompt")
+    own, there = _tensor(scene, tensor)[-1], _tensor(other, tensor)[-1]
+    return float(np.linalg.norm(there - own) / np.linalg.norm(own))
 
 
 @measure
