@@ -1,8 +1,7 @@
 """Masks: which tokens a query may see, what padding is for, and what a model predicts without its mask."""
 
 from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views import masks as masks_view
-from pages.ui.views import padded_batch as batch_view
+from pages.ui.views import bodies
 
 session = open_page(
     "Masks",
@@ -10,7 +9,5 @@ session = open_page(
     "Rows are queries, columns are keys.",
 )
 session.require_tokens()
-masks_view.three_masks(session)
-batch_view.batch(session)
-masks_view.without_mask(session)
+bodies.masks(session)
 finish()

@@ -42,12 +42,17 @@ def plain(text: str, longest: int | None = None) -> str:
 
 def architecture(config: ModelConfig) -> str:
     """A model's shape: `2 layers × 4 heads, 64 wide, rotary positions, context 32`."""
-    layers = _counted(config.n_layers, "layer")
+    layers = counted(config.n_layers, "layer")
     if config.architecture == "encoder-decoder":
-        layers = f"{_counted(config.n_encoder_layers, 'encoder layer')} + {_counted(config.n_layers, 'decoder layer')}"
+        layers = f"{counted(config.n_encoder_layers, 'encoder layer')} + {counted(config.n_layers, 'decoder layer')}"
     if config.n_layers:
-        layers += f" × {_counted(config.n_heads, 'head')}"
+        layers += f" × {counted(config.n_heads, 'head')}"
     return f"{layers}, {config.d_model} wide, {POSITIONS[config.positions]}, context {config.context_length}"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: `no layers`, `1 layer`, `2 layers`."""
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def _cut(text: str, longest: int | None) -> str:
@@ -58,7 +63,3 @@ def _fenced(shown: str) -> str:
     ticks = re.findall("`+", shown)
     fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
     return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"

@@ -31,6 +31,7 @@ CONTENT = {
     "Positions": ".js-plotly-plot .main-svg",
     "Inside": "[data-testid=inside] .names [data-open]",
     "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
+    "Learn": "[data-testid=stMain] .st-key-lessons [data-testid=stBaseButton-secondary]",
     "Train": "[data-testid=stBaseButton-primary]",
 }
 """What each page is for, once it is drawn."""

@@ -63,7 +63,7 @@ def turn_dark(page, wait_ready):
     wait_ready(page, timeout=60, settled=1.0)
 
 
-@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", *WHAT_IF, "Train"])
+@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", *WHAT_IF, "Learn", "Train"])
 def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     page = visit(path)
     if not path:  # with a text written, there is more to be found

@@ -1,4 +1,4 @@
-"""What one visitor has made, their models and their training: kept in the session, and found again after a reload.
+"""What one visitor has made, models, a training, answers: kept in the session, and found again after a reload.
 
 Reloading a page ends its session and begins another. Whatever was trained or uploaded would go with the first one, so
 it also lies here for a while, under a key that the reloaded tab brings along and nobody else knows.
@@ -10,12 +10,14 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.components.tab_key import key_before_reload, tab_key
+from pages.ui.models.lessons.answers import Answers
 from transformer import Checkpoint
 from transformer.training.worker import Job
 
@@ -51,6 +53,10 @@ class Belongings:
     training: Slot = field(default_factory=Slot)
     own_text: str = ""
     """What was pasted to be trained on."""
+    answers: Answers = field(default_factory=Answers)
+    """What was answered in the lessons."""
+    put_away: Any = None
+    """The visitor's own choices while a lesson has lent them others."""
 
     def is_here(self) -> bool:
         """Whether the visitor's browser is connected; outside a server, where nobody can leave, it always is."""
@@ -59,7 +65,8 @@ class Belongings:
     @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
-        return not self.models and self.training.job is None and not self.own_text
+        made = self.models or self.training.job is not None or self.own_text
+        return not made and self.answers.is_empty and self.put_away is None
 
 
 class Cabinet:

@@ -11,7 +11,8 @@ from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
 LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
-           "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500}  # fmt: skip
+           "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
+           "lesson": 80}  # fmt: skip
 """Characters a text may have."""
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
@@ -131,6 +132,11 @@ class Visitor:
     steps: int = 500
     snapshot: int | None = None
     """The step of a training that is looked at; None follows the newest."""
+    lesson: str = ""
+    """The lesson that is open on the page Learn; empty: the list of them."""
+    lesson_step: int = 0
+    answers: str = ""
+    """What was answered in the lessons, if the visitor wants it in the link."""
     notices: list[str] = field(default_factory=list)
     """What was wrong in the link, to be said once."""
 

@@ -11,6 +11,7 @@ from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
 from pages.ui.components.inside import LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
+from pages.ui.models.lessons import answers
 from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
@@ -21,12 +22,14 @@ LONGEST_QUERY = 7_500
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
 TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
-            "other_prompt": "the other prompt", "changes": "the changes of the model"}  # fmt: skip
+            "other_prompt": "the other prompt", "answers": "your answers",
+            "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-SACRIFICES = ((), ("text",), ("batch",), ("text", "batch"), ("other_prompt",), ("text", "other_prompt"),
-              ("text", "batch", "other_prompt"), ("text", "prompt"), ("text", "prompt", "other_prompt"),
-              ("text", "batch", "prompt", "other_prompt"),
-              ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
+_VIEWS = ((), ("text",), ("batch",), ("text", "batch"), ("other_prompt",), ("text", "other_prompt"),
+          ("text", "batch", "other_prompt"), ("text", "prompt"), ("text", "prompt", "other_prompt"),
+          ("text", "batch", "prompt", "other_prompt"),
+          ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
+SACRIFICES = ((), *(("answers", *names) for names in _VIEWS))
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
     "prompt": ("query", "key", "zoom", "place", "source_place", "cell"),
@@ -34,6 +37,7 @@ BELONGS_TO = {
     "batch": ("batch_row",),
     "other_prompt": ("own_token", "other_token"),
     "changes": (),
+    "answers": (),
 }
 """What means nothing without a text that was left out."""
 
@@ -85,6 +89,11 @@ def _waves(text: str) -> tuple[int, ...]:
     if len(chosen) > MOST_WAVES:
         raise ValueError(f"at most {MOST_WAVES} waves can be drawn")
     return chosen
+
+
+def _answers(text: str) -> str:
+    answers.from_text(text)
+    return text
 
 
 def _zoom(text: str) -> tuple[int, ...]:
@@ -171,6 +180,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "norm": _one_of("pre", "post"),
     "steps": Number(int, 50, 3000, "the number of steps"),
     "snapshot": Number(int, 0, 10**6, "the step of the training"),
+    "lesson": _text("lesson"),
+    "lesson_step": Number(int, 0, answers.MOST_STEPS, "the step of the lesson"),
+    "answers": _answers,
 }
 """How each field is read from the URL. A ValueError says what would do; what the model decides is checked later."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +18,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import change_form, changes, state, widgets
+from pages.ui.shell import borrowed, change_form, changes, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -31,6 +32,7 @@ PAGES = (
     ("pages/Positions.py", "Positions", ":material/airwave:"),
     ("pages/Inside.py", "Inside", ":material/account_tree:"),
     ("pages/What_if.py", "What if", ":material/science:"),
+    ("pages/Learn.py", "Learn", ":material/school:"),
     ("pages/Train.py", "Train", ":material/model_training:"),
 )
 ICON = (
@@ -67,13 +69,31 @@ class Session:
         return self.tokens
 
 
-def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool = True) -> Session:
-    """Set up a page: browser title, sidebar, heading, notices.
+@dataclass(frozen=True)
+class Opening:
+    """How a page opens.
 
     what: says in a sentence what can be seen. writes: whether a text is written further while the page is open.
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
     """
+
+    what: str
+    writes: bool = False
+    reads_prompt: bool = True
+
+
+def open_page(
+    title: str, what: str = "", *, writes: bool = False, reads_prompt: bool = True,
+    decide: Callable[[], Opening] | None = None,
+) -> Session:  # fmt: skip
+    """Set up a page: browser title, sidebar, heading, notices.
+
+    what, writes, reads_prompt: as in `Opening`. decide: says instead of them how the page opens, once the visitor's
+    choices are known; it may still change them.
+    """
+    borrowed.turn_to(title)
     current = state.begin_run(title)
+    opening = decide() if decide else Opening(what, writes, reads_prompt)
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
@@ -89,13 +109,14 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         changes.show()
         change_form.show(name, prompt)
     st.title(title, anchor=False)
-    st.caption(what)
+    st.caption(opening.what)
+    borrowed.show_ways_back()
     notices = st.container()
-    tokens, source = _read_prompt(name, prompt) if reads_prompt else (None, ())
+    tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
     with notices:  # which is always there: an instrument stays where it is when the first change is made
         interventions = _changed(current, name, tokens, source)
     writer = _writer(current, name, tokens, source, interventions)
-    if not writes:
+    if not opening.writes:
         writer.stop()
     _fit(current, library.config(name), writer if tokens else None)
     with notices:  # last, so that it says what this run has found

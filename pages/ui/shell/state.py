@@ -31,8 +31,9 @@ def visitor() -> Visitor:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
         st.session_state["visitor"].own_text = belongings().own_text
-        _arrives()
+        arrives()
         st.session_state["begins"] = "model" not in parameters
+        st.session_state["brought"] = "model" in parameters
     return st.session_state["visitor"]
 
 
@@ -49,6 +50,7 @@ def begin_run(page: str) -> Visitor:
 def end_run() -> None:
     """End a run of a page that has drawn all it has to draw."""
     st.session_state["completed_runs"] = completed_runs() + 1
+    st.session_state["brought"] = False
     st.session_state["begins"] = False
 
 
@@ -79,6 +81,11 @@ def arrived() -> bool:
     return st.session_state.get("arrived", False)
 
 
+def brought_view() -> bool:
+    """Whether a link has just brought a whole view, and not only the name of a lesson; True once."""
+    return st.session_state.pop("brought", False)
+
+
 def taken_over() -> None:
     """The link's text is on screen now."""
     st.session_state["arrived"] = False
@@ -95,10 +102,11 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
-    _arrives()
+    arrives()
+    st.session_state["brought"] = True
 
 
-def _arrives() -> None:
+def arrives() -> None:
     """A link has brought a text, and changes of its own model."""
     st.session_state["arrived"] = True
     st.session_state["changed_model"] = visitor().model

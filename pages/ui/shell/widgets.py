@@ -92,6 +92,21 @@ def pills(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = s
                                   **widget.ties, **look))  # fmt: skip
 
 
+def pills_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, as pills, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.ties, **look))
+
+
+def radio_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, one below another, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    index = None if widget.value is None else options.index(widget.value)
+    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.ties, **look))
+
+
 def select_slider(
     label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, *, grows: bool = False, **look: Any
 ) -> Any:
@@ -175,6 +190,14 @@ def _one_of(options: Sequence[Any], tie: str | Tie, labels: Labels, offered: Has
     shown = tie.shown()
     value = shown if _is_one(shown, options) else options[0]
     offered = offered or ("one", tuple(options), tuple(map(labels, options)))
+    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+
+
+def _one_or_none(options: Sequence[Any], tie: str | Tie, labels: Labels) -> _Widget:
+    tie = _tied(tie)
+    shown = tie.shown()
+    value = shown if _is_one(shown, options) else None
+    offered = "one or none", tuple(options), tuple(map(labels, options))
     return _widget(tie, offered, value, lambda found: _is_one(found, options))
 
 

@@ -16,7 +16,7 @@ from pages.ui.components.attention import Chosen, Extent, Part, Zoom
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places, recordings
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import changes, crossings, instruments, widgets
+from pages.ui.shell import borrowed, changes, crossings, instruments, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -134,6 +134,7 @@ def show(session: Session, looked: Looked) -> None:
 
     def turn(query: int, key: int) -> None:
         cell = (current.layer, current.head, query + looked.query_offset, key + looked.key_offset)
+        borrowed.take_along()
         crossings.to_weight(current, session.config, looked.kind, cell, read)
         instruments.told(KEY, current, TIED)
 

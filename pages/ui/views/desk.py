@@ -9,6 +9,7 @@ from pages.ui.components.writing import LIMITS, Event
 from pages.ui.models import passages, places
 from pages.ui.models.branches import Written
 from pages.ui.models.writer import Looked, Writer
+from pages.ui.shell.borrowed import take_along
 from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.crossings import to_logit
 from transformer import Recording
@@ -128,6 +129,7 @@ class Desk:
                 owed.compared = asked["with"]
             case "inside" if asked["token"] < writer.opened.checkpoint.model.config.vocab_size:
                 context = writer.opened.checkpoint.model.config.context_length
+                take_along()
                 to_logit(self.visitor, asked["place"], asked["token"], max(len(writer.tokens) - context, 0))
             case "again":
                 owed.whole = True

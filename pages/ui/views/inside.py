@@ -13,7 +13,7 @@ from pages.ui.markdown import code
 from pages.ui.models import insides, library, places, recordings
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import changes, crossings, instruments
+from pages.ui.shell import borrowed, changes, crossings, instruments
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
@@ -83,6 +83,7 @@ def show(session: Session, looked: Looked) -> None:
         instruments.told(KEY, current, TIED)
 
     def turn(place: Place) -> None:
+        borrowed.take_along()
         crossings.to_attention(current, session.config, place, looked.offset, len(session.writer.prompt))
         instruments.told(KEY, current, TIED)
 

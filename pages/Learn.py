@@ -1,0 +1,11 @@
+"""Learn: lessons that ask for a prediction before they show what the models really do."""
+
+from pages.ui.shell.sidebar import finish, open_page
+from pages.ui.views.learn import course, entering, step
+
+session = open_page("Learn", decide=entering.opening)
+if (entered := entering.entered()) is None:
+    course.show(session)
+else:
+    step.show(session, entered)
+finish()

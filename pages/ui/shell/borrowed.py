@@ -1,0 +1,124 @@
+"""A view that a lesson lends: the visitor's own is put away meanwhile, and comes back when the lesson is left.
+
+While a lesson is open its step decides the fields of the visitor that make up the view, and the visitor may turn all of
+them. What they had before, their text and its branches included, lies here. It comes back with another page, unless the
+visitor takes the lesson's view along to it; then a line on that page leads back to either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from pages.ui.models.belongings import belongings
+from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.shell import state
+from pages.ui.shell.choices import Visitor, fields
+
+LESSONS = "Learn"
+"""The page that lends."""
+STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
+"""Fields that are no part of any view."""
+ENTRIES = ("writer", "desk", "changes_put_away", "changed_model")
+"""What the session keeps beside the fields: the text that is written, and the changes of other models."""
+
+
+@dataclass
+class Loan:
+    """What is put away, and whose view is lent. along: whether it was taken to another page."""
+
+    own: Visitor
+    place: StepPlace
+    entries: dict[str, Any] = field(default_factory=dict)
+    along: bool = False
+
+
+def loan() -> Loan | None:
+    """What is put away now, if a lesson's view is lent."""
+    return st.session_state.get("loan")
+
+
+def turn_to(page: str) -> None:
+    """Called as a page's run begins, before its URL is read: leaving the lessons brings back the visitor's own view."""
+    current, found = state.visitor(), loan()
+    if page == LESSONS:
+        if found:
+            found.along = False
+        elif state.went_through_history() and (name := st.query_params.get("lesson")):
+            _put_away(current, StepPlace(name, -1))  # the URL is about to take its place
+    elif found and not found.along:
+        give_back()
+    elif not found:
+        belongings().put_away = None
+
+
+def lend(place: StepPlace, view: Visitor | None) -> None:
+    """Put a step's view in the place of the visitor's. view: None if a link has just brought one that is the step's."""
+    current, found = state.visitor(), loan()
+    if found is None:
+        found = _put_away(Visitor() if view is None else current, place)
+    found.place = place
+    if view is not None:
+        _become(current, view)
+        _forget_entries()
+        state.arrives()
+
+
+def give_back() -> None:
+    """Bring back what the visitor had before the lesson."""
+    found = loan()
+    if found is None:
+        return
+    del st.session_state["loan"]
+    belongings().put_away = None
+    _forget_entries()
+    _become(state.visitor(), found.own)
+    st.session_state.update(found.entries)
+    if "writer" not in found.entries:  # the text is written anew from its field
+        state.arrives()
+    else:
+        state.taken_over()
+
+
+def take_along() -> None:
+    """Let the lesson's view stay as it is on the page that is opened next."""
+    if found := loan():
+        found.along = True
+
+
+def show_ways_back() -> None:
+    """On a page that shows a lesson's view: the way back to the lesson, and to what the visitor had before."""
+    found = loan()
+    if found is None or not found.along:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
+        st.markdown(":material/school: This is a lesson's view; your own is put away.", width="content")
+        with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
+            st.page_link("pages/Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
+        st.button("Back to my own view", key="give_back", type="tertiary", on_click=give_back)
+
+
+def _put_away(current: Visitor, place: StepPlace) -> Loan:
+    own = belongings().put_away or dataclasses.replace(current, notices=[])
+    found = Loan(own, place, {name: st.session_state[name] for name in ENTRIES if name in st.session_state})
+    _forget_entries()
+    st.session_state["loan"] = found
+    belongings().put_away = own
+    return found
+
+
+def _become(current: Visitor, other: Visitor) -> None:
+    for name in set(fields()) - STAYS:
+        setattr(current, name, getattr(other, name))
+
+
+def _forget_entries() -> None:
+    if writer := st.session_state.get("writer"):
+        writer.stop()
+    for name in ENTRIES:
+        st.session_state.pop(name, None)

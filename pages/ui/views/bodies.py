@@ -1,0 +1,117 @@
+"""What each page shows below its heading: for the page itself, and for a lesson that shows it.
+
+A page imports its own parts alone, and when it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.ui.models import places
+from pages.ui.shell.choices import QUESTIONS
+from pages.ui.shell.sidebar import Session
+
+
+def generate(session: Session) -> None:
+    """The page Generate."""
+    from pages.ui.views import generate as view
+
+    view.show(session)
+
+
+def attention(session: Session) -> None:
+    """The page Attention."""
+    from pages.ui.views import attention as view
+    from pages.ui.views.attention_files import offer_files
+
+    kind = places.chosen_attention(session.config, session.visitor.attention)
+    if kind is None:
+        st.info(
+            "This model has no layers, and so no attention: it goes straight from a token to the next one's odds."
+        )
+        return
+    looked = view.choose(session, kind)
+    view.explain(session, looked)
+    view.show(session, looked)
+    offer_files(session, looked)
+
+
+def masks(session: Session) -> None:
+    """The page Masks."""
+    from pages.ui.views import masks as view
+    from pages.ui.views import padded_batch
+
+    view.three_masks(session)
+    padded_batch.batch(session)
+    view.without_mask(session)
+
+
+def positions(session: Session) -> None:
+    """The page Positions."""
+    from pages.ui.views import positions as view
+
+    table = view.sinusoidal(session)
+    view.formula(session, table)
+    view.waves(session, table)
+    view.similarity(session, table)
+    view.rotation(session)
+    view.of_the_model(session)
+
+
+def inside(session: Session) -> None:
+    """The page Inside."""
+    from pages.ui.views import inside as view
+    from pages.ui.views import inside_files
+
+    looked = view.choose(session)
+    view.explain(session, looked)
+    view.show(session, looked)
+    inside_files.offer_page(session, looked)
+    view.offer_numbers(session, looked)
+
+
+def what_if(session: Session) -> None:
+    """The page What if."""
+    from pages.ui.shell import widgets
+    from pages.ui.views.what_if import before, beside, ladder, needed, traced
+
+    views = {
+        "before": ("Before and after", before.show),
+        "needed": ("What is needed here", needed.show),
+        "traced": ("Where does it know it from", traced.show),
+        "beside": ("Side by side", beside.show),
+        "ladder": ("The ladder", ladder.show),
+    }
+    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0])
+    views[question][1](session)
+
+
+def train(session: Session) -> None:
+    """The page Train, less what is saved and uploaded there."""
+    from pages.ui.models import own_training
+    from pages.ui.views import train_choice, train_progress
+
+    if own_training.slot().job is not None:
+        train_progress.watch()
+        return
+    choice = train_choice.choose()
+    bearable = choice is not None and train_choice.costs(choice)
+    pressed = st.button("Train", type="primary", icon=":material/model_training:", disabled=not bearable)
+    if pressed and bearable and train_choice.start(choice):
+        st.rerun()
+
+
+BODIES: dict[str, Callable[[Session], None]] = {
+    "Generate": generate,
+    "Attention": attention,
+    "Masks": masks,
+    "Positions": positions,
+    "Inside": inside,
+    "What if": what_if,
+    "Train": train,
+}
+"""By the page's title."""
+NEEDS_NO_TEXT = ("Positions", "Train")
+"""The pages that show something even for a prompt that can't be read."""

@@ -1,0 +1,256 @@
+"""The question of a step: what answers it, and what becomes of the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components import answering
+from pages.ui.markdown import code, plain
+from pages.ui.models import activations, library
+from pages.ui.models.belongings import belongings
+from pages.ui.models.lessons.answers import Given
+from pages.ui.models.lessons.claims import Values
+from pages.ui.models.lessons.expressions import ExpressionError, in_words
+from pages.ui.models.lessons.questions import Answer, Question, Verdict, fits, verdict
+from pages.ui.models.lessons.scenes import Scene
+from pages.ui.shell import widgets
+from pages.ui.shell.widgets import Tie
+from pages.ui.views.learn import room
+from pages.ui.views.learn.entering import Entered
+from transformer import attention_modules
+
+MOST_TOKENS = 120
+"""Of a prompt of which one is to be clicked."""
+MOST_CELLS = 32
+"""Queries, and keys, of a picture of which a cell is to be clicked: the last of a longer text."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def ask(entered: Entered, values: Values) -> None:
+    """Draw the question: with what answers it, or with the answer that was given and what is right."""
+    question = entered.step.question
+    given = belongings().answers.given.get(entered.place)
+    with st.container(border=True, key="lesson_question"):
+        st.markdown(f"**{question.text.filled(values, code)}**")
+        if entered.is_open:
+            answer = _answer_with(question, entered, values, given)
+            _offer(entered, answer, given)
+        else:
+            _answered(question, entered, values, given)
+
+
+def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
+    """The buttons that take an answer."""
+    with st.container(horizontal=True):
+        if given is None:
+            st.button("Answer", key="lesson_answer", type="primary", disabled=answer is None, on_click=_take,
+                      args=(entered, answer))  # fmt: skip
+            st.button("Answer, and talk it over first", key="lesson_discuss", disabled=answer is None, on_click=_take,
+                      args=(entered, answer, True))  # fmt: skip
+        else:
+            st.button("Answer again", key="lesson_answer", type="primary", disabled=answer is None, on_click=_take,
+                      args=(entered, answer))  # fmt: skip
+            st.button("Stay with it", key="lesson_stay", on_click=_take, args=(entered, given.first))
+    if given is not None:
+        st.caption("Your first answer is kept. Tell somebody why you gave it, hear theirs, and answer again.")
+
+
+def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
+    if fits(entered.step.question, answer):
+        belongings().answers.give(entered.place, answer, discuss=discuss)
+        room.vote(entered.place, answer)
+
+
+def _answered(question: Question, entered: Entered, values: Values, given: Given) -> None:
+    """What was answered, and once it may be told what is right."""
+    said = _in_words(question, entered, values, given.first)
+    if given.second is not None:
+        said = f"{said} at first, then {_in_words(question, entered, values, given.second)}"
+    if not entered.is_revealed:
+        st.markdown(f":material/how_to_vote: You said {said}. What is right is shown when the room is ready.")
+        if given.second is None:
+            st.button("Answer again", key="lesson_again", type="tertiary",
+                      on_click=belongings().answers.discuss, args=(entered.place,))  # fmt: skip
+        return
+    try:
+        found = verdict(question, values, given.last)
+        first = verdict(question, values, given.first)
+    except ExpressionError as error:
+        st.warning(plain(f"You said {said}. What is right can't be computed: {error}."))
+        return
+    given.right = (first.right,) if given.second is None else (first.right, found.right)
+    _show_picture(question, entered, values, given.last, found)
+    correct = _in_words(question, entered, values, found.correct)
+    if found.right and question.kind == "number":
+        st.success(f"You said {said}. It is {correct}, near enough.", icon=":material/check:")
+    elif found.right:
+        st.success(f"You said {said}, and so it is.", icon=":material/check:")
+    else:
+        st.info(f"You said {said}. It is {correct}.", icon=":material/lightbulb:")
+
+
+def _show_picture(
+    question: Question, entered: Entered, values: Values, answer: Answer, found: Verdict
+) -> None:
+    if question.kind == "order":
+        answering.order(items=_option_texts(question, values), order=found.correct, label="In the right order",
+                        fixed=True, take=lambda order: None, key="lesson_order_right")  # fmt: skip
+    if question.kind == "cell" and (picture := _picture(question, entered)):
+        shift = picture["begin"]
+        answering.cells(**picture, chosen=_less(answer, shift), right=_less(found.correct, shift), fixed=True,
+                        take=lambda cell: None, key="lesson_cells_right")  # fmt: skip
+
+
+# What answers each kind
+
+
+def _answer_with(question: Question, entered: Entered, values: Values, given: Given | None) -> Answer | None:
+    """What the visitor has put in so far; None for nothing yet."""
+    draft = _Draft(entered, question, given)
+    match question.kind:
+        case "choose":
+            texts = [option.filled(values, code) for option in question.options]
+            return widgets.radio_or_none("Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__,
+                                         label_visibility="collapsed")  # fmt: skip
+        case "number":
+            return _number(question, draft)
+        case "token":
+            return _token(entered, draft)
+        case "cell":
+            return _cell(question, entered, draft)
+    items = _option_texts(question, values)
+    order = draft.value if draft.value is not None else list(range(len(items)))
+    answering.order(
+        items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order"
+    )
+    return order
+
+
+def _number(question: Question, draft: _Draft) -> float:
+    scale = 100.0 if question.unit == "%" else 1.0
+    low, high, step = question.low * scale, question.high * scale, question.step * scale
+    start = low + round((high - low) / 2 / step) * step
+    tie = Tie("lesson_number", value=start if draft.value is None else draft.value * scale,
+              take=lambda value: draft.take(min(max(value / scale, question.low), question.high)))  # fmt: skip
+    unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
+    digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
+    found = widgets.slider("Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}",
+                           label_visibility="collapsed")  # fmt: skip
+    return min(max(found / scale, question.low), question.high)
+
+
+def _token(entered: Entered, draft: _Draft) -> int | None:
+    scene = _scene(entered)
+    labels = scene.tokenizer.labels(scene.read[:MOST_TOKENS])
+    return widgets.pills_or_none(
+        "Choose a token; the small number is its place.", range(len(labels)), draft.tie("token"),
+        lambda place: f"{plain(labels[place])}{str(place).translate(SUBSCRIPTS)}",
+    )  # fmt: skip
+
+
+def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | None:
+    picture = _picture(question, entered)
+    if picture is None:
+        return None
+    begin, chosen = picture["begin"], draft.value
+
+    def take(cell: list[int]) -> None:
+        draft.take([cell[0] + begin[0], cell[1] + begin[1]])
+
+    answering.cells(
+        **picture, chosen=_less(chosen, begin), right=None, fixed=False, take=take, key="lesson_cells"
+    )
+    return chosen
+
+
+def _picture(question: Question, entered: Entered) -> dict[str, Any] | None:
+    """The cells of the head that is asked for: labels of its queries and keys, and what is hidden."""
+    scene = _scene(entered)
+    kinds = attention_modules(library.config(scene.name))
+    wish = question.attention or entered.view.parameters.get("attention", "")
+    kind = wish if wish in kinds else next(reversed(kinds), "")
+    if not kind:
+        return None
+    queries = scene.source if kind == "encoder" else scene.window
+    if kind == "cross":
+        text = scene.tokens
+        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)
+        queries = queries[: library.config(scene.name).context_length]
+    keys = scene.source if kind in ("encoder", "cross") else queries
+    begins = [0 if kind in ("encoder", "cross") else scene.begin] * 2
+    first = [max(len(each) - MOST_CELLS, 0) for each in (queries, keys)]
+    labels = scene.tokenizer.labels
+    return dict(
+        queries=labels(queries[first[0] :]), keys=labels(keys[first[1] :]),
+        begin=(begins[0] + first[0], begins[1] + first[1]), causal=kind in ("self", "decoder"),
+        label=f"The cells of head {_told(question, entered, 'head')} of layer {_told(question, entered, 'layer')}",
+    )  # fmt: skip
+
+
+def _told(question: Question, entered: Entered, name: str) -> int | str:
+    own = getattr(question, name)
+    return own if own is not None else entered.view.parameters.get(name, "0")[:4]
+
+
+def _less(cell: Answer | None, begin: tuple[int, int]) -> list[int] | None:
+    return None if cell is None else [cell[0] - begin[0], cell[1] - begin[1]]
+
+
+def _scene(entered: Entered) -> Scene:
+    return Scene.of(entered.view.parameters if entered.view else {}, {})
+
+
+def _option_texts(question: Question, values: Values) -> list[str]:
+    return [option.filled(values, str).replace("`", "") for option in question.options]
+
+
+class _Draft:
+    """What is put in and not yet answered; another question has another one."""
+
+    def __init__(self, entered: Entered, question: Question, given: Given | None) -> None:
+        self.question = question
+        self.key = (entered.place, given is None)
+        held = st.session_state.get("lesson_draft", (None, None))
+        begun = None if given is None else given.first
+        self.value: Answer | None = held[1] if held[0] == self.key else begun
+
+    def take(self, value: Any) -> None:
+        """Hold what the visitor has put in."""
+        if fits(self.question, value):
+            st.session_state["lesson_draft"] = (self.key, value)
+
+    def tie(self, name: str) -> Tie:
+        """What ties a widget to the draft; −1 stands for nothing yet."""
+        return Tie(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)
+
+
+# Answers in words
+
+
+def _in_words(question: Question, entered: Entered, values: Values, answer: Answer) -> str:
+    """An answer as it is said in a sentence, as Markdown."""
+    if not fits(question, answer) and question.kind != "number":
+        return "something that is no answer here"
+    match question.kind:
+        case "choose":
+            return f"“{question.options[answer].filled(values, code)}”"
+        case "number":
+            shown = in_words(float(answer), "%" if question.unit == "%" else "", str)
+            return shown if question.unit in ("", "%") else f"{shown} {plain(question.unit)}"
+        case "order":
+            texts = _option_texts(question, values)
+            return " → ".join(plain(texts[number]) for number in answer)
+        case "token":
+            tokens = _scene(entered).read
+            if answer < len(tokens):
+                return f"{code(_scene(entered).label(tokens[answer]))} at place {answer}"
+            return f"place {answer}"
+    picture = _picture(question, entered)
+    labels = (
+        (picture["queries"], answer[0] - picture["begin"][0]),
+        (picture["keys"], answer[1] - picture["begin"][1]),
+    )
+    query, key = (code(texts[place]) if 0 <= place < len(texts) else "another" for texts, place in labels)
+    return f"{query} ({answer[0]}) looks at {key} ({answer[1]})"

@@ -1,0 +1,160 @@
+"""What opens with the page Learn: the list, or a step of a lesson, whose view is lent to the visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui.markdown import plain
+from pages.ui.models import library
+from pages.ui.models.belongings import belongings
+from pages.ui.models.lessons import shelf
+from pages.ui.models.lessons.answers import StepPlace, from_text
+from pages.ui.models.lessons.lesson import Lesson, Step, View
+from pages.ui.shell import borrowed, state
+from pages.ui.shell import link as links
+from pages.ui.shell.choices import Visitor
+from pages.ui.shell.sidebar import Opening
+from pages.ui.views.bodies import NEEDS_NO_TEXT
+from pages.ui.views.learn import room
+
+LIST = (
+    "Short lessons on what these models do. Each asks what you expect before it shows what happens: a guess that turns "
+    "out wrong teaches more than a picture that is only looked at."
+)
+HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
+"""What can't be changed before a question is answered: with it the view would tell the answer."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A step that is open. view: what it shows; of a step without one the last before it."""
+
+    lesson: Lesson
+    step: Step
+    place: StepPlace
+    view: View | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its question has no answer yet, or none that stands."""
+        given = belongings().answers.given.get(self.place)
+        return self.step.question is not None and (given is None or given.discussing)
+
+    @property
+    def is_revealed(self) -> bool:
+        """Whether what the model does may be computed: it was answered, and a room's teacher has revealed it."""
+        return not self.is_open and not room.holds_reveal(self.place)
+
+    @property
+    def shows_view(self) -> bool:
+        """Whether its live view is on screen."""
+        return self.step.view is not None and (self.step.view.opened == "before" or self.is_revealed)
+
+
+def entered() -> Entered | None:
+    """What this run of the page has opened; None for the list."""
+    return st.session_state.get("entered")
+
+
+def opening() -> Opening:
+    """Open what the visitor, a link, or the teacher of a room asks for, and say how the page opens."""
+    current = state.visitor()
+    brought = state.brought_view()
+    _take_answers(current)
+    found = st.session_state["entered"] = _wanted(current)
+    if found is None:
+        borrowed.give_back()
+        return Opening(LIST, reads_prompt=False)
+    own = belongings().answers
+    loan = borrowed.loan()
+    if loan is None or loan.place != found.place:
+        borrowed.lend(found.place, None if brought else view_of(found.view, current))
+    own.open(found.place)
+    if found.is_open and found.step.view:
+        _hold(current, found.view)
+    page = found.view.page if found.shows_view else ""
+    return Opening(
+        f"**{plain(found.lesson.title)}** · step {found.place.step + 1} of {len(found.lesson.steps)}, "
+        f"about {found.lesson.minutes} minutes in all",
+        writes=page == "Generate",
+        reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
+    )
+
+
+def go_to(place: StepPlace) -> None:
+    """Open a step."""
+    current = state.visitor()
+    current.lesson, current.lesson_step = place.lesson, place.step
+
+
+def leave() -> None:
+    """Go back to the list."""
+    current = state.visitor()
+    current.lesson, current.lesson_step = "", 0
+
+
+def show_again() -> None:
+    """Bring the live view back to what the step shows."""
+    if found := entered():
+        borrowed.lend(found.place, view_of(found.view, state.visitor()))
+
+
+def view_of(view: View | None, current: Visitor) -> Visitor:
+    """The choices that open a view; without one, those there are. What its link says wrong becomes a notice."""
+    if view is None:
+        return current
+    found = links.from_query(view.parameters)
+    current.notices += found.notices
+    if found.prompt is None and found.model in library.usable():
+        found.prompt = (library.usable()[found.model].card.examples or [""])[0]
+    return found
+
+
+def _wanted(current: Visitor) -> Entered | None:
+    if (led := room.led()) is not None:
+        go_to(led)
+    if not current.lesson:
+        return None
+    lesson = shelf.lesson(current.lesson)
+    if lesson is None:
+        current.notices.append(
+            f"There is no lesson “{current.lesson[:40]}” here; these are the lessons there are."
+        )
+    elif missing := shelf.missing_model(lesson):
+        current.notices.append(
+            f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here."
+        )
+        lesson = None
+    if lesson is None:
+        leave()
+        return None
+    last = len(lesson.steps) - 1
+    if current.lesson_step > last:
+        current.notices.append(f"This lesson has {last + 1} steps; the last one is shown.")
+        current.lesson_step = last
+    number = current.lesson_step
+    views = [step.view for step in lesson.steps[: number + 1] if step.view]
+    return Entered(lesson, lesson.steps[number], StepPlace(lesson.name, number), views[-1] if views else None)
+
+
+def _hold(current: Visitor, view: View | None) -> None:
+    """Keep the view as the step shows it until the question is answered."""
+    shown = view_of(view, Visitor())
+    moved = [name for name in HELD if getattr(current, name) != getattr(shown, name)]
+    for name in moved:
+        setattr(current, name, getattr(shown, name))
+    if {"model", "prompt", "changes"} & set(moved):
+        current.notices.append("Answer first. Then the model, its prompt and its changes are yours to turn.")
+
+
+def _take_answers(current: Visitor) -> None:
+    """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
+    own = belongings().answers
+    if current.answers and not own.is_shared:
+        brought = from_text(current.answers)
+        if any(place not in own.given for place in brought):
+            current.notices.append("This link came with answers, which are shown wherever you had none.")
+        own.take_over(brought)
+    current.answers = own.as_text() if own.is_shared else ""

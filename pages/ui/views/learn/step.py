@@ -1,0 +1,117 @@
+"""A lesson's step on screen: its words, its question, what was found, a change to try, and the live view."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from pages.ui.markdown import code, plain
+from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.models.lessons.claims import Values, unmet
+from pages.ui.models.lessons.expressions import ExpressionError, Words
+from pages.ui.shell import borrowed
+from pages.ui.shell.sidebar import PAGES, Session
+from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
+from pages.ui.views.learn import room
+from pages.ui.views.learn.asking import ask
+from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
+
+
+def show(session: Session, entered: Entered) -> None:
+    """The step that is open."""
+    step, values = entered.step, Values(entered.step.measures)
+    room.join_or_open(session)
+    with st.container(key="lesson_text"):
+        st.progress((entered.place.step + 1) / len(entered.lesson.steps))
+        st.header(plain(step.title), anchor=False)
+        _words(step.words, values)
+        if step.question:
+            try:
+                ask(entered, values)
+            except ExpressionError as error:
+                st.warning(plain(f"This question can't be asked here: {error}."))
+            room.tally(entered.place)
+        if entered.is_revealed:
+            _found(entered, values)
+        _move(entered)
+    if entered.shows_view:
+        _live_view(session, entered)
+
+
+def _words(words: Words, values: Values) -> None:
+    try:
+        st.markdown(words.filled(values, code))
+    except ExpressionError as error:
+        st.warning(plain(f"These words name a number that isn't there: {error}."))
+
+
+def _found(entered: Entered, values: Values) -> None:
+    """What the model does, and what to try with it."""
+    step = entered.step
+    if step.reveal:
+        with st.container(key="lesson_reveal"):
+            _words(step.reveal, values)
+    if problems := unmet(step, values):
+        st.warning(plain("The model that is here isn't the one this lesson was written for. What it says, and what was "
+                         f"measured: {'; '.join(problems)}."), icon=":material/rule:")  # fmt: skip
+    if step.to_try:
+        with st.container(border=True, key="lesson_try"):
+            st.markdown(":material/experiment: **Try it**")
+            _words(step.to_try, values)
+
+
+def _move(entered: Entered) -> None:
+    """The ways to the steps beside this one, and out of the lesson."""
+    lesson, number = entered.place.lesson, entered.place.step
+    led = room.led() is not None
+    with st.container(horizontal=True, key="lesson_moves"):
+        st.button("All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave,
+                  disabled=led)  # fmt: skip
+        st.button("Previous", key="learn_previous", icon=":material/arrow_back:", on_click=go_to,
+                  args=(StepPlace(lesson, number - 1),), disabled=led or number == 0)  # fmt: skip
+        last = number == len(entered.lesson.steps) - 1
+        answered = "primary" if entered.is_revealed else "secondary"
+        if last:
+            st.button(
+                "Finish",
+                key="learn_next",
+                type=answered,
+                icon=":material/check:",
+                on_click=leave,
+                disabled=led,
+            )
+        else:
+            st.button("Next", key="learn_next", type=answered, icon=":material/arrow_forward:", on_click=go_to,
+                      args=(StepPlace(lesson, number + 1),), disabled=led)  # fmt: skip
+    if led:
+        st.caption("Your teacher leads from step to step.")
+    elif entered.is_open:
+        st.caption("You can go on without an answer, but the lesson won't count as done.")
+
+
+def _live_view(session: Session, entered: Entered) -> None:
+    """The page that the step shows, as the visitor has it now."""
+    page = entered.step.view.page
+    with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
+        turns = (
+            "its model, prompt and changes are yours to turn once you have answered"
+            if entered.is_open
+            else ("whatever you turn here is computed anew")
+        )
+        st.markdown(f"**{plain(page)}**, live: {turns}.", width="content")
+        st.button("Back to the step's view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:",
+                  on_click=show_again)  # fmt: skip
+        if not entered.is_open and st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
+                     icon=":material/open_in_full:"):  # fmt: skip
+            _open_on(page)
+    if session.tokens is not None or page in NEEDS_NO_TEXT:
+        BODIES[page](session)
+
+
+def _open_on(page: str) -> None:
+    path = next(path for path, title, _ in PAGES if title == page)
+    borrowed.take_along()
+    try:
+        st.switch_page(path)
+    except StreamlitPageNotFoundError:
+        st.caption("This page runs by itself; the others open when the app is started as a whole.")
