@@ -31,7 +31,7 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def ask(entered: Entered, values: Values) -> None:
     """Draw the question: with what answers it, or with the answer that was given and what is right."""
     question = entered.step.question
-    given = belongings().answers.given.get(entered.place)
+    given = entered.given
     with st.container(border=True, key="lesson_question"):
         st.markdown(f"**{question.text.filled(values, code)}**")
         if entered.is_open:
@@ -59,6 +59,8 @@ def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None
 
 def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
     if fits(entered.step.question, answer):
+        if entered.given is None:  # what may be there answers another question: the file was changed meanwhile
+            belongings().answers.given.pop(entered.place, None)
         belongings().answers.give(entered.place, answer, discuss=discuss)
         room.vote(entered.place, answer)
 
@@ -231,8 +233,6 @@ class _Draft:
 
 def _in_words(question: Question, entered: Entered, values: Values, answer: Answer) -> str:
     """An answer as it is said in a sentence, as Markdown."""
-    if not fits(question, answer) and question.kind != "number":
-        return "something that is no answer here"
     match question.kind:
         case "choose":
             return f"“{question.options[answer].filled(values, code)}”"

@@ -10,8 +10,9 @@ from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
-from pages.ui.models.lessons.answers import StepPlace, from_text
+from pages.ui.models.lessons.answers import Given, StepPlace, from_text
 from pages.ui.models.lessons.lesson import Lesson, Step, View
+from pages.ui.models.lessons.questions import fits
 from pages.ui.shell import borrowed, state
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor
@@ -37,9 +38,15 @@ class Entered:
     view: View | None
 
     @property
+    def given(self) -> Given | None:
+        """What was answered to its question; None for nothing, or nothing that could be an answer to it."""
+        given = belongings().answers.given.get(self.place)
+        return given if given and _fits(self.step, given) else None
+
+    @property
     def is_open(self) -> bool:
         """Whether its question has no answer yet, or none that stands."""
-        given = belongings().answers.given.get(self.place)
+        given = self.given
         return self.step.question is not None and (given is None or given.discussing)
 
     @property
@@ -153,8 +160,18 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = belongings().answers
     if current.answers and not own.is_shared:
-        brought = from_text(current.answers)
+        brought = {place: given for place, given in from_text(current.answers).items() if _can_be(place, given)}
         if any(place not in own.given for place in brought):
             current.notices.append("This link came with answers, which are shown wherever you had none.")
         own.take_over(brought)
     current.answers = own.as_text() if own.is_shared else ""
+
+
+def _can_be(place: StepPlace, given: Given) -> bool:
+    """Whether there is a question that this answers."""
+    lesson = shelf.lesson(place.lesson)
+    return lesson is not None and place.step < len(lesson.steps) and _fits(lesson.steps[place.step], given)
+
+
+def _fits(step: Step, given: Given) -> bool:
+    return step.question is not None and fits(step.question, given.first) and fits(step.question, given.last)
