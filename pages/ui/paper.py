@@ -1,7 +1,7 @@
 """Markdown as a page that can be printed: the part of it that lessons use, as HTML without a script.
 
-Paragraphs, lists, indented and fenced code, **strong**, *emphasis*, `code`, $formulas$ and $$formulas$$. Everything else is
-text. Nothing in a text can become an element: a lesson's file may be anybody's.
+Headings, paragraphs, lists, tables, indented and fenced code, **strong**, *emphasis*, `code`, $formulas$ and
+$$formulas$$. Everything else is text. Nothing in a text can become an element: a lesson's file may be anybody's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ SPAN = re.compile(
     r"|\*\*(?P<strong>\S(?:[^\n]*?\S)?)\*\*|\*(?P<emphasis>[^\s*](?:[^*\n]*?[^\s*])?)\*|\\(?P<escaped>[!-/:-@\[-`{-~])",
     re.DOTALL,
 )
+HEADING = re.compile(r"(#{1,3}) +(.+)")
 BULLET = re.compile(r"(?:[-*]|\d+\.) +")
 STYLE = """
 :root { color-scheme: light; --line: #b9b9c3; --faint: #5c5c68; }
@@ -31,7 +32,8 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .88e
 pre { white-space: pre-wrap; } pre code { display: block; padding: .5em; }
 math[display="block"] { margin: .6em 0; }
 .faint { color: var(--faint); }
-.question { border: 1px solid var(--line); border-radius: 6px; padding: .5em .9em; margin: .8em 0; break-inside: avoid; }
+.question { border: 1px solid var(--line); border-radius: 6px; padding: .5em .9em; margin: .8em 0;
+  break-inside: avoid; }
 .question > p:first-child { font-weight: 600; }
 .options { list-style: none; padding: 0; } .options li { margin: .25em 0; }
 .options li::before { content: "☐"; margin-right: .6em; }
@@ -41,7 +43,7 @@ math[display="block"] { margin: .6em 0; }
 .together { break-inside: avoid; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2em .5em; text-align: left;
   vertical-align: top; }
-svg { max-width: 100%; height: auto; }
+svg { max-width: min(100%, 11cm); height: auto; }
 @page { size: A4; margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 10.5pt; } a { color: inherit; } }
 """
@@ -97,6 +99,12 @@ def _block(lines: list[str]) -> str:
         return f"<pre><code>{escape(chr(10).join(inside))}</code></pre>"
     if all(line.startswith("    ") for line in lines):
         return f"<pre><code>{escape(chr(10).join(line[4:] for line in lines))}</code></pre>"
+    if heading := HEADING.fullmatch(lines[0]):
+        level = len(heading[1])
+        rest = _block(lines[1:]) if lines[1:] else ""
+        return f"<h{level}>{inline(heading[2])}</h{level}>{rest}"
+    if all(line.startswith("|") for line in lines) and len(lines) > 1:
+        return _table([[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines])
     if BULLET.match(lines[0]):
         kind = "ol" if lines[0][0].isdigit() else "ul"
         items: list[str] = []
@@ -107,6 +115,13 @@ def _block(lines: list[str]) -> str:
                 items[-1] += f" {line.strip()}"
         return f"<{kind}>{''.join(f'<li>{inline(item)}</li>' for item in items)}</{kind}>"
     return f"<p>{inline(' '.join(line.strip() for line in lines))}</p>"
+
+
+def _table(rows: list[list[str]]) -> str:
+    """The first row is the heading, the second the line below it."""
+    head = "".join(f"<th>{inline(cell)}</th>" for cell in rows[0])
+    body = "".join(f"<tr>{''.join(f'<td>{inline(cell)}</td>' for cell in row)}</tr>" for row in rows[2:])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _span(found: re.Match[str]) -> str:

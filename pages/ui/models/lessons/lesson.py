@@ -75,7 +75,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson. name: that of its file, without the ending. needs: a model without which it can't be taken."""
+    """One lesson. name: that of its file, without the ending.
+
+    needs: a model without which it can't be taken. get: where that comes from, in a sentence.
+    """
 
     name: str
     title: str
@@ -83,6 +86,7 @@ class Lesson:
     aims: tuple[str, ...]
     teacher: str
     needs: str
+    get: str
     steps: tuple[Step, ...]
 
 
@@ -139,7 +143,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
     if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
         raise _Problem(1, "a lesson begins with a header between two lines of +++")
     found = _toml("\n".join(lines[ends[0] + 1 : ends[1]]), ends[0] + 2)
-    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str}
+    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str, "get": str}
     line = ends[0] + 2
     _only(found, kinds, line)
     title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
@@ -150,7 +154,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
         raise _Problem(line, "aims is a list of texts")
     return dict(title=title, minutes=minutes, aims=tuple(aims), teacher=found.get("teacher", ""),
-                needs=found.get("needs", "")), ends[1] + 1  # fmt: skip
+                needs=found.get("needs", ""), get=found.get("get", "")), ends[1] + 1  # fmt: skip
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:

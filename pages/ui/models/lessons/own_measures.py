@@ -11,7 +11,7 @@ import numpy as np
 
 from pages.ui.models import library, own_training
 from pages.ui.models.lessons.calls import measure
-from pages.ui.models.lessons.scenes import MeasureError, Scene
+from pages.ui.models.lessons.scenes import MeasureError, NotYet, Scene
 from transformer.training.worker import ENDED
 
 FEWEST = 8
@@ -59,13 +59,13 @@ def _losses(scene: Scene) -> list[tuple[int, float]]:
     """The validation losses of the visitor's training of the task that the scene's model has learnt."""
     job = own_training.slot().job
     if job is None:
-        raise MeasureError("nothing has been trained yet; press Train in the view, and wait until it has ended")
+        raise NotYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
     if job.state not in ENDED:
-        raise MeasureError("the training is still under way; wait until it has ended")
+        raise NotYet("the training is still under way; wait until it has ended")
     found = list(job.validation_losses)
     task = library.model(scene.name).card.task
     if job.result is None or job.result.card.task != task:
-        raise MeasureError(f"what was trained last is something else; train {task}")
+        raise NotYet(f"what was trained last is something else; train {task}")
     if len(found) < FEWEST:
-        raise MeasureError("the training was stopped too early to have a shape; let it run to its end")
+        raise NotYet("the training was stopped too early to have a shape; let it run to its end")
     return found

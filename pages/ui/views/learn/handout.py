@@ -25,22 +25,24 @@ MOST_TOKENS = 30
 LATER = "This is computed while you watch: open the lesson in the app."
 
 
-def offer(lesson: Lesson) -> None:
+def offer(lesson: Lesson, key: str = "save_handout") -> None:
     """The button that saves a lesson as a handout. It is made when it is asked for, not before."""
     st.download_button("Save as a handout", lambda: handout(lesson).encode(), f"{lesson.name}.html", "text/html",
-                       key="save_handout", on_click="ignore", type="tertiary", icon=":material/print:",
+                       key=key, on_click="ignore", type="tertiary", icon=":material/print:",
                        help="One page to print: the questions, with room for answers, and what is right at the "
                        "end.")  # fmt: skip
 
 
 def handout(lesson: Lesson) -> str:
     """A lesson as one HTML page, which needs no network and prints well."""
-    asked, told = [], []
+    asked, told, drawn = [], [], ""
     for number, step in enumerate(lesson.steps, 1):
         values = Values(step.measures)
-        asked.append(_asked(number, step, values))
+        picture = _picture(step)
+        new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
+        asked.append(_asked(number, step, values, new))
         if step.question:
-            told.append(_told(number, step, values))
+            told.append(_told(number, step, values, new))
     aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
     body = [
         f"<h1>{inline(lesson.title)}</h1>",
@@ -71,11 +73,11 @@ def correct_in_words(question: Question, step: Step, values: Values) -> str:
     return f"query {correct[0]}, key {correct[1]}"
 
 
-def _asked(number: int, step: Step, values: Values) -> str:
-    """A step up to its question."""
+def _asked(number: int, step: Step, values: Values, picture: str) -> str:
+    """A step up to its question. picture: what its view shows."""
     parts = [f"<h2>{number}. {inline(step.title)}</h2>", _words(step.words, values)]
     if step.view and step.view.opened == "before":
-        parts.append(_picture(step))
+        parts.append(picture)
     if step.question:
         parts.append(_question(step.question, step, values))
     if step.view:
@@ -85,16 +87,16 @@ def _asked(number: int, step: Step, values: Values) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _told(number: int, step: Step, values: Values) -> str:
+def _told(number: int, step: Step, values: Values, picture: str) -> str:
     """What is right, and why."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
     try:
-        parts.append(f"<p>{inline(correct_in_words(step.question, step, values))}</p>")
+        parts.append(f"<p><strong>{inline(correct_in_words(step.question, step, values))}</strong></p>")
     except ExpressionError:
         parts.append(f"<p>{LATER}</p>")
     else:
         parts.append(_words(step.reveal, values) if step.reveal else "")
-        parts.append(_picture(step) if step.view and step.view.opened == "after" else "")
+        parts.append(picture if step.view and step.view.opened == "after" else "")
     return "\n".join(part for part in parts if part)
 
 
@@ -133,8 +135,8 @@ def _words(words: Words, values: Values) -> str:
 def _picture(step: Step) -> str:
     """The head that a view of the page Attention shows, if it is small enough."""
     view = step.view
-    told = view.parameters
-    if view.page != "Attention" or not {"layer", "head"} <= told.keys():
+    told = view.parameters if view else {}
+    if not view or view.page != "Attention" or not {"layer", "head"} <= told.keys():
         return ""
     try:
         scene = _scene(step)

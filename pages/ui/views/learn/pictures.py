@@ -30,9 +30,12 @@ def pattern_svg(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]
         f'aria-label="Attention weights: rows are queries, columns are keys" font-size="{FONT}" '
         'font-family="ui-monospace, monospace">'
     ]
+    is_turned = max(map(len, keys)) > 2
     for key, label in enumerate(keys):
         x = room + CELL * key + CELL / 2 + 4
-        parts.append(f'<text transform="translate({x:g} {room - 5}) rotate(-90)">{escape(label)}</text>')
+        turned = f'transform="translate({x:g} {room - 5}) rotate(-90)"'
+        upright = f'x="{x - 4:g}" y="{room - 5}" text-anchor="middle"'
+        parts.append(f"<text {turned if is_turned else upright}>{escape(label)}</text>")
     for query, label in enumerate(queries):
         y = room + CELL * query
         parts.append(f'<text x="{room - 5}" y="{y + CELL / 2 + 4:g}" text-anchor="end">{escape(label)}</text>')
@@ -41,8 +44,9 @@ def pattern_svg(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]
                 continue
             weight = float(np.clip(weights[query, key], 0, 1))
             colour = "#" + "".join(f"{round(255 - (255 - ink) * weight):02x}" for ink in INK)
+            told = f"<title>{escape(label)} → {escape(keys[key])}: {weight:.2f}</title>"
             parts.append(
-                f'<rect x="{room + CELL * key}" y="{y}" width="{CELL}" height="{CELL}" fill="{colour}" stroke="#c8c8d0" '
-                f'stroke-width=".5"><title>{escape(label)} → {escape(keys[key])}: {weight:.2f}</title></rect>'
+                f'<rect x="{room + CELL * key}" y="{y}" width="{CELL}" height="{CELL}" fill="{colour}" '
+                f'stroke="#c8c8d0" stroke-width=".5">{told}</rect>'
             )
     return "".join([*parts, "</svg>"])
