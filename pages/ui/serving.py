@@ -93,6 +93,7 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
+    from pages.ui.models.lessons.shelf import shelf
     from pages.ui.views import (  # noqa: F401
         attention,
         inside,
@@ -102,11 +103,13 @@ def prepare_other_pages() -> None:
         train_choice,
         train_progress,
     )
+    from pages.ui.views.learn import course, step  # noqa: F401
     from pages.ui.views.what_if import before, beside, ladder, needed, traced  # noqa: F401
     from transformer.training.cost import machine
 
     Figure()
     machine()
+    shelf()
 
 
 def _prepare() -> None:

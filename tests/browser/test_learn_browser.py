@@ -1,0 +1,112 @@
+"""The page Learn in a real browser: a lesson from its beginning to its end, with the keyboard alone."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.servers import ROOT
+from tests.browser.test_accessibility import found
+
+# Streamlit looks for its server below the page's address first, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/Learn/_stcore/[a-z-]+\)")
+ACTIVE = """() => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  if (!at?.matches("button, input, td, a")) return "";  // what scrolls can have the focus, too
+  return (at.getAttribute("aria-label") || at.closest("label")?.textContent || at.textContent).trim();
+}"""
+MOST_TABS = 200
+
+
+@pytest.fixture
+def page(serve, new_page, wait_ready, browser_errors):
+    with serve(ROOT / "app.py", env={"HEADSUP_LESSONS": str(ROOT / "tests" / "lessons")}) as server:
+        page = new_page()
+        page.goto(f"{server.url}/Learn?prompt=To%20be&model=shakespeare")
+        page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
+        wait_ready(page, timeout=60)
+        yield page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+@pytest.fixture
+def reach(page, wait_ready):
+    """`reach(words, key="Enter")`: go on with Tab to what has these words, and press a key there."""
+
+    def go_on(words, key="Enter"):
+        for _ in range(MOST_TABS):
+            page.keyboard.press("Tab")
+            if re.search(words, page.evaluate(ACTIVE)):
+                break
+        else:
+            pytest.fail(f"Tab doesn't come to {words}")
+        if key:
+            page.keyboard.press(key)
+            wait_ready(page, timeout=60)
+
+    return go_on
+
+
+@pytest.fixture
+def answer(page, reach, wait_ready):
+    """`answer(words)`: give the answer that was put in, read what becomes of it, and go on."""
+
+    def give(words):
+        reach("^Answer$")
+        expect(page.get_by_test_id("stAlert").filter(has_text=words)).to_be_visible()
+        reach("Next$|Finish$")
+
+    return give
+
+
+@pytest.mark.timeout(300)
+def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_ready):
+    reach("Begin with the first lesson")
+    expect(page.get_by_role("heading", name="Only words")).to_be_visible()
+    reach("Next$")
+
+    expect(page.get_by_role("button", name="Answer", exact=True)).to_be_disabled()
+    reach("As before|Hardly", key="ArrowDown")  # the radio has one stop for all
+    page.get_by_role("radio", name="Hardly").press("Space")
+    expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
+    answer("You said “Hardly”, and so it is.")
+
+    page.get_by_role("slider").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    expect(page.get_by_test_id("stSliderThumbValue")).to_have_text(re.compile(r"^3\.0 nats"))
+    wait_ready(page, timeout=60)
+    reach("^Answer$")
+    expect(page.get_by_test_id("stAlert").filter(has_text="near enough")).to_be_visible()
+    assert found(page) == []
+    page.reload()
+    page.get_by_role("heading", name="Number").wait_for(timeout=60_000)
+    expect(page.get_by_test_id("stAlert").filter(has_text="You said 3 nats. It is 3.06 nats")).to_be_visible()
+    wait_ready(page, timeout=60)
+    reach("Next$")
+
+    reach("q₅")
+    answer("and so it is")
+
+    reach(r"Z looks at k$", key=None)
+    for key in ("ArrowUp", *["ArrowRight"] * 4, "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_test_id("answering").get_by_role("status")).to_have_text("Chosen: w (13) looks at Z (4).")
+    wait_ready(page, timeout=60)
+    expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
+    answer("and so it is")
+
+    rows = page.get_by_test_id("answering").locator("li .words")
+    right = ["q · k", "÷ √d_head", "mask", "softmax"]
+    for place, words in enumerate(right):
+        for _ in range(rows.all_inner_texts().index(words) - place):
+            reach(f"^Move up: {words}$")
+    expect(rows).to_have_text(right)
+    reach("^Answer$")
+    expect(page.get_by_test_id("stAlert").filter(has_text="and so it is")).to_be_visible()
+    reach("Finish$")
+    expect(page.get_by_text("done", exact=True)).to_be_visible()
+    wait_ready(page, timeout=60)
+    assert found(page) == []
+    assert "To+be" in page.evaluate("location.search")  # the visitor's own prompt is back
