@@ -42,7 +42,7 @@ def show() -> None:
 
 def sheet(lessons: list[Lesson]) -> str:
     """Everything here as one HTML page to print."""
-    parts = [as_html(GUIDE.read_text(encoding="utf-8"))]
+    parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
     for lesson in lessons:
         aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
         parts.append(
