@@ -181,6 +181,19 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it():
     assert prompt(at) == "kR7wZq3xB kR7wZ"
 
 
+@pytest.mark.parametrize("number", [CHOOSE, NUMBER, TOKEN, CELL, ORDER])
+def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(number, folder):
+    at = open_step(number)
+    assert "Answer first" not in said(at)
+    if number == ORDER:
+        return
+    if number == NUMBER:
+        at = click(at, "lesson_answer")
+        assert "What is right can't be computed: loss can't be measured: there is no model “induction” here" in said(at)
+    else:
+        assert "there is no model “induction” here" in said(at)
+
+
 def test_a_visitor_finds_their_own_view_again_with_the_text_they_wrote():
     at = start(prompt="KING:\nAye", temperature=1.5)
     at = step(step(at))

@@ -13,7 +13,7 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.markdown import code, plain
 from pages.ui.models import own_training as training
-from pages.ui.shell import widgets
+from pages.ui.shell import borrowed, widgets
 from pages.ui.shell.model_files import offer_download
 from pages.ui.shell.state import visitor, write_address
 from pages.ui.shell.widgets import Tie
@@ -129,6 +129,7 @@ def _result(job: Job, name: str | None) -> None:
                       on_click=_open, args=(name, "pages/Attention.py"))  # fmt: skip
             offer_download("Download it", job.result, key="download_model")
     if page := st.session_state.pop("open_page", None):
+        borrowed.take_along()
         st.switch_page(page)
 
 

@@ -152,6 +152,8 @@ def _wanted(current: Visitor) -> Entered | None:
 def _hold(current: Visitor, view: View | None) -> None:
     """Keep the view as the step shows it until the question is answered."""
     shown = view_of(view, Visitor())
+    if shown.model not in library.usable():
+        return
     moved = [name for name in HELD if getattr(current, name) != getattr(shown, name)]
     for name in moved:
         setattr(current, name, getattr(shown, name))
