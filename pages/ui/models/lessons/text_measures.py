@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from pages.ui.models import beside, library
 from pages.ui.models.cache import remembered
 from pages.ui.models.lessons.calls import measure
-from pages.ui.models.lessons.inner_measures import _pattern, _tensor, logit_lens_losses
+from pages.ui.models.lessons.inner_measures import _tensor, logit_lens_losses
 from pages.ui.models.lessons.measures import entropy, written
 from pages.ui.models.lessons.scenes import MeasureError, Scene
 from transformer import TASKS, Checkpoint, Intervention, attention_modules
 from transformer.data.tasks import Induction
 from transformer.inference.interventions import hooks_of
+from transformer.inference.windows import in_window
 from transformer.training.evaluation import measure_induction
 
 SEQUENCES = 100
@@ -127,22 +128,32 @@ def sink_share(scene: Scene, above: float = 0.5) -> float:
     Queries that see nothing else don't count: Xiao et al. 2023, "Efficient streaming language models with attention
     sinks".
     """
-    shape = library.config(scene.name)
-    if len(scene.window) < 2 or not shape.n_layers:
-        raise MeasureError("it takes a model with attention and a text of two tokens or more")
-    on_first = [_pattern(scene, layer, head, "")[1:, 0].mean()
-                for layer in range(shape.n_layers) for head in range(shape.n_heads)]  # fmt: skip
-    return float((np.array(on_first) > above).mean())
+    return float((_first_weights(scene) > above).mean())
 
 
 @measure
 def mean_first_weight(scene: Scene) -> float:
     """The weight on the first token, its mean over all heads of a decoder and all queries after the first."""
-    shape = library.config(scene.name)
-    if len(scene.window) < 2 or not shape.n_layers:
-        raise MeasureError("it takes a model with attention and a text of two tokens or more")
-    return float(np.mean([_pattern(scene, layer, head, "")[1:, 0].mean()
-                          for layer in range(shape.n_layers) for head in range(shape.n_heads)]))  # fmt: skip
+    return float(_first_weights(scene).mean())
+
+
+def _first_weights(scene: Scene) -> np.ndarray:
+    """(layer, head): the mean weight on the first token of the queries after it."""
+    if scene.source or len(scene.window) < 2 or not library.config(scene.name).n_layers:
+        raise MeasureError("it takes a decoder with attention and a text of two tokens or more")
+    return _on_first(scene.name, scene.window, in_window(scene.interventions, scene.begin))
+
+
+@remembered
+def _on_first(
+    checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: tuple[Intervention, ...]
+) -> np.ndarray:  # fmt: skip
+    hooks = hooks_of(interventions, checkpoint.model)
+    with torch.no_grad():
+        _, cache = checkpoint.model.run_with_cache(
+            torch.tensor([tokens]), names_filter=lambda name: name.endswith("hook_pattern"), fwd_hooks=hooks
+        )
+    return torch.stack([pattern[0, :, 1:, 0].mean(1) for pattern in cache.values()]).numpy()
 
 
 @measure

@@ -46,7 +46,7 @@ def sheet(lessons: list[Lesson]) -> str:
     for lesson in lessons:
         aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
         parts.append(
-            f"<h2>{escape(lesson.title)}</h2><p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps"
+            f"<h2>{inline(lesson.title)}</h2><p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps"
             f"{f', needs the model {escape(lesson.needs)}' if lesson.needs else ''}</p>"
             f"<ul>{aims}</ul>{as_html(lesson.teacher.strip())}{_questions(lesson)}"
         )
@@ -69,7 +69,7 @@ def _lesson(lesson: Lesson) -> None:
 
 def _questions(lesson: Lesson) -> str:
     """The steps and what is asked in each, without placeholders: what is measured is told in class."""
-    rows = "".join(f"<li>{escape(step.title)}</li>" for step in lesson.steps)
+    rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
     return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
 
 
