@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import streamlit as st
 
 from pages.ui.models.belongings import Cabinet
 from pages.ui.models.lessons import calls, shelf
@@ -52,6 +53,14 @@ def taken(monkeypatch):
 
     monkeypatch.setattr(calls.Call, "taken", watched)
     return found
+
+
+@pytest.fixture
+def other_models(folder):
+    """Tiny models instead of those that the lessons are about."""
+    yield
+    st.cache_data.clear()
+    st.cache_resource.clear()
 
 
 def open_step(number, **more):
@@ -182,7 +191,7 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it():
 
 
 @pytest.mark.parametrize("number", [CHOOSE, NUMBER, TOKEN, CELL, ORDER])
-def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(number, folder):
+def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(number, other_models):
     at = open_step(number)
     assert "Answer first" not in said(at)
     if number == ORDER:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from pages.ui.models import library
 from pages.ui.models.changes import Partly, from_text, in_force
@@ -30,6 +29,8 @@ class NotYet(MeasureError):
 class Scene:
     """A model and what it reads. Two that are equal are measured once.
 
+    Lessons are kept while models come and go, so nothing of the model is kept here.
+
     prompt: None for the model's first example. text: what stands after it. changes: as in a link.
     """
 
@@ -46,7 +47,7 @@ class Scene:
             own = {}
         return cls(**{**own, **{name: given[name] for name in FIELDS if name in given}})
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The model's. Raises MeasureError if there is none of that name here."""
         if self.model not in library.usable():
@@ -62,7 +63,7 @@ class Scene:
         """The model's."""
         return library.tokenizer(self.name)
 
-    @cached_property
+    @property
     def read(self) -> tuple[int, ...]:
         """The prompt's tokens. Raises MeasureError for a text that the model can't read, or too long a one."""
         card, shape = library.model(self.name).card, library.config(self.name)
@@ -80,7 +81,7 @@ class Scene:
         """What the encoder reads; empty for a model that has none."""
         return self.read if self._translates else ()
 
-    @cached_property
+    @property
     def tokens(self) -> tuple[int, ...]:
         """What the decoder has before it: the prompt, or a translator's start token, and the text after it."""
         start = (library.model(self.name).card.start_token_id or 0,) if self._translates else self.read
@@ -109,7 +110,7 @@ class Scene:
             )
         return found
 
-    @cached_property
+    @property
     def interventions(self) -> tuple[Intervention, ...]:
         """What is changed in each pass. Raises MeasureError for what this model can't be changed by."""
         try:
