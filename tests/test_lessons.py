@@ -15,6 +15,7 @@ from pages.ui.models.lessons.questions import verdict
 from pages.ui.models.lessons.scenes import NotYet, Scene
 from pages.ui.models.places import chosen_attention
 from pages.ui.shell.link import PARSERS, from_query
+from tests import app_driver
 from transformer import attention_modules
 
 FILES = sorted(shelf.FOLDER.glob("*.md"))
@@ -91,6 +92,16 @@ def test_every_view_opens_at_a_model_a_prompt_and_a_place_that_are_there(name):
             modules = attention_modules(shape)[chosen_attention(shape, visitor.attention)]
             assert (visitor.layer or 0) < len(modules) and (visitor.head or 0) < shape.n_heads
             assert max(visitor.query or 0, visitor.key or 0) < len(scene.source or scene.tokens)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_view_of_each_page_opens_as_it_does_by_itself(page, monkeypatch, installed_components):
+    """The last one that the course has, by its link."""
+    monkeypatch.setattr(app_driver, "PAGES", app_driver.PAGES | {"Train": "pages/Train.py"})
+    views = [step.view for path in FILES for step in lesson(path.stem).steps if step.view and step.view.page == page]
+    shown = [view for view in views if view.parameters.get("model") in library.usable()][-1]
+    at = app_driver.start(page, **shown.parameters)
+    assert not at.warning and not at.error
 
 
 @every_lesson
