@@ -80,7 +80,8 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
         found = verdict(question, values, given.last)
         first = verdict(question, values, given.first)
     except NotYet as error:
-        st.info(f"You said {said}. What is right is still to be found out: {plain(str(error))}.", icon=":material/hourglass_empty:")
+        st.info(f"You said {said}. What is right is still to be found out: {plain(str(error))}.",
+                icon=":material/hourglass_empty:")  # fmt: skip
         st.button("Look again", key="lesson_look", icon=":material/refresh:")
         return
     except ExpressionError as error:
