@@ -1,10 +1,12 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
 from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views.learn import course, entering, step
+from pages.ui.views.learn import course, entering, step, teacher
 
 session = open_page("Learn", decide=entering.opening)
-if (entered := entering.entered()) is None:
+if session.visitor.lesson == entering.TEACHERS:
+    teacher.show()
+elif (entered := entering.entered()) is None:
     course.show(session)
 else:
     step.show(session, entered)

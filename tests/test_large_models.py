@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pages.ui.components import inside as inside_component
-from pages.ui.models import activations, insides, jobs, library, writer
+from pages.ui.models import activations, insides, jobs, library, shown_text
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 
@@ -15,7 +15,7 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (activations, insides, writer):
+    for module in (activations, insides, shown_text):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
     for module in (insides, inside_component):
         monkeypatch.setattr(module, "BY_ROW", 1000)

@@ -135,9 +135,9 @@ class TestEachText:
 
 
 def passes_of(model, work):
-    """The batch sizes of the forward passes that some work takes."""
+    """The shapes, batch and positions, of the forward passes that some work takes."""
     sizes = []
-    handle = model.unembed.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape[:2])))
+    handle = model.ln_final.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape[:2])))
     try:
         work()
     finally:

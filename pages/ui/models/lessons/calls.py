@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from pages.ui.models.lessons.scenes import FIELDS, MeasureError, Scene
+from pages.ui.models.lessons.scenes import FIELDS, MeasureError, NotYet, Scene
 
 IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
 LONGEST_LIST = 8
@@ -57,6 +57,8 @@ class Call:
             found = MEASURES[self.what](self.scene, **{
                 name: list(value) if isinstance(value, tuple) else value for name, value in self.arguments
             })  # fmt: skip
+        except NotYet:
+            raise
         except MeasureError as error:
             raise MeasureError(f"{self.what} can't be measured: {error}") from None
         return _plain(found)

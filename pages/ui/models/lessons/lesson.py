@@ -10,11 +10,17 @@ import keyword
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pages.ui.models.lessons import inner_measures, measures  # noqa: F401, which fill the registry of measures
+from pages.ui.models.lessons import (  # noqa: F401, which fill the registry of measures
+    inner_measures,
+    measures,
+    model_measures,
+    own_measures,
+    text_measures,
+)
 from pages.ui.models.lessons.calls import Call
 from pages.ui.models.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
 from pages.ui.models.lessons.questions import Question, read_question
@@ -36,11 +42,15 @@ class LessonError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A page of the app as a link opens it. opened: "before" the question is answered, or "after"."""
+    """A page of the app as a link opens it. opened: "before" the question is answered, or "after".
+
+    needs: a model without which the step is left out; "" for none.
+    """
 
     page: str
     link: str
     opened: str
+    needs: str = ""
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -65,7 +75,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson. name: that of its file, without the ending. needs: a model without which it can't be taken."""
+    """One lesson. name: that of its file, without the ending.
+
+    needs: a model without which it can't be taken. get: where that comes from, in a sentence.
+    """
 
     name: str
     title: str
@@ -73,6 +86,7 @@ class Lesson:
     aims: tuple[str, ...]
     teacher: str
     needs: str
+    get: str
     steps: tuple[Step, ...]
 
 
@@ -129,7 +143,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
     if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
         raise _Problem(1, "a lesson begins with a header between two lines of +++")
     found = _toml("\n".join(lines[ends[0] + 1 : ends[1]]), ends[0] + 2)
-    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str}
+    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str, "get": str}
     line = ends[0] + 2
     _only(found, kinds, line)
     title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
@@ -140,7 +154,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
         raise _Problem(line, "aims is a list of texts")
     return dict(title=title, minutes=minutes, aims=tuple(aims), teacher=found.get("teacher", ""),
-                needs=found.get("needs", "")), ends[1] + 1  # fmt: skip
+                needs=found.get("needs", ""), get=found.get("get", "")), ends[1] + 1  # fmt: skip
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:
@@ -211,7 +225,7 @@ def _step(part: _Part, known: Mapping[str, Call]) -> Step:
     if reveal and not question:
         raise _Problem(blocks["reveal"].line, "a reveal needs a question before it")
     if view:
-        view = View(view.page, view.link, view.opened or _opened(view, question, words, scope))
+        view = replace(view, opened=view.opened or _opened(view, question, words, scope))
     return Step(part.title, words, scope, view, question, reveal, claims, to_try)
 
 
@@ -225,7 +239,7 @@ def _opened(view: View, question: Question | None, words: Words, scope: Mapping[
 
 def _view(block: _Block) -> View:
     found = _toml(block.text, block.line)
-    _only(found, {"page": str, "link": str, "opened": str}, block.line)
+    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.line)
     if found.get("page") not in PAGES:
         raise _Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
     if found.get("opened", "before") not in ("before", "after"):
@@ -239,7 +253,7 @@ def _view(block: _Block) -> View:
         raise _Problem(
             block.line, "the link isn't one; copy what stands after the ? in the address bar"
         ) from None
-    return View(found["page"], link, found.get("opened", ""))
+    return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
 
 
 def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> dict[str, Call]:

@@ -21,6 +21,10 @@ class MeasureError(ExpressionError):
     """Why something can't be measured, in a sentence without its full stop."""
 
 
+class NotYet(MeasureError):
+    """What the visitor has to do before it can be measured, in a sentence without its full stop."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """A model and what it reads. Two that are equal are measured once.

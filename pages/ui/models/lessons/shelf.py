@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def shelf() -> list[Lesson | Unreadable]:
         files = sorted(FOLDER.glob("*.md"))[:MOST]
     except OSError:
         return []
-    return [_read(path, _stamp(path)) for path in files]
+    return [_with_what_is_here(_read(path, _stamp(path))) for path in files]
 
 
 def lesson(name: str) -> Lesson | None:
@@ -44,6 +44,17 @@ def missing_model(each: Lesson) -> str:
 def counted() -> list[Lesson]:
     """The lessons of the course: those that can be taken."""
     return [each for each in shelf() if isinstance(each, Lesson) and not missing_model(each)]
+
+
+def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
+    """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
+    if isinstance(found, Unreadable):
+        return found
+    steps = tuple(
+        step for step in found.steps
+        if not (step.view and step.view.needs) or step.view.needs in library.usable()
+    )  # fmt: skip
+    return found if len(steps) in (0, len(found.steps)) else replace(found, steps=steps)
 
 
 @lru_cache(maxsize=MOST)

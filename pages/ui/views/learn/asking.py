@@ -14,7 +14,7 @@ from pages.ui.models.lessons.answers import Given
 from pages.ui.models.lessons.claims import Values
 from pages.ui.models.lessons.expressions import ExpressionError, in_words
 from pages.ui.models.lessons.questions import Answer, Question, Verdict, fits, verdict
-from pages.ui.models.lessons.scenes import Scene
+from pages.ui.models.lessons.scenes import NotYet, Scene
 from pages.ui.shell import widgets
 from pages.ui.shell.widgets import Tie
 from pages.ui.views.learn import room
@@ -96,6 +96,11 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
     try:
         found = verdict(question, values, given.last)
         first = verdict(question, values, given.first)
+    except NotYet as error:
+        st.info(f"You said {said}. What is right is still to be found out: {plain(str(error))}.",
+                icon=":material/hourglass_empty:")  # fmt: skip
+        st.button("Look again", key="lesson_look", icon=":material/refresh:")
+        return
     except ExpressionError as error:
         st.warning(plain(f"You said {said}. What is right can't be computed: {error}."))
         return

@@ -18,7 +18,7 @@ from pages.ui.models.lessons.shelf import Unreadable
 from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
-from pages.ui.views.learn import room
+from pages.ui.views.learn import room, teacher
 from pages.ui.views.learn.entering import go_to
 
 COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer", "first is right", "second answer",
@@ -41,6 +41,7 @@ def show(session: Session) -> None:
             missing = shelf.missing_model(each)
             number += not missing
             _entry(each, "–" if missing else str(number), missing, own)
+    teacher.offer()
     if not own.is_empty:
         _results(own, [each for each in found if isinstance(each, Lesson)])
 
@@ -72,7 +73,7 @@ def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
             f"{lesson.minutes} minutes, {counted(len(lesson.steps), 'step')}. {plain('; '.join(lesson.aims))}."
         )
         if missing:
-            st.caption(f"It needs the model “{plain(missing)}”, which isn't here.")
+            st.caption(f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}")
         elif begun:
             st.button("Forget my answers", key=f"forget_{lesson.name}", type="tertiary", on_click=own.clear,
                       args=(lesson.name,))  # fmt: skip

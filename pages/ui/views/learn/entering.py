@@ -25,6 +25,9 @@ LIST = (
     "Short lessons on what these models do. Each asks what you expect before it shows what happens: a guess that turns "
     "out wrong teaches more than a picture that is only looked at."
 )
+FOR_TEACHERS = "How a class predicts, discusses and sees; a plan for forty-five minutes; and each lesson's surprise."
+TEACHERS = "for-teachers"
+"""What stands in place of a lesson's name for the page for teachers."""
 HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
 """What can't be changed before a question is answered: with it the view would tell the answer."""
 
@@ -78,7 +81,7 @@ def opening() -> Opening:
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
-        return Opening(LIST, reads_prompt=False)
+        return Opening(FOR_TEACHERS if current.lesson == TEACHERS else LIST, reads_prompt=False)
     room.take_along(found.place)
     own = belongings().answers
     _vote_again(found)
@@ -129,7 +132,7 @@ def view_of(view: View | None, current: Visitor) -> Visitor:
 def _wanted(current: Visitor) -> Entered | None:
     if (led := room.led()) is not None:
         go_to(led)
-    if not current.lesson:
+    if current.lesson in ("", TEACHERS):
         return None
     lesson = shelf.lesson(current.lesson)
     if lesson is None:

@@ -9,10 +9,11 @@ from pages.ui.markdown import code, plain
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.lessons.claims import Values, unmet
 from pages.ui.models.lessons.expressions import ExpressionError, Words
+from pages.ui.models.lessons.scenes import NotYet
 from pages.ui.shell import borrowed
 from pages.ui.shell.sidebar import PAGES, Session
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
-from pages.ui.views.learn import room
+from pages.ui.views.learn import handout, room
 from pages.ui.views.learn.asking import ask, show_votes
 from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
@@ -41,6 +42,8 @@ def show(session: Session, entered: Entered) -> None:
 def _words(words: Words, values: Values) -> None:
     try:
         st.markdown(words.filled(values, code))
+    except NotYet:
+        pass  # which is said where the question stands
     except ExpressionError as error:
         st.warning(plain(f"These words name a number that isn't there: {error}."))
 
@@ -80,6 +83,7 @@ def _move(entered: Entered) -> None:
                 on_click=leave,
                 disabled=led,
             )
+            handout.offer(entered.lesson)
         else:
             st.button("Next", key="learn_next", type=answered, icon=":material/arrow_forward:", on_click=go_to,
                       args=(StepPlace(lesson, number + 1),), disabled=led)  # fmt: skip

@@ -1,0 +1,164 @@
+"""A lesson on paper: its words and questions with room for answers, and on the last pages what is right and why.
+
+What is right is measured by the models when the handout is made, as it is in the lesson.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from pages.ui.markdown import code
+from pages.ui.models import activations, library
+from pages.ui.models.lessons.claims import Values
+from pages.ui.models.lessons.expressions import ExpressionError, Words, in_words
+from pages.ui.models.lessons.lesson import Lesson, Step
+from pages.ui.models.lessons.questions import Answer, Question, verdict
+from pages.ui.models.lessons.scenes import Scene
+from pages.ui.paper import as_html, document, inline
+from pages.ui.views.learn.pictures import pattern_svg
+from transformer import attention_modules
+
+MOST_TOKENS = 30
+"""Of a picture: more wouldn't be read on paper."""
+LATER = "This is computed while you watch: open the lesson in the app."
+
+
+def offer(lesson: Lesson, key: str = "save_handout") -> None:
+    """The button that saves a lesson as a handout. It is made when it is asked for, not before."""
+    st.download_button("Save as a handout", lambda: handout(lesson).encode(), f"{lesson.name}.html", "text/html",
+                       key=key, on_click="ignore", type="tertiary", icon=":material/print:",
+                       help="One page to print: the questions, with room for answers, and what is right at the "
+                       "end.")  # fmt: skip
+
+
+def handout(lesson: Lesson) -> str:
+    """A lesson as one HTML page, which needs no network and prints well."""
+    asked, told, drawn = [], [], ""
+    for number, step in enumerate(lesson.steps, 1):
+        values = Values(step.measures)
+        picture = _picture(step)
+        new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
+        asked.append(_asked(number, step, values, new))
+        if step.question:
+            told.append(_told(number, step, values, new))
+    aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
+    body = [
+        f"<h1>{inline(lesson.title)}</h1>",
+        f'<p class="faint">About {lesson.minutes} minutes. Name: ______________________</p>',
+        f"<p>After this lesson you can:</p><ul>{aims}</ul>" if aims else "",
+        *asked,
+        '<h1 class="new-page">What the models do</h1>' if told else "",
+        *told,
+    ]
+    return document(lesson.title, "\n".join(part for part in body if part))
+
+
+def correct_in_words(question: Question, step: Step, values: Values) -> str:
+    """What is right, as Markdown. Raises ExpressionError where that can't be told."""
+    some: Answer = list(range(len(question.options))) if question.kind == "order" else 0
+    correct = verdict(question, values, some).correct
+    match question.kind:
+        case "choose":
+            return question.options[correct].filled(values, code)
+        case "number":
+            shown = in_words(float(correct), "%" if question.unit == "%" else "", str)
+            return shown if question.unit in ("", "%") else f"{shown} {question.unit}"
+        case "order":
+            return ", then ".join(question.options[place].filled(values, code) for place in correct)
+        case "token":
+            scene = _scene(step)
+            return f"{code(scene.label(scene.read[correct]))} at place {correct}"
+    return f"query {correct[0]}, key {correct[1]}"
+
+
+def _asked(number: int, step: Step, values: Values, picture: str) -> str:
+    """A step up to its question. picture: what its view shows."""
+    parts = [f"<h2>{number}. {inline(step.title)}</h2>", _words(step.words, values)]
+    if step.view and step.view.opened == "before":
+        parts.append(picture)
+    if step.question:
+        parts.append(_question(step.question, step, values))
+    if step.view:
+        parts.append(f'<p class="faint">In the app: the page {escape(step.view.page)}, as this step opens it.</p>')
+    if step.to_try:
+        parts.append(f"<p><strong>Try it.</strong></p>{_words(step.to_try, values)}")
+    return "\n".join(part for part in parts if part)
+
+
+def _told(number: int, step: Step, values: Values, picture: str) -> str:
+    """What is right, and why."""
+    parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
+    try:
+        parts.append(f"<p><strong>{inline(correct_in_words(step.question, step, values))}</strong></p>")
+    except ExpressionError:
+        parts.append(f"<p>{LATER}</p>")
+    else:
+        parts.append(_words(step.reveal, values) if step.reveal else "")
+        parts.append(picture if step.view and step.view.opened == "after" else "")
+    return "\n".join(part for part in parts if part)
+
+
+def _question(question: Question, step: Step, values: Values) -> str:
+    try:
+        text = inline(question.text.filled(values, code))
+        options = [inline(option.filled(values, code)) for option in question.options]
+    except ExpressionError:
+        return f'<div class="question"><p>{LATER}</p></div>'
+    match question.kind:
+        case "choose" | "order":
+            kind = "options to-order" if question.kind == "order" else "options"
+            how = f'<ul class="{kind}">{"".join(f"<li>{option}</li>" for option in options)}</ul>'
+        case "number":
+            unit = f" {escape(question.unit)}" if question.unit else ""
+            how = f"<p>Your answer: __________{unit}</p>"
+        case "token":
+            scene = _scene(step)
+            labels = scene.tokenizer.labels(scene.read)
+            how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
+        case _:
+            how = "<p>Query: __________ Key: __________</p>"
+    return (
+        f'<div class="question"><p>{text}</p>{how}<p class="faint">Why do you think so?</p>'
+        '<div class="lines"></div><div class="lines"></div></div>'
+    )
+
+
+def _words(words: Words, values: Values) -> str:
+    try:
+        return as_html(words.filled(values, code))
+    except ExpressionError:
+        return f"<p>{LATER}</p>"
+
+
+def _picture(step: Step) -> str:
+    """The head that a view of the page Attention shows, if it is small enough."""
+    view = step.view
+    told = view.parameters if view else {}
+    if not view or view.page != "Attention" or not {"layer", "head"} <= told.keys():
+        return ""
+    try:
+        scene = _scene(step)
+        kinds = attention_modules(library.config(scene.name))
+        kind = told.get("attention", "cross")
+        kind = kind if kind in kinds else next(iter(kinds))
+        layer, head = int(told["layer"]), int(told["head"])
+        text = scene.window
+        if kind == "cross":
+            text += activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
+        queries = scene.source if kind == "encoder" else text
+        keys = queries if kind != "cross" else scene.source
+        if max(len(queries), len(keys)) > MOST_TOKENS:
+            return ""
+        pattern = activations.pattern(scene.name, text, scene.source, kind, layer, scene.interventions)[head]
+    except (ExpressionError, ValueError, IndexError):
+        return ""  # a page shows what is wrong with such a view; on paper it is left out
+    labels = scene.tokenizer.labels
+    drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
+    where = f"Layer {layer}, head {head}: rows look, columns are looked at; the darker, the more weight."
+    return f'<figure class="together">{drawn}<figcaption class="faint">{where}</figcaption></figure>'
+
+
+def _scene(step: Step) -> Scene:
+    return Scene.of(step.view.parameters if step.view else {}, {})

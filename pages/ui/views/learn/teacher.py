@@ -1,0 +1,78 @@
+"""The page for teachers: a plan for a class, and of each lesson its aims, its surprise and the answers to expect."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from pages.ui.markdown import plain
+from pages.ui.models.lessons import shelf
+from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.models.lessons.lesson import Lesson
+from pages.ui.paper import as_html, document, inline
+from pages.ui.shell import state
+from pages.ui.views.learn import handout
+from pages.ui.views.learn.entering import TEACHERS, go_to, leave
+
+GUIDE = Path(__file__).with_name("for_teachers.md")
+TITLE = "For teachers"
+
+
+def offer() -> None:
+    """The way here."""
+    st.button(TITLE, key="for_teachers", type="tertiary", icon=":material/co_present:", on_click=_open)
+
+
+def show() -> None:
+    """The page."""
+    lessons = [each for each in shelf.shelf() if isinstance(each, Lesson)]
+    with st.container(horizontal=True):
+        st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
+        st.download_button("Save all of this to print", lambda: sheet(lessons).encode(), "for-teachers.html",
+                           "text/html", key="save_sheet", on_click="ignore", type="tertiary",
+                           icon=":material/print:")  # fmt: skip
+    with st.container(key="teachers_guide"):
+        st.markdown(GUIDE.read_text(encoding="utf-8"))
+    st.header("Lesson by lesson", anchor=False)
+    for lesson in lessons:
+        _lesson(lesson)
+
+
+def sheet(lessons: list[Lesson]) -> str:
+    """Everything here as one HTML page to print."""
+    parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
+    for lesson in lessons:
+        aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
+        parts.append(
+            f"<h2>{inline(lesson.title)}</h2><p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps"
+            f"{f', needs the model {escape(lesson.needs)}' if lesson.needs else ''}</p>"
+            f"<ul>{aims}</ul>{as_html(lesson.teacher.strip())}{_questions(lesson)}"
+        )
+    return document(TITLE, "\n".join(parts))
+
+
+def _lesson(lesson: Lesson) -> None:
+    with st.expander(f"{lesson.title} · {lesson.minutes} minutes"):
+        if missing := shelf.missing_model(lesson):
+            st.caption(f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}")
+        st.markdown("\n".join(f"- {aim}" for aim in lesson.aims))
+        st.markdown(lesson.teacher)
+        st.markdown("**Steps.** " + " · ".join(plain(step.title) for step in lesson.steps))
+        if not missing:
+            with st.container(horizontal=True):
+                st.button("Open", key=f"teach_{lesson.name}", icon=":material/play_arrow:", on_click=go_to,
+                          args=(StepPlace(lesson.name, 0),))  # fmt: skip
+                handout.offer(lesson, f"handout_{lesson.name}")
+
+
+def _questions(lesson: Lesson) -> str:
+    """The steps and what is asked in each, without placeholders: what is measured is told in class."""
+    rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
+    return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
+
+
+def _open() -> None:
+    current = state.visitor()
+    current.lesson, current.lesson_step = TEACHERS, 0
