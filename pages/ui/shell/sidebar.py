@@ -17,7 +17,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import change_form, changes, state, widgets
+from pages.ui.shell import change_form, changes, guiding, state, widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -82,6 +82,7 @@ def open_page(title: str, what: str, *, writes: bool = False, reads_prompt: bool
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
         _link_pages()
+        guiding.show()
         _show_training()
         name = pick_model(current, finish_early)
         changes.settle(name, library.config(name))

@@ -33,6 +33,7 @@ def visitor() -> Visitor:
         st.session_state["visitor"].own_text = belongings().own_text
         _arrives()
         st.session_state["begins"] = "model" not in parameters
+        st.session_state["came_by_link"] = bool(parameters)
     return st.session_state["visitor"]
 
 
@@ -86,7 +87,7 @@ def taken_over() -> None:
 
 def _return_to(current: Visitor, found: Visitor) -> None:
     """Bring back a state of before. A text that its link had no room for stays as it is."""
-    given = {"own_text"}
+    given = {"own_text", "presenting"}
     missing = set(links.left_out(current)) - set(links.to_query(found))
     if found.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}
