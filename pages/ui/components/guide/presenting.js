@@ -2,7 +2,7 @@
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute } from "../../../../transformer/instrument/dom.js";
-import { PAGE_LINK } from "../page_link.js";
+import { PAGE_LINK, openPage } from "../page_link.js";
 import { isTyped } from "./keys.js";
 
 const KEPT = "headsup-presenting";
@@ -77,10 +77,12 @@ export class Presenting {
       if (!inLesson.disabled) inLesson.click();
       return;
     }
-    const tops = viewsIn(document.querySelector("[data-testid=stMain]"));
+    const main = document.querySelector("[data-testid=stMain]");
+    const tops = viewsIn(main);
     const found = by > 0 ? tops.find((top) => top > TOP + 4) : tops.findLast((top) => top < TOP - 4);
-    if (found !== undefined) document.querySelector("[data-testid=stMain]").scrollBy(0, found - TOP);
-    else turnPage(by);
+    const before = main.scrollTop;
+    if (found !== undefined) main.scrollBy(0, found - TOP);
+    if (main.scrollTop === before) turnPage(by);
   }
 }
 
@@ -96,8 +98,8 @@ function viewsIn(main) {
 
 function turnPage(by) {
   const links = [...document.querySelectorAll(PAGE_LINK)];
-  const here = links.findIndex(({ pathname }) => pathname === location.pathname);
-  links[here + by]?.click();
+  const here = links.findIndex(({ textContent }) => textContent.trim().endsWith(openPage()));
+  if (here >= 0) links[here + by]?.click();
 }
 
 /** Whether an element goes by the arrow keys itself. */

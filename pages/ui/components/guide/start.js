@@ -3,7 +3,7 @@
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, node, put } from "../../../../transformer/instrument/dom.js";
-import { pageLink } from "../page_link.js";
+import { openPage, pageLink } from "../page_link.js";
 import { PATH } from "./path.js";
 
 const SEEN = "headsup-start";
@@ -46,6 +46,7 @@ export class Start {
     remember();
     this.isByKey = false;
     this.parts.card.hidden = false;
+    document.documentElement.toggleAttribute("data-starting", true);
     this.go(0, true);
     clearInterval(this.looking);
     this.looking = setInterval(() => this.look(), LOOK_MS);
@@ -55,6 +56,7 @@ export class Start {
     clearInterval(this.looking);
     const hadFocus = this.parts.card.contains(this.parts.card.getRootNode().activeElement);
     this.parts.card.hidden = this.parts.spot.hidden = true;
+    document.documentElement.toggleAttribute("data-starting", false);
     if (hadFocus) document.querySelector("[data-testid=stMain]")?.focus();
   }
 
@@ -80,7 +82,7 @@ export class Start {
   // A step that was gone back to, or on to, may be on another page.
   turnToPage() {
     const { page } = this.record;
-    if (page && page !== pageOfNow()) pageLink(page)?.click();
+    if (page && page !== openPage()) pageLink(page)?.click();
   }
 
   say() {
@@ -115,7 +117,7 @@ export class Start {
         this.isAwaited = false;
         this.before = now;
       }
-      if (!this.isAwaited && record.isDone(find, this.before, now, pageOfNow())) {
+      if (!this.isAwaited && record.isDone(find, this.before, now, openPage())) {
         this.isDone = true;
         this.control = null;
         this.say();
@@ -179,7 +181,8 @@ function reveal(target) {
   const isLong = innerWidth < NARROW || bottom - top > innerHeight - 2 * HEADER;
   if (top >= HEADER - 10 && (bottom <= below || (isLong && top < 2 * HEADER))) return;
   target.scrollIntoView({ block: isLong ? "start" : "center" });
-  if (isLong) target.closest("[data-testid=stSidebarContent]")?.scrollBy(0, -HEADER) ?? document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
+  const scroller = target.closest("[data-testid=stSidebarContent]") ?? document.querySelector("[data-testid=stMain]");
+  if (isLong) scroller.scrollBy(0, -HEADER);
 }
 
 /** What has to be pressed first to get at a control: the sidebar may be closed, or lie over the page. */
@@ -202,8 +205,6 @@ function find(selector) {
   }
   return null;
 }
-
-const pageOfNow = () => document.querySelector("[data-testid=stMain] h1")?.textContent.trim();
 
 function isOpenAbove(event) {
   return Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
