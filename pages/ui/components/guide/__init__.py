@@ -1,4 +1,4 @@
-"""What helps on every page, over the page: a start for newcomers, the glossary where a term stands, presentation mode."""
+"""What helps on every page, and lies over it: a start for newcomers, the glossary where a term stands, presenting."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from pages.ui.components.sources import reader, script, style
 from pages.ui.glossary import Term
 
 _read = reader(__file__)
+_STYLES = {
+    "overlay_css": _read("overlay.css") + _read("entries.css"),
+    "page_css": _read("page.css"),
+    "presented_css": _read("presented.css"),
+}
 _mount = st.components.v2.component(
     "headsup_guide",
-    html=_read("guide.html")
-    + _read("overlay.html").format(overlay_css=_read("overlay.css") + _read("entries.css"), page_css=_read("page.css")),
+    html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
     css=style(__file__, "guide.css"),
     js=script(__file__, "guide.js"),
 )

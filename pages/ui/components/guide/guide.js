@@ -11,9 +11,9 @@ import { matcherOf } from "./terms.js";
 
 const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
 
-/** What there is once in a tab. templates: of what lies over the page, and of the page's own style. */
+/** What there is once in a tab. templates: of what lies over the page, of the page's own style, and of presented instruments'. */
 class Guide {
-  constructor({ overlay, page }, terms) {
+  constructor({ overlay, page, presented }, terms) {
     this.host = document.createElement("div");
     this.host.dataset.testid = "guide-overlay";
     const root = this.host.attachShadow({ mode: "open" });
@@ -21,11 +21,13 @@ class Guide {
     document.body.append(this.host);
     document.head.append(page.content.cloneNode(true));
     const parts = partsOf(root);
-    this.marks = new Marks(matcherOf(terms));
+    const within = new CSSStyleSheet({ disabled: true });
+    within.replaceSync(presented.content.textContent);
+    this.marks = new Marks(matcherOf(terms), within);
     this.gloss = new Gloss(parts.gloss, this.marks);
     this.panel = new Panel(parts, terms, this.marks);
     this.start = new Start(parts);
-    this.presenting = new Presenting(parts, (isLarge) => this.tell?.("presenting", isLarge));
+    this.presenting = new Presenting(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presenting.set(!this.presenting.isOn) });
     parts.keysOn.checked = areKeysOn();
     parts.keysOn.addEventListener("change", () => turnKeys(parts.keysOn.checked));

@@ -9,23 +9,26 @@ import { termsIn } from "./terms.js";
 const NAME = "headsup-term";
 const REST_MS = 300;
 const SLICE_MS = 6; // of looking, before the browser has its turn
-const BLOCKS = "p, li, h1, h2, h3, h4, h5, label, figcaption, legend, summary, button, dt, dd, header, footer, div, section";
+const BLOCKS = "p, li, h2, h3, h4, h5, label, figcaption, legend, summary, button, dt, dd, header, footer, div, section";
 /** Text that is a visitor's, a model's, or a number; what is a picture; what leads elsewhere; the guide's own. */
 const FOREIGN = "[role=listbox], [role=tooltip], .strip, .versions p, table, svg, canvas, textarea, input, select, option, code, pre, " +
-  "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms]";
+  "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms], h1";
+const HOST = "[data-testid=stBidiComponentIsolated]"; // of a component's shadow tree
 const PLACES = "[data-testid=stMain], [data-testid=stSidebarUserContent], [data-testid=stPopoverBody]";
 const STYLE = `::highlight(${NAME}) { text-decoration: underline dotted 1px; text-underline-offset: 0.2em; }`;
 
 export class Marks {
-  /** matcher: as `matcherOf` gives it. onChange: called when what is marked may have changed. */
-  constructor(matcher, onChange = () => {}) {
+  /** matcher: as `matcherOf` gives it. within: a style sheet that every component's shadow tree is given, too. */
+  constructor(matcher, within) {
     this.matcher = matcher;
-    this.onChange = onChange;
+    this.within = within;
     this.blocks = new Map(); // an element with text of its own → its marks, [{ term, node, range }]
     this.waiting = new Set(); // what has changed and is yet to be looked at
     this.roots = new WeakSet();
     this.highlight = globalThis.CSS?.highlights && new Highlight();
     if (this.highlight) CSS.highlights.set(NAME, this.highlight);
+    this.underline = new CSSStyleSheet();
+    this.underline.replaceSync(STYLE);
     this.observer = new MutationObserver((records) => this.onMutations(records));
     this.watch(document);
     for (const place of document.querySelectorAll(PLACES)) this.waiting.add(place);
@@ -36,14 +39,16 @@ export class Marks {
     if (this.roots.has(root)) return;
     this.roots.add(root);
     this.observer.observe(root === document ? document.body : root, { childList: true, characterData: true, subtree: true });
-    if (!this.highlight) return;
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(STYLE);
-    root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.underline, ...(root === document ? [] : [this.within])];
   }
 
   onMutations(records) {
-    for (const { target } of records) {
+    for (const { target, addedNodes } of records) {
+      // Its style is in force before it is seen.
+      if (target.getRootNode() === document) for (const each of addedNodes) {
+        const host = each.matches?.(HOST) ? each : each.querySelector?.(HOST);
+        if (host?.shadowRoot) this.watch(host.shadowRoot);
+      }
       const element = target.nodeType === Node.ELEMENT_NODE ? target : target.parentElement ?? target;
       if (!element.closest?.(FOREIGN)) this.waiting.add(element);
     }
@@ -66,7 +71,6 @@ export class Marks {
     }
     if (this.waiting.size) this.schedule();
     for (const block of this.blocks.keys()) if (!block.isConnected) this.forget(block);
-    this.onChange();
   }
 
   lookInto(element) {

@@ -10,16 +10,18 @@ const WIDE = 800; // pixels of a window in which figures with large labels have 
 const TOP = 12; // pixels between the window's edge and the view that is turned to
 const NEAR = 60; // pixels between two beginnings that are one to the eye
 const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_]";
-const VIEWS_WITHIN = "section[aria-label], figure";
+const VIEWS_WITHIN = "section[aria-label], figure, .inside";
+const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
 const FORWARD = ["PageDown", "ArrowRight"], BACK = ["PageUp", "ArrowLeft"];
 /** A clicker's keys are taken wherever the focus is; the arrows only where nothing else goes by them. */
 const ALWAYS = ["PageDown", "PageUp"];
 
 export class Presenting {
-  /** parts: the overlay's; tell(isLarge): for Python. */
-  constructor(parts, tell) {
+  /** parts: the overlay's; within: the style sheet of presented instruments; tell(isLarge): for Python. */
+  constructor(parts, within, tell) {
     this.parts = parts;
+    this.within = within;
     this.tell = tell;
     parts.forward.addEventListener("click", () => this.turn(1));
     parts.back.addEventListener("click", () => this.turn(-1));
@@ -27,6 +29,7 @@ export class Presenting {
     parts.leave.addEventListener("click", () => this.set(false));
     document.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
     document.addEventListener("pointermove", ({ clientX, clientY }) => {
+      if (this.isOn) this.wake();
       if (this.isPointing) parts.dot.style.transform = `translate(${clientX}px, ${clientY}px)`;
     }, { capture: true, passive: true });
   }
@@ -40,12 +43,21 @@ export class Presenting {
     if (isOn === this.isOn) return;
     this.isOn = isOn;
     document.documentElement.toggleAttribute("data-presenting", isOn);
+    this.within.disabled = !isOn;
     this.parts.bar.hidden = !isOn;
+    this.wake();
     if (!isOn) this.point(false);
     keep(isOn);
     this.tell(isOn && innerWidth >= WIDE);
     // What is drawn in pixels reads the page's type anew.
     dispatchEvent(new Event("resize"));
+  }
+
+  /** Show the bar, and hide it again when the hand rests. */
+  wake() {
+    clearTimeout(this.sleeping);
+    attribute(this.parts.bar, "data-awake", "true");
+    this.sleeping = setTimeout(() => attribute(this.parts.bar, "data-awake", "false"), AWAKE_MS);
   }
 
   point(isOn) {
