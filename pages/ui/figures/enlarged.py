@@ -25,7 +25,7 @@ def enlarge(figure: go.Figure, factor: float) -> go.Figure:
     for trace in figure.data:
         own = trace.to_plotly_json()
         trace.update({name: _grown({name: own[name]}, factor)[name] for name in OF_TRACES if name in own})
-        if "len" in own.get("colorbar", {}):  # along which its ticks have to stand side by side
+        if own.get("colorbar", {}).get("lenmode") == "pixels":  # along which its ticks have to stand side by side
             trace.colorbar.update(len=factor * own["colorbar"]["len"], tickangle=0)
     return figure
 

@@ -131,8 +131,6 @@ class Visitor:
     steps: int = 500
     snapshot: int | None = None
     """The step of a training that is looked at; None follows the newest."""
-    presenting: bool = False
-    """Whether the page is presented to a room, so that figures are drawn with large labels; not part of any link."""
     notices: list[str] = field(default_factory=list)
     """What was wrong in the link, to be said once."""
 

@@ -8,7 +8,6 @@ import streamlit as st
 
 from pages.ui.components.guide import guide
 from pages.ui.glossary import entries
-from pages.ui.shell.state import visitor
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server offers the start only to those who ask for it: for a class that is led, and for tests."""
@@ -29,10 +28,16 @@ def offer_start() -> None:
         st.switch_page("app.py")
 
 
+def is_presented() -> bool:
+    """Whether the page is shown to a room, in a window that has room for large labels. It is no part of a view: no link
+    carries it, and a lesson that brings its own view leaves it alone."""
+    return st.session_state.get("presented", False)
+
+
 def _is_first_view() -> bool:
     is_wanted = os.environ.get(VARIABLE, "").lower() != OFF
     return is_wanted and st.session_state["page"] == "Generate" and not st.session_state["came_by_link"]
 
 
 def _present(is_large: bool) -> None:
-    visitor().presenting = is_large
+    st.session_state["presented"] = is_large

@@ -87,7 +87,7 @@ def taken_over() -> None:
 
 def _return_to(current: Visitor, found: Visitor) -> None:
     """Bring back a state of before. A text that its link had no room for stays as it is."""
-    given = {"own_text", "presenting"}
+    given = {"own_text"}
     missing = set(links.left_out(current)) - set(links.to_query(found))
     if found.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}

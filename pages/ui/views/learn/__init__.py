@@ -1,0 +1,1 @@
+"""The page Learn: the list of lessons, and a lesson, step by step."""
