@@ -159,8 +159,8 @@ export class Start {
     const { target } = this;
     if (!target) return;
     const selector = "button, select, summary, [tabindex='0'], input, a[href]";
-    const control = target.matches(selector) ? target : target.querySelector(selector);
-    (control ?? target).focus();
+    const controls = target.matches(selector) ? [target] : [...target.querySelectorAll(selector)];
+    (controls.find((each) => each.checkVisibility() && !each.disabled) ?? target).focus();
   }
 }
 
