@@ -45,6 +45,7 @@ def visit(server, new_page, wait_ready):
         page.goto(f"{server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for(timeout=60_000)
         wait_ready(page, timeout=90)
+        page.wait_for_function("() => globalThis.headsupGuide")  # a script that comes after what the page is at rest with
         return page
 
     return open_page

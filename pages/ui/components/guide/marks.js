@@ -7,7 +7,8 @@
 import { termsIn } from "./terms.js";
 
 const NAME = "headsup-term";
-const REST_MS = 300;
+const REST_MS = 300; // without a change, after which what has changed is looked at
+const LATEST_MS = 1500; // where changes never rest
 const SLICE_MS = 6; // of looking, before the browser has its turn
 const BLOCKS = "p, li, h2, h3, h4, h5, label, figcaption, legend, summary, button, dt, dd, header, footer, div, section";
 /** Text that is a visitor's, a model's, or a number; what is a picture; what leads elsewhere; the guide's own. */
@@ -56,10 +57,13 @@ export class Marks {
   }
 
   schedule() {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
+    const now = performance.now();
+    this.due ??= now + LATEST_MS;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.due = undefined;
       (globalThis.requestIdleCallback ?? setTimeout)(() => this.look());
-    }, REST_MS);
+    }, Math.min(REST_MS, Math.max(0, this.due - now)));
   }
 
   look() {
