@@ -39,17 +39,18 @@ DRAWN_LABEL = re.compile(
 )
 """Labels as the scripts and the markup of the components and instruments have them."""
 PLAIN = set("""
-    a added adds after again alike all along and angle another are around as at average away back be before by can change
-    changed choose clear close column comes compare compute cosines csv did divides down drawn each end enter enters escape
-    estimated every example examples factor files first fits fixed follow for form forms found from generate glossary go
-    goes grows hand has have height hidden how if in included input inside is it its itself kind last learn leave left
-    length let likeliest line lines longer look looked looks makes may me mean models name needed next no nothing number
-    numbers of offers ok on one only open opens or order other output over own pair part parts passes paste pause picked
-    png pointer predicts present presentation previous python question read remove rest resume right row s said same save
-    says see shape share show shown sines skip something stop suggest sums swap table take terms text that the their there
-    these this three time to tour train true trying turned two type unchanged undo unequal up uses view was weighted well
-    what when where which whole whose with without words worth would write writes writing written yet you your t up
-""".split())
+    a added adds after again alike all along and angle another are around as at average away back be before by
+    can change changed choose clear close column comes compare compute cosines csv did divides down drawn each
+    end enter enters escape estimated every example examples factor files first fits fixed follow for form forms
+    found from generate glossary go goes grows hand has have height hidden how if in included input inside is it
+    its itself kind last learn leave left length let likeliest line lines longer look looked looks makes may me
+    mean models name needed next no nothing number numbers of offers ok on one only open opens or order other
+    output over own pair part parts passes paste pause picked png pointer predicts present presentation previous
+    python question read remove rest resume right row s said same save says see shape share show shown sines
+    skip something stop suggest sums swap t table take terms text that the their there these this three time to
+    tour train true trying turned two type unchanged undo unequal up uses view was weighted well what when where
+    which whole whose with without words worth would write writes writing written yet you your
+""".split())  # noqa: SIM905
 """Words of labels that are everybody's. A label with any other word needs an entry for it, or its word a place here."""
 
 

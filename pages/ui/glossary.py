@@ -33,7 +33,8 @@ def read_glossary(text: str) -> list[Term]:
     """The entries of a glossary, in their order. Raises ValueError, naming the entry, for one that isn't whole.
 
     An entry is a heading with the term and, after bars, other words for it, any of which may stand in parentheses (see
-    `Term.alone`); a paragraph; and a last line such as `source: Vaswani et al. 2017, §3.4 | code: hook_embed | page: Inside`.
+    `Term.alone`); a paragraph; and a last line such as
+    `source: Vaswani et al. 2017, §3.4 | code: hook_embed | page: Inside`.
     """
     found: list[Term] = []
     for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:

@@ -45,7 +45,7 @@ def visit(server, new_page, wait_ready):
         page.goto(f"{server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for(timeout=60_000)
         wait_ready(page, timeout=90)
-        page.wait_for_function("() => globalThis.headsupGuide")  # a script that comes after what the page is at rest with
+        page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
         return page
 
     return open_page
@@ -60,7 +60,9 @@ def test_the_start_is_gone_through_by_keyboard_and_never_shown_again(visit, wait
     assert card.get_attribute("role") == "dialog" and card.get_attribute("aria-modal") is None
 
     def is_done(number):
-        page.wait_for_function("(number) => headsupGuide.start.step === number - 1 && headsupGuide.start.isDone", arg=number)
+        page.wait_for_function(
+            "(number) => headsupGuide.start.step === number - 1 && headsupGuide.start.isDone", arg=number
+        )
         assert not page.evaluate(OUTSIDE)
 
     def go_there():

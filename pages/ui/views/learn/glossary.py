@@ -11,5 +11,6 @@ from pages.ui.glossary import entries
 def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
     st.subheader("Glossary", anchor=False)
-    st.caption("Wherever one of these words is underlined with dots, pointing at it says the same; ? lists those of a page.")
+    st.caption("Wherever one of these words is underlined with dots, pointing at it says what is said here. "
+               "? lists those of a page.")  # fmt: skip
     glossary.glossary(entries(), key="glossary")
