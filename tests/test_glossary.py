@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.glossary import glossary, read_glossary
+from pages.ui.components.guide import as_messages
+from pages.ui.glossary import entries, glossary, read_glossary
 from pages.ui.shell.sidebar import PAGES
+from transformer import ModelConfig, hook_points
 from transformer.inference.head_measures import MEASURES
 
 ROOT = Path(__file__).parents[1]
 TERMS = {term.name: term for term in glossary().values()}
-CODE = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "transformer").rglob("*.py"))
+CODE = "\n".join(
+    file.read_text(encoding="utf-8") for folder in ("transformer", "pages") for file in (ROOT / folder).rglob("*.py")
+)
 SOURCES = [ROOT / "app.py", *(ROOT / "pages").rglob("*.py")]
 TECHNICAL = re.compile(
     r"""\b(tokens?|prompts?|logits?|softmax|entropy|cross-entropy|nats?|quer(?:y|ies)|keys?|values?|scores?|heads?|layers?
@@ -24,6 +28,70 @@ TECHNICAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Words that a student may have to look up, wherever they stand in a caption or on a dial."""
+
+LABELS = {"header", "subheader", "metric", "slider", "select_slider", "selectbox", "segmented_control", "number_input",
+          "multiselect", "checkbox", "pills", "button", "text_area", "expander", "side_by_side"}  # fmt: skip
+"""What has a label as its first argument."""
+DRAWN_LABEL = re.compile(
+    r"""title:\ "([^"]+)" | aria-label="([^"$]+)" | <(?:h2|button|summary|figcaption|b)[^>]*>([^<$]+)<
+    | (?:dial\(|number\(|\[)"[a-z_]+",\ "([A-Z÷][^"]+)" """,
+    re.VERBOSE,
+)
+"""Labels as the scripts and the markup of the components and instruments have them."""
+PLAIN = set("""
+    a added adds after again alike all along and angle another are around as at average away back be before by
+    can change changed choose clear close column comes compare compute cosines csv did divides down drawn each
+    end enter enters escape estimated every example examples factor files first fits fixed follow for form forms
+    found from generate glossary go goes grows hand has have height hidden how if in included input inside is it
+    its itself kind last learn leave left length let likeliest line lines longer look looked looks makes may me
+    mean models name needed next no nothing number numbers of offers ok on one only open opens or order other
+    output over own pair part parts passes paste pause picked png pointer predicts present presentation previous
+    python question read remove rest resume right row s said same save says see shape share show shown sines
+    skip something stop suggest sums swap t table take terms text that the their there these this three time to
+    tour train true trying turned two type unchanged undo unequal up uses view was weighted well what when where
+    which whole whose with without words worth would write writes writing written yet you your
+""".split())  # noqa: SIM905
+"""Words of labels that are everybody's. A label with any other word needs an entry for it, or its word a place here."""
+
+
+def labels() -> dict[str, str]:
+    """Every label of the interface, and where it is from: pages, measures, hook points, widgets, what is drawn."""
+    found = {title: "a page" for _, title, _ in PAGES} | {measure.title: "a measure" for measure in MEASURES}
+    for architecture in ("decoder-only", "encoder-decoder"):
+        for norm, positions in (("pre", "rotary"), ("post", "learned"), ("pre", "sinusoidal")):
+            shape = ModelConfig(vocab_size=4, context_length=4, n_layers=1, n_heads=1, d_model=2, norm=norm,
+                                positions=positions, architecture=architecture)  # fmt: skip
+            found |= {info.meaning: "the registry" for info in hook_points(shape).values()}
+    for folder in (ROOT / "transformer" / "instrument", ROOT / "pages" / "ui" / "components"):
+        for file in (*folder.rglob("*.js"), *folder.rglob("*.html")):
+            for match in DRAWN_LABEL.finditer(file.read_text(encoding="utf-8")):
+                found[next(filter(None, match.groups()))] = file.name
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LABELS:
+                for part in ast.walk(node.args[0]) if node.args else ():
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        found[part.value] = file.name
+    return found
+
+
+def unexplained(label: str) -> set[str]:
+    """The words of a label that are neither explained nor everybody's."""
+    known = sorted(glossary(), key=len, reverse=True)
+    terms = "|".join(rf"(?<![\w-]){re.sub('y$', '(?:y|ie)', re.escape(word))}(?:e?s)?(?![\w-])" for word in known)
+    left = re.sub(terms, " ", label.lower())
+    return {word for word in re.findall(r"[^\W\d_][\w√-]*", left) if word not in PLAIN and not word.startswith("hook_")}
+
+
+def test_every_word_of_a_label_is_explained_or_everybodys():
+    found = labels()
+    assert len(found) > 150 and {"What if", "Induction", "Logits", "Temperature"} <= found.keys()
+    assert not {(label, where): words for label, where in found.items() if (words := unexplained(label))}
+
+
+def test_a_label_with_a_word_that_nobody_explains_is_found():
+    assert unexplained("Perplexity of each head") == {"perplexity"}
+    assert unexplained("Queries of each head") == set()
 
 
 def said_in(file: Path) -> list[str]:
@@ -92,7 +160,18 @@ class TestReading:
         with pytest.raises(ValueError, match="The entry 'A"):
             read_glossary(f"## {entry}\n")
 
+    def test_a_word_in_parentheses_counts_alone(self):
+        (term,) = read_glossary("## (A) | b | (c d)\nwords\nsource: a 2017 | code: b | page: c\n")
+        assert (term.name, term.others, term.alone) == ("A", ("b", "c d"), ("A", "c d"))
+
     def test_two_entries_for_one_word_are_refused(self):
         entry = "## {}\nwords\nsource: a | code: b | page: c\n"
         with pytest.raises(ValueError, match="more than one entry for a"):
             read_glossary(entry.format("A") + entry.format("B | a"))
+
+
+def test_the_browser_gets_every_entry_with_all_words_for_it():
+    messages = as_messages(entries())
+    assert [message["name"] for message in messages] == [term.name for term in entries()]
+    assert all(message["words"][0] == message["name"] for message in messages)
+    assert {word.lower() for message in messages for word in message["words"]} == set(glossary())

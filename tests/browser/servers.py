@@ -42,7 +42,7 @@ class Server:
         command += ["--server.headless", "true", "--browser.gatherUsageStats", "false"]
         command += ["--logger.enableRich", "false", *options]  # which would dress tracebacks so that none is found
         self._command = command
-        self._where = {"cwd": cwd, "env": {**os.environ, "PYTHONUNBUFFERED": "1", **env}}
+        self._where = {"cwd": cwd, "env": {**os.environ, "PYTHONUNBUFFERED": "1", "HEADSUP_START": "off", **env}}
         self._start()
 
     def _start(self) -> None:

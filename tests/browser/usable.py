@@ -10,7 +10,7 @@ FIND = """() => {
   ];
   const any = kinds.map(([, selector]) => selector).join();
   const foreign = "[role=toolbar] *, [data-testid=stElementToolbar] *, [data-testid=stFileUploader] button, " +
-    "[role=combobox] ~ button, button[aria-label^='Help for']";
+    "[role=combobox] ~ button, button[aria-label^='Help for'], [data-testid=guide] *";
   const within = (root) => [...root.querySelectorAll(any), ...[...root.querySelectorAll("*")]
     .flatMap(({ shadowRoot }) => (shadowRoot ? within(shadowRoot) : []))];
   const found = [];
@@ -28,7 +28,8 @@ FIND = """() => {
   return found;
 }"""
 """Everything that can be used now, each with the kind of step it lends itself to. Components draw in shadow roots.
-Left out are Streamlit's own: help, the tools of tables and figures, the arrows of select boxes."""
+Left out are Streamlit's own: help, the tools of tables and figures, the arrows of select boxes; and the guide, which
+covers the page and changes nothing of it."""
 DESCRIBE = "(found) => found.map(({ kind, label, place }) => [kind, label, place])"
 DRAWN = """() => new Promise((resolve) => {
   const observer = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, 40); });

@@ -3,11 +3,13 @@
 import { attribute, node } from "./dom.js";
 import { pageOf, prepared } from "./heatmap.js";
 import { nextCell } from "./keys.js";
-import { LABEL_FONT } from "./labels.js";
+import { labelFont, scaled } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 
-const ROW = 46; // pixels
-export const GUTTER = 92; // pixels of names and scales on the left
+const ROW = 46; // pixels, in usual type
+const GUTTER = 92; // of names and scales on the left
+/** Pixels left of the bars, in the page's type. */
+export const gutter = () => scaled(GUTTER);
 const POSITIVE = "#b2182b";
 const NEGATIVE = "#2166ac";
 const MARKED = "#d55e00";
@@ -51,27 +53,28 @@ export class Bars {
     if (!this.page?.width) this.page = pageOf(this.plot);
     const { width, ink, muted } = this.page;
     if (!width || !this.rows) return;
-    const context = prepared(this.canvas, width, ROW * this.rows.length);
-    this.pitch = Math.min((width - GUTTER - 2) / this.count, this.widest);
+    const [high, left] = [scaled(ROW), gutter()];
+    const context = prepared(this.canvas, width, high * this.rows.length);
+    this.pitch = Math.min((width - left - 2) / this.count, this.widest);
     this.rows.forEach(({ name, values, limit, upward, plain }, row) => {
-      const middle = ROW * row + ROW / 2;
-      const ground = upward ? ROW * (row + 1) - 4 : middle;
-      const scale = (ground - ROW * row - 4) / (limit || 1);
-      context.font = LABEL_FONT;
+      const middle = high * row + high / 2;
+      const ground = upward ? high * (row + 1) - 4 : middle;
+      const scale = (ground - high * row - 4) / (limit || 1);
+      context.font = labelFont();
       context.textAlign = "right";
       context.textBaseline = "middle";
       context.fillStyle = ink;
-      context.fillText(name, GUTTER - 8, middle - 7, GUTTER - 10);
+      context.fillText(name, left - 8, middle - scaled(7), left - 10);
       context.fillStyle = muted;
-      context.fillText(`${upward ? "to " : "±"}${plain ? limit : plainNumber(limit, 3)}`, GUTTER - 8, middle + 8, GUTTER - 10);
-      context.fillRect(GUTTER, ground, this.pitch * this.count, 1);
+      context.fillText(`${upward ? "to " : "±"}${plain ? limit : plainNumber(limit, 3)}`, left - 8, middle + scaled(8), left - 10);
+      context.fillRect(left, ground, this.pitch * this.count, 1);
       const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
       for (const [colour, sign] of [[POSITIVE, 1], [NEGATIVE, -1]]) {
         context.beginPath(); // one path a colour: a fill a bar would take most of the time
         for (let at = 0; at < values.length; at++) {
           const size = sign * values[at] * scale;
           if (!(size > 0 && size < Infinity)) continue;
-          context.rect(GUTTER + at * this.pitch, sign > 0 ? ground - size : ground, thickness, size);
+          context.rect(left + at * this.pitch, sign > 0 ? ground - size : ground, thickness, size);
         }
         context.fillStyle = plain ? muted : colour;
         context.fill();
@@ -80,13 +83,13 @@ export class Bars {
     if (this.mark === null) return;
     context.strokeStyle = MARKED;
     context.lineWidth = 1.5;
-    context.strokeRect(GUTTER + this.mark * this.pitch - 1, 1, Math.max(this.pitch, 3) + 1, ROW * this.rows.length - 2);
+    context.strokeRect(left + this.mark * this.pitch - 1, 1, Math.max(this.pitch, 3) + 1, high * this.rows.length - 2);
   }
 
   /** Whether the event is at a bar, which is then described. */
   point(event) {
     const bounds = this.canvas.getBoundingClientRect();
-    const at = Math.floor((event.clientX - bounds.left - GUTTER) / this.pitch);
+    const at = Math.floor((event.clientX - bounds.left - gutter()) / this.pitch);
     const isThere = at >= 0 && at < this.count;
     if (isThere) this.describe((this.at = at));
     else this.tip.hide();
@@ -105,6 +108,6 @@ export class Bars {
     const lines = [this.label(at), ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
     attribute(this.canvas, "aria-label", `${this.name}. ${lines.join(", ")}`);
     const bounds = this.canvas.getBoundingClientRect();
-    this.tip.showAt(bounds.left + GUTTER + (at + 0.5) * this.pitch, bounds.top, lines);
+    this.tip.showAt(bounds.left + left + (at + 0.5) * this.pitch, bounds.top, lines);
   }
 }

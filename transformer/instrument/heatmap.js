@@ -4,13 +4,13 @@
 
 import { DIVERGING, PLAIN, SELECTED, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
 import { node, attribute, put } from "./dom.js";
-import { LABEL_FONT, LONGEST, cut, fitColumns, fitRows } from "./labels.js";
+import { LONGEST, cut, fitColumns, fitRows, labelFont, readType, scaled } from "./labels.js";
 import { nextCell } from "./keys.js";
 import { plainNumber } from "./numbers.js";
 
 const LARGEST_CELL = 40; // pixels
 const SMALLEST_SIDE = 120; // pixels of the picture
-const HALF_LINE = 7; // pixels above the cells, for the label of a thin first row
+const HALF_LINE = 7; // pixels above the cells, for the label of a thin first row, in usual type
 const DRAG = 6; // pixels that a pointer moves before it drags
 const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
 const LEVELS = 254; // of a colour scale; the byte above stands for what is hidden
@@ -99,15 +99,15 @@ export class Heatmap {
     const rowWidths = widthsOf(this.data.rowLabels, LONGEST.rows, context);
     const columnWidths = widthsOf(this.data.columnLabels, LONGEST.columns, context);
     const left = this.data.gutter ?? Math.min(fitRows(rowWidths, 1).width, width / 2.2);
-    const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : (this.data.widest ?? LARGEST_CELL) * columns);
+    const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : scaled(this.data.widest ?? LARGEST_CELL) * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
-    this.box = { left, top: HALF_LINE, wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
+    this.box = { left, top: scaled(HALF_LINE), wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
     this.rowFit = fitRows(rowWidths, this.box.cellHigh);
     this.columnFit = fitColumns(columnWidths.slice(window.left, window.right), this.box.cellWide);
     const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
     // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
-    this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + HALF_LINE + 2;
+    this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + scaled(HALF_LINE) + 2;
   }
 
   // One pixel a cell; where there are more cells than pixels, a pixel has the one that stands out most.
@@ -144,7 +144,7 @@ export class Heatmap {
   drawLabels(context) {
     const { rowLabels, columnLabels } = this.data;
     const { box, window, rowFit, columnFit } = this;
-    context.font = LABEL_FONT;
+    context.font = labelFont();
     context.fillStyle = this.page.ink;
     context.textBaseline = "middle";
     context.textAlign = "right";
@@ -155,7 +155,7 @@ export class Heatmap {
     for (let column = window.left; columnLabels && column < window.right; column += columnFit.step) {
       const x = box.left + (column - window.left + 0.5) * box.cellWide;
       context.save();
-      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : 9));
+      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : scaled(9)));
       if (columnFit.turned) context.rotate(-Math.PI / 2);
       context.textAlign = columnFit.turned ? "right" : "center";
       context.fillText(cut(columnLabels[column], LONGEST.columns), 0, 0);
@@ -280,6 +280,7 @@ export class Heatmap {
  * to lay the page out, and between two changes of the page that would take longer than the drawing.
  */
 export function pageOf(element) {
+  readType();
   const style = getComputedStyle(element);
   const colour = (name) => style.getPropertyValue(name) || style.color;
   const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
@@ -303,14 +304,15 @@ export function prepared(canvas, width, height) {
 
 const measured = { [LONGEST.rows]: new WeakMap(), [LONGEST.columns]: new WeakMap() };
 
-/** Pixels that each label takes; measured once for a list of labels. */
+/** Pixels that each label takes; measured once for a list of labels in one font. */
 function widthsOf(labels, longest, context) {
   if (!labels) return [];
-  if (!measured[longest].has(labels)) {
-    context.font = LABEL_FONT;
-    measured[longest].set(labels, labels.map((label) => context.measureText(cut(label, longest)).width));
+  const font = labelFont();
+  if (measured[longest].get(labels)?.font !== font) {
+    context.font = font;
+    measured[longest].set(labels, { font, widths: labels.map((label) => context.measureText(cut(label, longest)).width) });
   }
-  return measured[longest].get(labels);
+  return measured[longest].get(labels).widths;
 }
 
 /** Where each of `count` pixels begins among the cells from one place to another, and where the last ends. */

@@ -1,6 +1,6 @@
 // What is drawn over the cells of a heatmap of few: each one's number, and a cross through those that are taken away.
 import { colourAt, DIVERGING } from "./colours.js";
-import { LABEL_FONT } from "./labels.js";
+import { labelFont, scaled } from "./labels.js";
 
 const LEAST_HIGH = 16; // pixels of a cell that its number needs
 const HALO = 5; // pixels around a number
@@ -28,8 +28,8 @@ export function inkOn(place) {
  */
 export function writeNumbers(context, { data, box }, numbers) {
   const { values, columns, limit } = data;
-  if (box.cellHigh < LEAST_HIGH) return;
-  context.font = LABEL_FONT;
+  if (box.cellHigh < scaled(LEAST_HIGH)) return;
+  context.font = labelFont();
   const digits = Math.floor((box.cellWide - ROOM) / context.measureText("0").width);
   const finer = [3, 2, 1].map((size) => decimalsFor(limit, size)).filter((decimals) => decimals > 0 || limit > FEW);
   const written = finer.map((decimals) => texts(numbers, decimals));

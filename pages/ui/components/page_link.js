@@ -6,3 +6,8 @@ export const PAGE_LINK = "[data-testid=stPageLink] a";
 export function pageLink(title) {
   return [...document.querySelectorAll(PAGE_LINK)].find((link) => link.textContent.trim().endsWith(title));
 }
+
+/** The title of the page that is open. Its link can't be told by its address: that of the first page is empty. */
+export function openPage() {
+  return document.querySelector("[data-testid=stMain] h1")?.textContent.trim() ?? "";
+}

@@ -19,7 +19,7 @@ from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.writer import Writer
-from pages.ui.shell import borrowed, change_form, change_menu, changes, state, widgets
+from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, state, widgets
 from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -104,6 +104,7 @@ def open_page(
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
         _link_pages()
+        guiding.show()
         _show_training()
         name = pick_model(current, finish_early)
         changes.settle(name, library.config(name))

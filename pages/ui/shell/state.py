@@ -34,6 +34,7 @@ def visitor() -> Visitor:
         arrives()
         st.session_state["begins"] = "model" not in parameters
         st.session_state["brought"] = "model" in parameters
+        st.session_state["came_by_link"] = bool(parameters)
     return st.session_state["visitor"]
 
 

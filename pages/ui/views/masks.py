@@ -25,6 +25,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES
+from pages.ui.views.charts import chart
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
 from transformer import ModelConfig, Without, in_window
@@ -84,7 +85,7 @@ def _hidden(mask: np.ndarray) -> str:
 
 def show(figure: go.Figure, name: str) -> None:
     """A figure of this page."""
-    st.plotly_chart(figure, key=f"masks_{name}", theme=None, width="stretch", config={"displaylogo": False})
+    chart(figure, f"masks_{name}")
 
 
 def without_mask(session: Session) -> None:

@@ -22,6 +22,7 @@ from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
+from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
 from transformer import sinusoidal_encoding
 from transformer.model.positions import position_angles
@@ -195,7 +196,7 @@ def _formula(current: Visitor, table: np.ndarray) -> str:
 
 
 def _chart(figure: go.Figure, name: str) -> None:
-    st.plotly_chart(figure, key=f"positions_{name}", theme=None, width="stretch", config={"displaylogo": False})
+    chart(figure, f"positions_{name}")
 
 
 def _wide(table: np.ndarray) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 // ends in a number that is compared with the one that the model computed.
 
 import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
-import { Bars, GUTTER } from "../bars.js";
+import { Bars, gutter } from "../bars.js";
 import { sayCompared } from "../compared.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
@@ -149,7 +149,7 @@ export class ByHand {
     const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
     this.products.show({
       values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
-      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST, gutter: GUTTER, // its columns stand above z's bars
+      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST, gutter: gutter(), // its columns stand above z's bars
     }, null);
     this.products.mark({ row: column, column: null }, null);
     this.weighed = { products, d };

@@ -2,7 +2,7 @@
 // the tokens below, what comes next above, and in the margin what each height would say.
 
 import { attribute, node, put } from "../dom.js";
-import { LABEL_FONT, cut, fitColumns } from "../labels.js";
+import { cut, fitColumns, labelFont } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
 import { shortName } from "./structure.js";
@@ -42,7 +42,7 @@ export class Names {
 
   fit(labels, pitch) {
     this.ruler ??= document.createElement("canvas").getContext("2d");
-    this.ruler.font = LABEL_FONT.replace("11px", "12px");
+    this.ruler.font = labelFont(12);
     return fitColumns(labels.map((label) => this.ruler.measureText(cut(label, LONGEST)).width), pitch);
   }
 

@@ -4,7 +4,7 @@
 import { attribute, node } from "../dom.js";
 import { SEQUENTIAL, colourAt } from "../colours.js";
 import { pageOf, prepared } from "../heatmap.js";
-import { LABEL_FONT } from "../labels.js";
+import { labelFont } from "../labels.js";
 import { plainNumber } from "../numbers.js";
 
 const SIDE = 180; // pixels
@@ -37,7 +37,7 @@ export class SmallPlot {
     if (!page.width) return;
     const wide = Math.min(SIDE * 1.4, page.width);
     const context = prepared(this.canvas, wide, this.picture.kind === "keys" ? KEYS.high : SIDE);
-    context.font = LABEL_FONT;
+    context.font = labelFont();
     context.textBaseline = "middle";
     if (this.picture.kind === "curve") this.drawCurve(context, page, wide);
     else if (this.picture.kind === "keys") this.drawKeys(context, page, wide);

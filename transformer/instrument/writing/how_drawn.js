@@ -3,13 +3,13 @@
 import { attribute, put } from "../dom.js";
 import { pageOf, prepared } from "../heatmap.js";
 import { nextCell } from "../keys.js";
-import { LABEL_FONT, cut } from "../labels.js";
+import { cut, labelFont, scaled } from "../labels.js";
 import { plainNumber } from "../numbers.js";
 import { drawing, landing, shareOf } from "./draw.js";
 import { chance } from "./text.js";
 
 const ROW = 44; // pixels of a row of bars
-const NAMES = 16; // pixels of the labels below one
+const NAMES = 16; // pixels of the labels below one, in usual type
 const POINT = 52; // of the interval
 const MOST_COLUMNS = 300; // of a larger vocabulary the likeliest are drawn
 const DRAWN_COLUMNS = 64;
@@ -118,7 +118,7 @@ export class HowDrawn {
   }
 
   heightOf(name) {
-    return name === "point" ? POINT : name === "odds" ? ROW + NAMES : ROW;
+    return name === "point" ? POINT : name === "odds" ? ROW + scaled(NAMES) : ROW;
   }
 
   drawBars(name, values, { low, high }, cuts) {
@@ -157,15 +157,15 @@ export class HowDrawn {
   drawNames(context, pitch) {
     const { columns, page, pointed } = this;
     const { token } = this.found.landed;
-    context.font = LABEL_FONT;
+    context.font = labelFont();
     context.textAlign = "center";
     context.textBaseline = "middle";
     columns.forEach((id, at) => {
       const isNamed = id === token || id === pointed;
-      if (!isNamed && pitch < 9) return;
+      if (!isNamed && pitch < scaled(9)) return;
       context.fillStyle = isNamed ? page.ink : page.muted;
-      const label = cut(this.what.label(id), isNamed ? 8 : Math.max(1, Math.floor(pitch / 7)));
-      context.fillText(label, Math.min(Math.max(1 + (at + 0.5) * pitch, 6), page.width - 6), ROW + NAMES / 2);
+      const label = cut(this.what.label(id), isNamed ? 8 : Math.max(1, Math.floor(pitch / scaled(7))));
+      context.fillText(label, Math.min(Math.max(1 + (at + 0.5) * pitch, 6), page.width - 6), ROW + scaled(NAMES) / 2);
     });
   }
 
@@ -175,7 +175,7 @@ export class HowDrawn {
     const { dials, point, label } = this.what;
     const context = prepared(this.steps.point.canvas, page.width, POINT);
     const [left, width, top, high] = [1, page.width - 2, 16, 22];
-    context.font = LABEL_FONT;
+    context.font = labelFont();
     context.textBaseline = "middle";
     context.textAlign = "center";
     let from = 0;

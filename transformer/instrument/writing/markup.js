@@ -1,14 +1,14 @@
 // The nodes of the instrument. Nothing of a text is in here: tokens come in as text, never as markup.
 
 const dial = (name, title, low, high, step, help) => `
-  <label class="dial" title="${help}">${title}
-    <input type="range" data-dial="${name}" min="${low}" max="${high}" step="${step}" aria-label="${title}">
+  <label class="dial">${title}
+    <input type="range" title="${help}" data-dial="${name}" min="${low}" max="${high}" step="${step}" aria-label="${title}">
     <span class="value" data-value="${name}"></span>
   </label>`;
 
 const number = (name, title, low, high, help) => `
-  <label class="dial" title="${help}">${title}
-    <input type="number" data-dial="${name}" min="${low}" max="${high}" step="1" aria-label="${title}">
+  <label class="dial">${title}
+    <input type="number" title="${help}" data-dial="${name}" min="${low}" max="${high}" step="1" aria-label="${title}">
   </label>`;
 
 const choice = (name, title) => `<select data-dial="${name}" aria-label="${title}"></select>`;
@@ -58,21 +58,21 @@ export const MARKUP = `
         </div>
         <p class="details" data-part="details"></p>
       </div>
-      <div class="choosing" data-testid="live-text-candidates">
+      <section class="choosing" data-testid="live-text-candidates" aria-label="Candidates">
         <header><p class="title" data-part="title"></p></header>
         <ol data-part="candidates"></ol>
         <p class="legend">
           <span class="key wide"></span> the model <span class="key thin"></span> as sampled <span class="key">✓</span> written
         </p>
-      </div>
-      <div class="looking" data-testid="live-text-picture">
+      </section>
+      <section class="looking" data-testid="live-text-picture" aria-label="Where it looked">
         <header>
           <p class="title" data-part="looker"></p>
           <span class="dials" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
           <p class="legend" data-part="largest"></p>
         </header>
         <div class="columns" data-part="columns" role="img"></div>
-      </div>
+      </section>
     </div>
     <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn">
       <header><h2>How the next token is drawn</h2><p class="legend" data-part="drawnPlace"></p></header>

@@ -17,6 +17,7 @@ from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
+from pages.ui.views.charts import chart
 from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.needed import needed_here
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
@@ -102,7 +103,7 @@ def _next_token(session: Session, reading: Read, before: np.ndarray, after: np.n
     union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
     shown = union[np.argsort(-old[union], kind="stable")]
     figure = paired_bars(tokenizer.labels(shown.tolist()), old[shown], new[shown], theme=session.theme)
-    st.plotly_chart(figure, key="what_if_next", theme=None, width="stretch", config={"displaylogo": False})
+    chart(figure, "what_if_next")
     st.caption(f"The probability of the token {after_what(session, reading)}: the {CANDIDATES} likeliest of both, in "
                "the order of the unchanged model.")  # fmt: skip
     table = {

@@ -22,6 +22,7 @@ from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
+from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if import lines, sides
 from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
@@ -83,8 +84,7 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
             if rank == 0 or log[token] > np.log(UNSEEN)]  # fmt: skip
     drawn = sorted(dict.fromkeys(best), key=lambda name: -max(each.get(name, 0.0) for each in odds))
     values = [np.array([each.get(name, np.nan) for name in drawn]) for each in odds]
-    st.plotly_chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme),
-                    key="what_if_beside_next", theme=None, width="stretch", config={"displaylogo": False})  # fmt: skip
+    chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
     unknown = "" if shared else " A token that a model doesn't know has no bar."
     st.caption(f"The likeliest next tokens of both, at most {CANDIDATES} each.{unknown}")
     if shared:
@@ -145,8 +145,7 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
             st.markdown(f"**{plain(panel.title)}**")
             figure = attention_panel(panel.weights, panel.queries, panel.keys, panel.hidden, offsets=panel.offsets,
                                      is_difference=number == 2, theme=session.theme)  # fmt: skip
-            st.plotly_chart(figure, key=f"what_if_beside_head_{number}", theme=None, width="stretch",
-                            config={"displaylogo": False})  # fmt: skip
+            chart(figure, f"what_if_beside_head_{number}")
             st.caption(f"{panel.words} {labelling_note(figure)}")
     offer_data(lambda: pd.concat(
         matrix_table({"weight": panel.weights}, panel.queries, panel.keys).assign(side=panel.title) for panel in panels
@@ -200,8 +199,7 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
     if shared and best[0] != best[1]:
         for side, each, token, names, says in zip(both, odds, best[::-1], labels, said, strict=True):
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
-    st.plotly_chart(lens_lines(drawn, theme=session.theme), key="what_if_beside_lens", theme=None, width="stretch",
-                    config={"displaylogo": False})  # fmt: skip
+    chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
     st.caption(f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
                "height of the stream to its odds (the logit lens).")  # fmt: skip

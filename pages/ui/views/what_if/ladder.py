@@ -15,6 +15,7 @@ from pages.ui.shell.model_picker import choose_model
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
+from pages.ui.views.charts import chart
 from pages.ui.views.what_if.other_prompt import read_text
 from transformer import CheckpointEntry
 
@@ -51,7 +52,7 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
     names = list(rungs)
     chosen = names.index(session.name) if session.name in names else None
     figure = loss_bars([entry.card.title for entry in rungs.values()], losses, usual, chosen, theme=session.theme)
-    st.plotly_chart(figure, key="what_if_ladder", theme=None, width="stretch", config={"displaylogo": False})
+    chart(figure, "what_if_ladder")
     context = min(entry.config.context_length for entry in rungs.values())
     one = "" if np.isfinite(losses).any() else " A single token has no loss: nothing comes before it."
     st.caption(f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that "

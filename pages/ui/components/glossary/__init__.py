@@ -1,0 +1,23 @@
+"""The glossary as a list: what each term means, where it comes from, and the way to where it can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from pages.ui.components import guide
+from pages.ui.components.sources import reader, script, style
+from pages.ui.glossary import Term
+
+_mount = st.components.v2.component(
+    "headsup_glossary",
+    html=reader(__file__)("glossary.html"),
+    css=style(__file__, "glossary.css") + reader(guide.__file__)("entries.css"),
+    js=script(__file__, "glossary.js"),
+)
+
+
+def glossary(terms: Iterable[Term], *, key: str) -> None:
+    """Show terms. key: no other component of the page has it."""
+    _mount(key=key, data={"terms": guide.as_messages(terms)})

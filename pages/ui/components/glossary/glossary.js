@@ -1,0 +1,22 @@
+// The whole glossary, with a search box.
+import { withView } from "../../../../transformer/instrument/dom.js";
+import { TermList } from "../guide/term_list.js";
+
+class View {
+  constructor({ root }) {
+    this.root = root;
+    this.parts = { root };
+  }
+
+  // Made once: what has been searched for stays.
+  update({ terms }) {
+    this.list ??= new TermList(this.root, terms);
+    this.list.draw();
+  }
+}
+
+// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
+}

@@ -1,0 +1,49 @@
+"""What helps on every page, and lies over it: a start for newcomers, the glossary where a term stands, presenting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import reader, script, style
+from pages.ui.glossary import Term
+
+_read = reader(__file__)
+_STYLES = {
+    "overlay_css": _read("overlay.css") + _read("entries.css"),
+    "page_css": _read("page.css"),
+    "presented_css": _read("presented.css"),
+}
+_mount = st.components.v2.component(
+    "headsup_guide",
+    html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
+    css=style(__file__, "guide.css"),
+    js=script(__file__, "guide.js"),
+)
+
+
+def guide(terms: Iterable[Term], *, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
+    """Show its buttons, and have it at hand.
+
+    begins: a visit begins, so that a newcomer is to be shown the start; whoever has seen it isn't. asked: how often it
+    has been asked for by other means than its own button. on_present: called, before another run, when the page begins
+    or ceases to be presented, with whether figures have room for large labels now.
+    """
+
+    def presented() -> None:
+        value = told("guide", "presenting")
+        if type(value) is bool:
+            on_present(value)
+
+    # The same in every run, so that the browser keeps it.
+    data = {"terms": as_messages(terms), "begins": begins, "asked": asked}
+    _mount(key="guide", data=data, on_presenting_change=presented)
+
+
+def as_messages(terms: Iterable[Term]) -> list[dict[str, Any]]:
+    """The glossary as the browser gets it: `words` are all words for a term, its name first."""
+    return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in terms]

@@ -1,0 +1,72 @@
+// What helps on every page: a start for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
+// page, at the end of the document, and lives as long as the tab: pages come and go beneath it.
+import { partsOf, withView } from "../../../../transformer/instrument/dom.js";
+import { Gloss } from "./gloss.js";
+import { areKeysOn, listenForKeys, turnKeys } from "./keys.js";
+import { Marks } from "./marks.js";
+import { Panel } from "./panel.js";
+import { Presenting } from "./presenting.js";
+import { Start } from "./start.js";
+import { matcherOf } from "./terms.js";
+
+const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
+
+/** What there is once in a tab. templates: of what lies over the page, of the page's own style, and of presented instruments'. */
+class Guide {
+  constructor({ overlay, page, presented }, terms) {
+    this.host = document.createElement("div");
+    this.host.dataset.testid = "guide-overlay";
+    const root = this.host.attachShadow({ mode: "open" });
+    root.append(overlay.content.cloneNode(true));
+    document.body.append(this.host);
+    document.head.append(page.content.cloneNode(true));
+    const parts = partsOf(root);
+    const within = new CSSStyleSheet({ disabled: true });
+    within.replaceSync(presented.content.textContent);
+    this.marks = new Marks(matcherOf(terms), within);
+    this.gloss = new Gloss(parts.gloss, this.marks);
+    this.panel = new Panel(parts, terms, this.marks);
+    this.start = new Start(parts);
+    this.presenting = new Presenting(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
+    listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presenting.set(!this.presenting.isOn) });
+    parts.keysOn.checked = areKeysOn();
+    parts.keysOn.addEventListener("change", () => turnKeys(parts.keysOn.checked));
+  }
+
+  // The theme's colours reach a component and nothing beside it.
+  dress(element) {
+    const style = getComputedStyle(element);
+    for (const name of THEME) this.host.style.setProperty(name, style.getPropertyValue(name));
+  }
+
+  /** Begin the start as often as it was asked for, and offer it once where a visit begins. */
+  lead({ begins, asked }) {
+    if (asked > (this.asked ?? 0)) this.start.begin();
+    else if (begins && this.asked === undefined) this.start.offer();
+    this.asked = asked;
+  }
+}
+
+class View {
+  constructor(parts) {
+    this.parts = parts;
+    parts.openStart.addEventListener("click", () => this.guide.start.begin());
+    parts.openTerms.addEventListener("click", () => this.guide.panel.toggle());
+    parts.openPresenting.addEventListener("click", () => this.guide.presenting.set(true));
+  }
+
+  update(data, tell) {
+    const isFirst = !globalThis.headsupGuide;
+    this.guide = globalThis.headsupGuide ??= new Guide(this.parts, data.terms);
+    this.guide.tell = tell;
+    if (isFirst) this.guide.presenting.resume();
+    this.guide.dress(this.parts.root);
+    this.guide.lead(data);
+  }
+}
+
+// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new View(parts), (view) => view.update(data, setTriggerValue));
+}

@@ -1,0 +1,49 @@
+// The terms of this page as a panel beside it, opened and closed by a key or a button.
+import { put } from "../../../../transformer/instrument/dom.js";
+import { TermList } from "./term_list.js";
+
+export class Panel {
+  /** parts: the overlay's; terms: the glossary; marks: what stands on the page. */
+  constructor({ panel, panelTitle, panelClose, panelBody }, terms, marks) {
+    this.element = panel;
+    this.title = panelTitle;
+    this.marks = marks;
+    this.list = new TermList(panelBody, terms, () => this.close());
+    panelClose.addEventListener("click", () => this.close());
+    panel.addEventListener("keydown", (event) => {
+      event.stopPropagation(); // its keys are its own
+      if (event.key === "Escape") this.close();
+    });
+  }
+
+  get isOpen() {
+    return !this.element.hidden;
+  }
+
+  toggle() {
+    if (this.isOpen) this.close();
+    else this.open();
+  }
+
+  open() {
+    this.before = focused();
+    const here = this.marks.shown;
+    put(this.title, here.length ? "Terms on this page" : "Glossary");
+    this.list.box.value = "";
+    this.list.show(here);
+    this.element.hidden = false;
+    this.list.box.focus();
+  }
+
+  close() {
+    this.element.hidden = true;
+    if (this.before?.isConnected) this.before.focus();
+  }
+}
+
+/** What has the focus, in whichever shadow tree. */
+function focused() {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element;
+}

@@ -1,0 +1,144 @@
+// Presentation mode: the sidebar gone, large type, and the page gone through by a clicker, one view after another.
+//
+// It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
+import { attribute } from "../../../../transformer/instrument/dom.js";
+import { PAGE_LINK, openPage } from "../page_link.js";
+import { isTyped } from "./keys.js";
+
+const KEPT = "headsup-presenting";
+const WIDE = 800; // pixels of a window in which figures with large labels have room
+const TOP = 12; // pixels between the window's edge and the view that is turned to
+const NEAR = 60; // pixels between two beginnings that are one to the eye
+const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_]";
+const VIEWS_WITHIN = "section[aria-label], figure, .inside";
+const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
+const LEAST = 90; // pixels of the height of a view
+const FORWARD = ["PageDown", "ArrowRight"], BACK = ["PageUp", "ArrowLeft"];
+/** A clicker's keys are taken wherever the focus is; the arrows only where nothing else goes by them. */
+const ALWAYS = ["PageDown", "PageUp"];
+
+export class Presenting {
+  /** parts: the overlay's; within: the style sheet of presented instruments; tell(isLarge): for Python. */
+  constructor(parts, within, tell) {
+    this.parts = parts;
+    this.within = within;
+    this.tell = tell;
+    parts.forward.addEventListener("click", () => this.turn(1));
+    parts.back.addEventListener("click", () => this.turn(-1));
+    parts.point.addEventListener("click", () => this.point(!this.isPointing));
+    parts.leave.addEventListener("click", () => this.set(false));
+    document.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
+    document.addEventListener("pointermove", ({ clientX, clientY }) => {
+      if (this.isOn) this.wake();
+      if (this.isPointing) parts.dot.style.transform = `translate(${clientX}px, ${clientY}px)`;
+    }, { capture: true, passive: true });
+  }
+
+  /** Go on presenting in a tab that was reloaded meanwhile. */
+  resume() {
+    if (kept()) this.set(true);
+  }
+
+  set(isOn) {
+    if (isOn === this.isOn) return;
+    this.isOn = isOn;
+    document.documentElement.toggleAttribute("data-presenting", isOn);
+    this.within.disabled = !isOn;
+    this.parts.bar.hidden = !isOn;
+    this.wake();
+    if (!isOn) this.point(false);
+    keep(isOn);
+    this.tell(isOn && innerWidth >= WIDE);
+    // What is drawn in pixels reads the page's type anew.
+    dispatchEvent(new Event("resize"));
+  }
+
+  /** Show the bar, and hide it again when the hand rests. */
+  wake() {
+    clearTimeout(this.sleeping);
+    attribute(this.parts.bar, "data-awake", "true");
+    this.sleeping = setTimeout(() => attribute(this.parts.bar, "data-awake", "false"), AWAKE_MS);
+  }
+
+  point(isOn) {
+    this.isPointing = isOn;
+    this.parts.dot.hidden = !isOn;
+    attribute(this.parts.point, "aria-pressed", String(isOn));
+  }
+
+  onKey(event) {
+    if (!this.isOn || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { key } = event;
+    const [target] = event.composedPath();
+    const takes = (act) => {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      act();
+    };
+    const isFree = ALWAYS.includes(key) || !usesArrows(target);
+    if (FORWARD.includes(key) && isFree) takes(() => this.turn(1));
+    else if (BACK.includes(key) && isFree) takes(() => this.turn(-1));
+    else if (key === "Escape" && !isOccupied(event)) takes(() => this.set(false));
+    else if (key.toLowerCase() === "l" && !isTyped(target)) takes(() => this.point(!this.isPointing));
+  }
+
+  /** To the next view or the one before; in a lesson to its next step; past the last view to the next page. */
+  turn(by) {
+    const inLesson = document.querySelector(`.st-key-${by > 0 ? "learn_next" : "learn_previous"} button`);
+    if (inLesson) {
+      if (!inLesson.disabled) inLesson.click();
+      return;
+    }
+    const main = document.querySelector("[data-testid=stMain]");
+    const tops = viewsIn(main);
+    const found = by > 0 ? tops.find((top) => top > TOP + 4) : tops.findLast((top) => top < TOP - 4);
+    const before = main.scrollTop;
+    if (found !== undefined) main.scrollBy(0, found - TOP);
+    if (main.scrollTop === before) turnPage(by);
+  }
+}
+
+/** Where the views of a page begin, in pixels from the window's top, those that are one to the eye only once. */
+function viewsIn(main) {
+  const within = (root) => [...root.querySelectorAll("[data-testid=stBidiComponentIsolated]")].flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll(VIEWS_WITHIN)]);
+  const views = [...main.querySelectorAll(VIEWS), ...within(main)];
+  const boxes = views.filter((view) => view.checkVisibility({ visibilityProperty: true })).map((view) => [view.getBoundingClientRect(), view]);
+  const tall = boxes.filter(([{ height }, view]) => height >= LEAST || /^H\d$/.test(view.tagName));
+  const tops = tall.map(([{ top }]) => top).sort((one, other) => one - other);
+  return tops.filter((top, at) => at === 0 || top - tops[at - 1] > NEAR);
+}
+
+function turnPage(by) {
+  const links = [...document.querySelectorAll(PAGE_LINK)];
+  const here = links.findIndex(({ textContent }) => textContent.trim().endsWith(openPage()));
+  if (here >= 0) links[here + by]?.click();
+}
+
+/** Whether an element goes by the arrow keys itself. */
+function usesArrows(element) {
+  return isTyped(element) || Boolean(element.closest?.("canvas, [role=slider], [role=listbox], [role=option], [role=radiogroup], [role=tablist], [role=application], [role=group][tabindex], [tabindex='0']:not(button, a, summary)"));
+}
+
+/** Whether Escape has something else to close first. */
+function isOccupied(event) {
+  const [target] = event.composedPath();
+  return isTyped(target) || Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
+    || event.composedPath().some((each) => each.querySelector?.(":popover-open"));
+}
+
+function kept() {
+  try {
+    return sessionStorage.getItem(KEPT) === "1";
+  } catch {
+    return false;
+  }
+}
+
+function keep(isOn) {
+  try {
+    if (isOn) sessionStorage.setItem(KEPT, "1");
+    else sessionStorage.removeItem(KEPT);
+  } catch {
+    // It lasts until the page is reloaded.
+  }
+}

@@ -1,0 +1,44 @@
+// The glossary as a list with a search box above it.
+import { attribute, node, put } from "../../../../transformer/instrument/dom.js";
+import { drawEntry } from "./entry.js";
+import { searched } from "./terms.js";
+
+export class TermList {
+  /** parent: where it is drawn. terms: all of them. leave(): called when a way to a page is taken. */
+  constructor(parent, terms, leave = () => {}) {
+    this.terms = terms;
+    this.here = [];
+    this.leave = leave;
+    const label = node("label", "search", parent);
+    label.append("Search the glossary ");
+    this.box = Object.assign(node("input", "", label), { type: "search", autocomplete: "off", spellcheck: false });
+    this.box.addEventListener("input", () => this.draw());
+    this.count = node("p", "count", parent);
+    attribute(this.count, "role", "status");
+    this.list = node("ul", "entries", parent);
+  }
+
+  /** here: the terms that stand on the page, which come first; without any, all are listed alike. */
+  show(here = []) {
+    this.here = here;
+    this.draw();
+  }
+
+  draw() {
+    const { here, box: { value } } = this;
+    const found = value.trim() || !here.length ? searched(this.terms, value) : here;
+    put(this.count, countOf(found.length, value.trim(), found === here));
+    this.list.replaceChildren(...found.map((term) => {
+      const item = node("li", "");
+      drawEntry(item, term, this.leave);
+      return item;
+    }));
+  }
+}
+
+function countOf(count, query, isHere) {
+  const terms = `${count} ${count === 1 ? "term" : "terms"}`;
+  if (isHere) return `${terms} on this page, from top to bottom. The search finds all others.`;
+  if (!query) return `${terms}.`;
+  return count ? `${terms} with “${query}”.` : `No term has “${query}”.`;
+}

@@ -1,0 +1,37 @@
+// The glossary's terms in any text: which words of it are explained, and where they stand.
+
+/** What finds terms. terms: [{ name, words, alone }], where a word of `alone` counts only as the whole of a text. */
+export function matcherOf(terms) {
+  const byWord = new Map(), byItself = new Map();
+  for (const term of terms) {
+    for (const word of term.words) (term.alone.includes(word) ? byItself : byWord).set(word.toLowerCase(), term);
+  }
+  const longestFirst = [...byWord.keys()].sort((one, other) => other.length - one.length);
+  const choices = longestFirst.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+").replace(/y$/, "(?:y|ie)"));
+  // Between letters a word is part of another: neither "rank" in "frank" nor "key" in "keyboard".
+  const pattern = choices.length ? new RegExp(`(?<![\\p{L}\\p{N}_-])(${choices.join("|")})(?:e?s)?(?![\\p{L}\\p{N}_-])`, "giu") : /(?!)/g;
+  return { byWord, byItself, pattern };
+}
+
+/** Where terms stand in a text: [{ term, start, end }], each term once, in the order of the text. */
+export function termsIn(text, { byWord, byItself, pattern }) {
+  const whole = text.trim();
+  const label = byItself.get(whole.replace(/:$/, "").toLowerCase());
+  if (label) return [{ term: label, start: text.indexOf(whole), end: text.indexOf(whole) + whole.length }];
+  const found = new Map();
+  for (const match of text.matchAll(pattern)) {
+    const word = match[1].toLowerCase().replace(/\s+/g, " ");
+    const term = byWord.get(word) ?? byWord.get(word.replace(/ie$/, "y"));
+    if (!found.has(term)) found.set(term, { term, start: match.index, end: match.index + match[0].length });
+  }
+  return [...found.values()];
+}
+
+/** Those terms that a search asks for: by a word for it first, then by what is said of it; all for an empty one. */
+export function searched(terms, query) {
+  const wanted = query.trim().toLowerCase();
+  if (!wanted) return terms;
+  const isNamed = ({ words, code }) => [...words, code].some((word) => word.toLowerCase().includes(wanted));
+  const named = terms.filter(isNamed);
+  return [...named, ...terms.filter((term) => !isNamed(term) && term.meaning.toLowerCase().includes(wanted))];
+}

@@ -1,0 +1,193 @@
+"""The start, the glossary in the page, and presentation mode, in a real browser."""
+
+import re
+
+import pytest
+
+from tests.browser.servers import ROOT
+
+TERM = """(name) => {
+  for (const [block, marks] of headsupGuide.marks.blocks) for (const { term, range } of marks) {
+    if (term.name !== name || !block.checkVisibility()) continue;
+    block.scrollIntoView({ block: "center" });
+    const live = document.createRange();
+    live.setStart(range.startContainer, range.startOffset);
+    live.setEnd(range.endContainer, range.endOffset);
+    const { left, top, width, height } = live.getBoundingClientRect();
+    return { x: left + width / 2, y: top + height / 2 };
+  }
+  return null;
+}"""
+"""Where a term is underlined on the page, in pixels."""
+OUTSIDE = """() => [...headsupGuide.start.parts.card.querySelectorAll("*")].some((each) => {
+  const { left, right, top, bottom } = each.getBoundingClientRect();
+  return each.checkVisibility() && (left < -1 || top < -1 || right > innerWidth + 1 || bottom > innerHeight + 1);
+})"""
+"""Whether anything of the start's card is outside of the window."""
+LEAST_TYPE = """() => Math.min(...[...document.querySelectorAll("[data-testid=stMain] .js-plotly-plot text")]
+  .filter((each) => each.textContent.trim() && each.checkVisibility())
+  .map((each) => parseFloat(getComputedStyle(each).fontSize)))"""
+
+
+@pytest.fixture(scope="module")
+def server(serve, tiny_folder):
+    """An app that begins a first visit with the start, as other test servers don't."""
+    with serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_START": ""}) as server:
+        yield server
+
+
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
+
+
+@pytest.fixture
+def visit(server, new_page, wait_ready, browser_errors):
+    """`visit(path, **options)`: a page that has come to rest."""
+
+    def open_page(path="", **options):
+        page = new_page(**options)
+        page.goto(f"{server.url}/{path}")
+        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+        wait_ready(page, timeout=90)
+        page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
+        return page
+
+    yield open_page
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_the_start_is_gone_through_by_keyboard_and_never_shown_again(visit, wait_ready, width):
+    page = visit(width=width)
+    card = page.get_by_test_id("start")
+    card.wait_for()
+    assert card.evaluate("(card) => card.getRootNode().activeElement === card")
+    assert card.get_attribute("role") == "dialog" and card.get_attribute("aria-modal") is None
+
+    def is_done(number):
+        page.wait_for_function(
+            "(number) => headsupGuide.start.step === number - 1 && headsupGuide.start.isDone", arg=number
+        )
+        assert not page.evaluate(OUTSIDE)
+
+    def go_there():
+        card.get_by_role("button", name="Take me there").press("Enter")
+
+    def go_on(title):
+        page.keyboard.press("Enter")  # "Next" has had the focus since the step was done
+        card.get_by_role("heading", name=title).wait_for()
+
+    go_there()
+    page.keyboard.press("Enter")
+    is_done(1)
+    page.get_by_text(re.compile("tokens written")).wait_for(timeout=60_000)
+    go_on("Where did it look?")
+    go_there()
+    page.keyboard.press("ArrowLeft")
+    is_done(2)
+    go_on("Another head")
+    go_there()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_timeout(400)  # longer than between two looks at what is done; of two layers, one of the keys leads on
+    page.keyboard.press("ArrowDown")
+    is_done(3)
+    go_on("Take one away")
+    if width < 640:  # the sidebar is closed, and then in the way
+        go_there()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => headsupGuide.start.target?.closest('.st-key-change_form')")
+    go_there()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => headsupGuide.start.target?.closest('.st-key-change_this')")
+    wait_ready(page)
+    go_there()
+    page.keyboard.press("Enter")
+    is_done(4)
+    go_on("Follow one number")
+    if width < 640:
+        go_there()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => headsupGuide.start.target?.dataset.part === 'inside'")
+    go_there()
+    page.keyboard.press("Enter")
+    is_done(5)
+    page.get_by_role("heading", level=1, name="Inside").wait_for()
+    wait_ready(page, timeout=60)
+    go_on("What next")
+    page.keyboard.press("Escape")
+    card.wait_for(state="hidden")
+
+    page.goto(page.url.partition("/Inside")[0])
+    wait_ready(page, timeout=60)
+    assert card.is_hidden()
+
+
+def test_the_start_leaves_links_alone_and_is_there_for_who_asks(visit, wait_ready):
+    page = visit("?seed=3")
+    card = page.get_by_test_id("start")
+    assert card.is_hidden()
+    page.get_by_role("button", name="Tour").click()
+    card.wait_for()
+    page.keyboard.press("Escape")
+    card.wait_for(state="hidden")
+
+
+def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
+    page = visit("?model=left")
+    gloss, panel = page.get_by_test_id("gloss"), page.get_by_test_id("terms")
+    for name in ("Token", "Temperature"):  # in a caption of the page's, and on a dial of the instrument's
+        page.wait_for_function(f"({TERM})", arg=name)
+        page.mouse.move(5, 5)
+        place = page.evaluate(TERM, name)
+        page.mouse.move(place["x"], place["y"])
+        gloss.get_by_text(name, exact=True).wait_for()
+        page.keyboard.press("Escape")
+        gloss.wait_for(state="hidden")
+    page.get_by_role("slider", name="Temperature").focus()
+    page.keyboard.press("ArrowRight")  # so that the focus is one that can be seen
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    gloss.get_by_text("Temperature", exact=True).wait_for()
+
+    page.keyboard.press("?")
+    panel.get_by_role("heading", name="Terms on this page").wait_for()
+    assert {"Token", "Temperature", "Logit"} <= set(panel.locator(".name").all_inner_texts())
+    page.keyboard.type("rotary")
+    panel.get_by_text("Rotary positions", exact=True).wait_for()
+    assert panel.get_by_text("Temperature", exact=True).count() == 0
+    panel.get_by_role("button", name="See it on Positions").first.press("Enter")
+    page.get_by_role("heading", level=1, name="Positions").wait_for(timeout=60_000)
+    assert panel.is_hidden()
+
+
+def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, wait_ready):
+    page = visit("Masks?model=left", width=960, height=540)
+    small = page.evaluate(LEAST_TYPE)
+    page.keyboard.press("p")
+    bar = page.get_by_test_id("presenting")
+    bar.wait_for()
+    page.wait_for_function(f"(small) => ({LEAST_TYPE})() > 1.3 * small", arg=small, timeout=60_000)
+    wait_ready(page, timeout=60)
+    assert page.get_by_test_id("stSidebar").is_hidden()
+    assert page.evaluate("() => parseFloat(getComputedStyle(document.documentElement).fontSize)") > 19
+    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+    page.keyboard.press("l")
+    page.mouse.move(300, 200)
+    box = page.get_by_test_id("pointer").bounding_box()
+    assert abs(box["x"] + box["width"] / 2 - 300) < 2 and abs(box["y"] + box["height"] / 2 - 200) < 2
+
+    scrolled = "() => document.querySelector('[data-testid=stMain]').scrollTop"
+    places, now = [], page.evaluate(scrolled)
+    while not places or now > places[-1]:  # from view to view, until the next page is asked for
+        places.append(now)
+        page.keyboard.press("PageDown")
+        page.wait_for_timeout(150)
+        now = page.evaluate(scrolled)
+    assert len(places) > 4
+    page.get_by_role("heading", level=1, name="Positions").wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+    assert bar.is_visible()
+    page.keyboard.press("Escape")
+    bar.wait_for(state="hidden")
+    page.get_by_test_id("stSidebar").wait_for()

@@ -1,0 +1,94 @@
+"""What helps on every page: when the start begins by itself, what is presented larger, what the browser may tell."""
+
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.components import guide
+from pages.ui.figures.enlarged import enlarge
+from pages.ui.figures.positions import similarity_matrix
+from pages.ui.shell import guiding
+
+ROOT = Path(__file__).parents[1]
+
+
+def shown(script, parameters, monkeypatch):
+    """What the guide of a page is given in its first run."""
+    given = []
+    monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call))
+    at = AppTest.from_file(str(ROOT / script), default_timeout=60)
+    at.query_params.update(parameters)
+    assert not at.run().exception
+    return given[0]["data"], at
+
+
+@pytest.mark.parametrize(
+    ("script", "parameters", "variable", "begins"),
+    [
+        ("app.py", {}, "", True),
+        ("app.py", {}, "off", False),
+        ("app.py", {"model": "induction"}, "", False),
+        ("app.py", {"seed": "2"}, "", False),
+        ("pages/Masks.py", {}, "", False),
+    ],
+)
+def test_the_start_begins_where_a_visit_does_and_never_over_a_link(monkeypatch, script, parameters, variable, begins):
+    monkeypatch.setenv(guiding.VARIABLE, variable)
+    data, _ = shown(script, parameters, monkeypatch)
+    assert data["begins"] is begins and data["asked"] == 0
+
+
+def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
+    given = []
+    monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call["data"]))
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at.text_area[0].set_value("KING").run()
+    assert not at.exception and len(given) > 1 and all(data == given[0] for data in given)
+
+
+@pytest.mark.parametrize("told", [True, False, "yes", None, 1])
+def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
+    heard = []
+    monkeypatch.setattr(guide, "told", lambda key, event: told)
+    monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
+    guide.guide((), begins=False, asked=0, on_present=heard.append)
+    assert heard == ([told] if type(told) is bool else [])
+
+
+def sizes(figure):
+    """Every size of type in a figure, by its path."""
+    found = {}
+
+    def walk(part, path):
+        if isinstance(part, dict):
+            for name, value in part.items():
+                if name.endswith("font") and isinstance(value, dict) and "size" in value:
+                    found[(*path, name)] = value["size"]
+                walk(value, (*path, name))
+        elif isinstance(part, list | tuple):
+            for at, each in enumerate(part):
+                walk(each, (*path, at))
+
+    walk(figure.to_dict(), ())
+    return found
+
+
+def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
+    before, after = (similarity_matrix(np.eye(4)) for _ in range(2))
+    enlarge(after, 1.5)
+    assert sizes(before)
+    assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
+
+    def plot(figure):
+        return figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+
+    assert plot(after) == pytest.approx(plot(before))
+    np.testing.assert_array_equal(after.data[0].z, before.data[0].z)
+    assert after.data[0].colorbar.len == 1.5 * before.data[0].colorbar.len
+
+
+def test_a_figure_without_sizes_stays_as_it_is():
+    assert enlarge(go.Figure(go.Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None
