@@ -1,11 +1,13 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
 from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views.learn import course, entering, step, teacher
+from pages.ui.views.learn import course, entering, glossary, step, teacher
 
 session = open_page("Learn", decide=entering.opening)
 if session.visitor.lesson == entering.TEACHERS:
     teacher.show()
+elif session.visitor.lesson == entering.GLOSSARY:
+    glossary.show()
 elif (entered := entering.entered()) is None:
     course.show(session)
 else:

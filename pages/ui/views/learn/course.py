@@ -15,10 +15,10 @@ from pages.ui.models.lessons.answers import Answers, Given, StepPlace
 from pages.ui.models.lessons.lesson import Lesson
 from pages.ui.models.lessons.questions import Question
 from pages.ui.models.lessons.shelf import Unreadable
-from pages.ui.shell import widgets
+from pages.ui.shell import guiding, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
-from pages.ui.views.learn import room, teacher
+from pages.ui.views.learn import glossary, room, teacher
 from pages.ui.views.learn.entering import go_to
 
 COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer", "first is right", "second answer",
@@ -41,7 +41,10 @@ def show(session: Session) -> None:
             missing = shelf.missing_model(each)
             number += not missing
             _entry(each, "–" if missing else str(number), missing, own)
-    teacher.offer()
+    with st.container(horizontal=True):
+        guiding.offer_start()
+        glossary.offer()
+        teacher.offer()
     if not own.is_empty:
         _results(own, [each for each in found if isinstance(each, Lesson)])
 

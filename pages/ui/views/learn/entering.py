@@ -25,8 +25,14 @@ LIST = (
     "Short lessons on what these models do. Each asks what you expect before it shows what happens: a guess that turns "
     "out wrong teaches more than a picture that is only looked at."
 )
-FOR_TEACHERS = "How a class predicts, discusses and sees; a plan for forty-five minutes; and each lesson's surprise."
-TEACHERS = "for-teachers"
+TEACHERS, GLOSSARY = "for-teachers", "glossary"
+"""What the page has beside lessons, by the names that links have for it."""
+BESIDE = {
+    "": LIST,
+    TEACHERS: "How a class predicts, discusses and sees; a plan for forty-five minutes; and each lesson's surprise.",
+    GLOSSARY: "Every word of these pages that a newcomer might not know, with the paper that it comes from.",
+}
+"""What each of these, and the list, says of itself."""
 """What stands in place of a lesson's name for the page for teachers."""
 HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
 """What can't be changed before a question is answered: with it the view would tell the answer."""
@@ -81,7 +87,7 @@ def opening() -> Opening:
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
-        return Opening(FOR_TEACHERS if current.lesson == TEACHERS else LIST, reads_prompt=False)
+        return Opening(BESIDE[current.lesson], reads_prompt=False)
     room.take_along(found.place)
     own = belongings().answers
     _vote_again(found)
@@ -132,7 +138,7 @@ def view_of(view: View | None, current: Visitor) -> Visitor:
 def _wanted(current: Visitor) -> Entered | None:
     if (led := room.led()) is not None:
         go_to(led)
-    if current.lesson in ("", TEACHERS):
+    if current.lesson in BESIDE:
         return None
     lesson = shelf.lesson(current.lesson)
     if lesson is None:

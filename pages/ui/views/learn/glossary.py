@@ -6,11 +6,24 @@ import streamlit as st
 
 from pages.ui.components import glossary
 from pages.ui.glossary import entries
+from pages.ui.shell import state
+from pages.ui.views.learn.entering import GLOSSARY, leave
+
+
+def offer() -> None:
+    """The way here."""
+    st.button("Glossary", key="to_glossary", type="tertiary", icon=":material/menu_book:", on_click=_open)
 
 
 def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
+    st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
     st.subheader("Glossary", anchor=False)
     st.caption("Wherever one of these words is underlined with dots, pointing at it says what is said here. "
                "? lists those of a page.")  # fmt: skip
     glossary.glossary(entries(), key="glossary")
+
+
+def _open() -> None:
+    current = state.visitor()
+    current.lesson, current.lesson_step = GLOSSARY, 0
