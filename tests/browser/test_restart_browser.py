@@ -115,7 +115,7 @@ class Visitors:
         yield None
         yield
         page = self.visit(f"?{link}", apart=True)
-        assert labels(page) == written
+        until(page, lambda: labels(page) == written)
         expect(tokens(page).nth(place)).to_have_attribute("aria-selected", "true")
         assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
         assert picture(page).inner_text() == looked
