@@ -1,8 +1,10 @@
-"""What tests share: how hypothesis searches, threads of torch, Node, the app on two tiny models, queues that end."""
+"""What tests share: how hypothesis searches, threads of torch, Node, the app on tiny models, queues that end."""
 
 import functools
+import gc
 import importlib.util
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +26,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     where it begins sooner, and where printing and a debugger work as ever."""
     picked = config.option.keyword or any(Path(name.partition("::")[0]).suffix for name in config.args)
     return 0 if picked else 2
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays to the end: the garbage collector needn't go through it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -91,6 +98,31 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
     save_pair(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model of each kind that masks are drawn for. Only to be read."""
+    from tests.masks_page import save_kinds
+
+    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that tests copy and never change: a small one, unless the module says otherwise."""
+    from tests.saved_checkpoints import checkpoint
+    from transformer import save_checkpoint
+
+    path = tmp_path_factory.mktemp("good") / "good"
+    save_checkpoint(path, checkpoint())
+    return path
+
+
+@pytest.fixture
+def copied(good: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(good, tmp_path / "damaged"))
 
 
 @pytest.fixture(scope="module")

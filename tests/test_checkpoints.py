@@ -26,20 +26,6 @@ from transformer import (
 )
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory) -> Path:
-    """A checkpoint that tests copy and never change."""
-    path = tmp_path_factory.mktemp("good") / "good"
-    save_checkpoint(path, checkpoint())
-    return path
-
-
-@pytest.fixture
-def folder(good, tmp_path) -> Path:
-    """A copy of it, to be damaged."""
-    return Path(shutil.copytree(good, tmp_path / "damaged"))
-
-
 class TestRoundTrip:
     @given(config=configs())
     @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -74,10 +60,10 @@ class TestRoundTrip:
             assert tensor.dtype == torch.float32
             assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
 
-    def test_the_card_of_a_later_version_is_read(self, folder):
-        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-        (folder / "card.json").write_text(json.dumps({**card, "mood": "good"}))
-        assert load_checkpoint(folder).card == CARD
+    def test_the_card_of_a_later_version_is_read(self, copied):
+        card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
+        (copied / "card.json").write_text(json.dumps({**card, "mood": "good"}))
+        assert load_checkpoint(copied).card == CARD
 
     def test_no_pickle_is_written_and_none_is_read(self, good, tmp_path):
         assert {path.suffix for path in good.iterdir()} == {".safetensors", ".json"}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -41,12 +40,6 @@ def good(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("good") / "good"
     saved_at(path, tiny_config(**DEEPER_ENCODER))
     return path
-
-
-@pytest.fixture
-def folder(good, tmp_path) -> Path:
-    """A copy of it, to be changed."""
-    return Path(shutil.copytree(good, tmp_path / "damaged"))
 
 
 def refused(folder: Path, *words: str) -> None:
@@ -126,18 +119,18 @@ class TestClaims:
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
     )  # fmt: skip
-    def test_a_configuration_that_claims_what_is_not_there(self, folder, claims):
-        change_json(folder, "config.json", **claims)
-        refused(folder, "config.json", "model.safetensors")
+    def test_a_configuration_that_claims_what_is_not_there(self, copied, claims):
+        change_json(copied, "config.json", **claims)
+        refused(copied, "config.json", "model.safetensors")
 
     def test_the_side_that_claims_more_than_the_file_holds_is_refused_before_anything_is_built(
-        self, folder, monkeypatch
+        self, copied, monkeypatch
     ):
-        change_json(folder, "config.json", n_encoder_layers=50)
+        change_json(copied, "config.json", n_encoder_layers=50)
         monkeypatch.setattr(
             "transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built")
         )
-        refused(folder, "claims 50 layers")
+        refused(copied, "claims 50 layers")
 
     @pytest.mark.parametrize(
         ("name", "shape"),
@@ -148,46 +141,46 @@ class TestClaims:
             ("encoder.embed.weight", (12, 8)), ("decoder.embed.weight", (8, 11)),
         ],
     )  # fmt: skip
-    def test_a_weight_of_another_shape_is_named(self, folder, name, shape):
-        weights = load_file(folder / "model.safetensors")
+    def test_a_weight_of_another_shape_is_named(self, copied, name, shape):
+        weights = load_file(copied / "model.safetensors")
         assert name in weights
         weights[name] = torch.zeros(shape)
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, name, " × ".join(map(str, shape)))
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, name, " × ".join(map(str, shape)))
 
     @pytest.mark.parametrize(
         "name", ["decoder.blocks.0.cross_attn.kv.bias", "encoder.blocks.1.ln1.bias", "decoder.embed.weight"]
     )
-    def test_a_weight_that_is_missing_is_named(self, folder, name):
-        weights = load_file(folder / "model.safetensors")
+    def test_a_weight_that_is_missing_is_named(self, copied, name):
+        weights = load_file(copied / "model.safetensors")
         del weights[name]
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, f"{name} is absent")
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, f"{name} is absent")
 
     @pytest.mark.parametrize(
         "name", ["encoder.blocks.0.cross_attn.q.weight", "encoder.blocks.3.ln1.bias", "embed.weight"]
     )
-    def test_a_weight_that_has_no_place_is_named(self, folder, name):
-        weights = load_file(folder / "model.safetensors")
+    def test_a_weight_that_has_no_place_is_named(self, copied, name):
+        weights = load_file(copied / "model.safetensors")
         weights[name] = torch.zeros(8, 8)
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, name)
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, name)
 
 
 class TestSpecialTokens:
     @pytest.mark.parametrize("field", ["start_token_id", "end_token_id"])
     @pytest.mark.parametrize("token", [11, -1, 10**9])
-    def test_one_that_the_model_does_not_have_is_refused(self, folder, field, token):
-        change_json(folder, "card.json", **{field: token})
-        refused(folder, "card.json", f"{field} {token}" if token > 0 else field)
+    def test_one_that_the_model_does_not_have_is_refused(self, copied, field, token):
+        change_json(copied, "card.json", **{field: token})
+        refused(copied, "card.json", f"{field} {token}" if token > 0 else field)
 
-    def test_without_a_token_to_start_from_it_is_refused(self, folder):
-        change_json(folder, "card.json", start_token_id=None)
-        refused(folder, "card.json", "start_token_id")
+    def test_without_a_token_to_start_from_it_is_refused(self, copied):
+        change_json(copied, "card.json", start_token_id=None)
+        refused(copied, "card.json", "start_token_id")
 
-    def test_without_a_token_to_end_with_it_is_read(self, folder):
-        change_json(folder, "card.json", end_token_id=None)
-        assert load_checkpoint(folder).card == dataclasses.replace(CARD, end_token_id=None)
+    def test_without_a_token_to_end_with_it_is_read(self, copied):
+        change_json(copied, "card.json", end_token_id=None)
+        assert load_checkpoint(copied).card == dataclasses.replace(CARD, end_token_id=None)
 
     def test_they_come_back_with_the_tokenizer(self, good):
         tokenizer = load_checkpoint(good).tokenizer

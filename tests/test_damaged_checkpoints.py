@@ -17,26 +17,11 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_config
-from tests.saved_checkpoints import FILES, checkpoint, refused
+from tests.saved_checkpoints import FILES, refused
 from transformer import (
     CheckpointError,
     load_checkpoint,
-    save_checkpoint,
 )
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory) -> Path:
-    """A checkpoint that tests copy and never change."""
-    path = tmp_path_factory.mktemp("good") / "good"
-    save_checkpoint(path, checkpoint())
-    return path
-
-
-@pytest.fixture
-def folder(good, tmp_path) -> Path:
-    """A copy of it, to be damaged."""
-    return Path(shutil.copytree(good, tmp_path / "damaged"))
 
 
 @contextmanager
@@ -50,18 +35,18 @@ def cheaply() -> Iterator[None]:
 
 class TestDamage:
     @pytest.mark.parametrize("name", FILES)
-    def test_a_missing_file_is_named(self, folder, name):
-        (folder / name).unlink()
-        refused(folder, f"{name} is missing")
-        (folder / name).mkdir()
-        refused(folder, f"{name} is missing")
+    def test_a_missing_file_is_named(self, copied, name):
+        (copied / name).unlink()
+        refused(copied, f"{name} is missing")
+        (copied / name).mkdir()
+        refused(copied, f"{name} is missing")
 
     @pytest.mark.parametrize("name", FILES)
     @pytest.mark.parametrize("kept", [0, 1, 7, 0.5, 0.99])
-    def test_a_truncated_file_is_named(self, folder, name, kept):
-        content = (folder / name).read_bytes()
-        (folder / name).write_bytes(content[: kept if isinstance(kept, int) else int(len(content) * kept)])
-        refused(folder, name)
+    def test_a_truncated_file_is_named(self, copied, name, kept):
+        content = (copied / name).read_bytes()
+        (copied / name).write_bytes(content[: kept if isinstance(kept, int) else int(len(content) * kept)])
+        refused(copied, name)
 
     @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
     @pytest.mark.parametrize(
@@ -81,45 +66,45 @@ class TestDamage:
         ],
         ids=lambda content: content[:8],
     )
-    def test_json_of_another_kind_is_refused(self, folder, name, content):
-        (folder / name).write_text(content, encoding="utf-8")
+    def test_json_of_another_kind_is_refused(self, copied, name, content):
+        (copied / name).write_text(content, encoding="utf-8")
         with cheaply():
-            refused(folder, name)
+            refused(copied, name)
 
     @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
-    def test_json_that_is_no_text_or_far_too_long_is_refused(self, folder, name):
-        (folder / name).write_bytes(b'{"title": "\xff\xfe"}')
-        refused(folder, name)
-        with (folder / name).open("wb") as file:
+    def test_json_that_is_no_text_or_far_too_long_is_refused(self, copied, name):
+        (copied / name).write_bytes(b'{"title": "\xff\xfe"}')
+        refused(copied, name)
+        with (copied / name).open("wb") as file:
             file.truncate(10**11)  # a sparse file: it claims 100 GB and takes none
         with cheaply():
-            refused(folder, name, "larger")
+            refused(copied, name, "larger")
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-    def test_weights_that_are_no_numbers_are_refused(self, folder, value):
-        weights = load_file(folder / "model.safetensors")
+    def test_weights_that_are_no_numbers_are_refused(self, copied, value):
+        weights = load_file(copied / "model.safetensors")
         weights["blocks.1.mlp.up.bias"][3] = value
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, "model.safetensors", "infinite or not numbers")
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, "model.safetensors", "infinite or not numbers")
 
     @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn])
-    def test_weights_of_a_kind_that_no_model_has_are_refused(self, folder, dtype):
-        weights = load_file(folder / "model.safetensors")
+    def test_weights_of_a_kind_that_no_model_has_are_refused(self, copied, dtype):
+        weights = load_file(copied / "model.safetensors")
         weights["embed.weight"] = weights["embed.weight"].to(dtype)
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, "model.safetensors", str(dtype))
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, "model.safetensors", str(dtype))
 
     @pytest.mark.parametrize("change", ["missing", "extra", "shape"])
-    def test_weights_that_do_not_fit_the_configuration_are_refused(self, folder, change):
-        weights = load_file(folder / "model.safetensors")
+    def test_weights_that_do_not_fit_the_configuration_are_refused(self, copied, change):
+        weights = load_file(copied / "model.safetensors")
         name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[
             change
         ]
         weights[name] = torch.zeros(9)
         if change == "missing":
             del weights[name]
-        save_file(weights, folder / "model.safetensors")
-        refused(folder, "model.safetensors", "config.json", name)
+        save_file(weights, copied / "model.safetensors")
+        refused(copied, "model.safetensors", "config.json", name)
 
     @pytest.mark.parametrize(
         ("field", "value"),
@@ -128,9 +113,9 @@ class TestDamage:
             ("train_loss", "low"), ("accuracy", [1]), ("examples", "ab"), ("examples", [1]), ("start_token_id", 0.5),
         ],
     )  # fmt: skip
-    def test_a_card_with_a_field_of_another_kind_is_refused(self, folder, field, value):
-        (folder / "card.json").write_text(json.dumps({"title": "t", field: value}))
-        refused(folder, "card.json", field if field != "title" else "title")
+    def test_a_card_with_a_field_of_another_kind_is_refused(self, copied, field, value):
+        (copied / "card.json").write_text(json.dumps({"title": "t", field: value}))
+        refused(copied, "card.json", field if field != "title" else "title")
 
 
 class TestLies:
@@ -147,27 +132,27 @@ class TestLies:
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
     )  # fmt: skip
-    def test_a_configuration_that_claims_what_is_not_there(self, folder, claims):
-        (folder / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
+    def test_a_configuration_that_claims_what_is_not_there(self, copied, claims):
+        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
         with cheaply():
-            refused(folder, "config.json")
+            refused(copied, "config.json")
 
-    def test_a_context_without_end_costs_only_what_is_used(self, folder):
+    def test_a_context_without_end_costs_only_what_is_used(self, copied):
         claims = {"context_length": 10**12}
-        (folder / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
+        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
         with cheaply():
-            model = load_checkpoint(folder).model
+            model = load_checkpoint(copied).model
             assert model(torch.zeros(1, 20, dtype=torch.long)).shape == (1, 20, 11)
 
-    def test_a_hundred_thousand_layers_of_nothing(self, folder):
+    def test_a_hundred_thousand_layers_of_nothing(self, copied):
         header = {
             f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
             for layer in range(100_000)
         }
-        self.write(folder, json.dumps(header).encode())
-        (folder / "config.json").write_text(json.dumps({**tiny_config().to_dict(), "n_layers": 100_000}))
+        self.write(copied, json.dumps(header).encode())
+        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), "n_layers": 100_000}))
         with cheaply():
-            refused(folder, "claims 100000 layers")
+            refused(copied, "claims 100000 layers")
 
     @pytest.mark.parametrize(
         "entry",
@@ -183,24 +168,24 @@ class TestLies:
         ],
         ids=str,
     )
-    def test_a_header_that_lies(self, folder, entry):
-        self.write(folder, json.dumps({"embed.weight": entry}).encode(), body=bytes(352))
+    def test_a_header_that_lies(self, copied, entry):
+        self.write(copied, json.dumps({"embed.weight": entry}).encode(), body=bytes(352))
         with cheaply():
-            refused(folder, "model.safetensors")
+            refused(copied, "model.safetensors")
 
     @pytest.mark.parametrize("length", [0, 2**20, 2**40, 2**63, 2**64 - 1])
-    def test_a_header_that_lies_about_its_own_length(self, folder, length):
-        content = (folder / "model.safetensors").read_bytes()
-        (folder / "model.safetensors").write_bytes(struct.pack("<Q", length) + content[8:])
+    def test_a_header_that_lies_about_its_own_length(self, copied, length):
+        content = (copied / "model.safetensors").read_bytes()
+        (copied / "model.safetensors").write_bytes(struct.pack("<Q", length) + content[8:])
         with cheaply():
-            refused(folder, "model.safetensors")
+            refused(copied, "model.safetensors")
 
-    def test_tensors_that_share_their_bytes(self, folder):
+    def test_tensors_that_share_their_bytes(self, copied):
         entry = {"dtype": "F32", "shape": [11, 8], "data_offsets": [0, 352]}
         self.write(
-            folder, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352)
+            copied, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352)
         )
-        refused(folder, "model.safetensors")
+        refused(copied, "model.safetensors")
 
     @staticmethod
     def write(folder: Path, header: bytes, body: bytes = b"") -> None:
@@ -239,19 +224,19 @@ class TestTokenizers:
         ],
         ids=lambda parts: json.dumps(parts)[:40],
     )
-    def test_a_file_the_library_refuses_or_panics_at(self, folder, parts):
-        self.change(folder, **parts)
-        refused(folder, "tokenizer.json")
+    def test_a_file_the_library_refuses_or_panics_at(self, copied, parts):
+        self.change(copied, **parts)
+        refused(copied, "tokenizer.json")
 
     @pytest.mark.parametrize("vocabulary", [{"a": 11}, {"a": 10**9}, {chr(97 + i): i for i in range(12)}])
-    def test_a_vocabulary_that_the_model_does_not_have(self, folder, vocabulary):
-        self.change(folder, model={"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"})
-        refused(folder, "tokenizer.json", "but the model only 11")
+    def test_a_vocabulary_that_the_model_does_not_have(self, copied, vocabulary):
+        self.change(copied, model={"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"})
+        refused(copied, "tokenizer.json", "but the model only 11")
 
-    def test_a_file_that_would_cut_texts(self, folder):
+    def test_a_file_that_would_cut_texts(self, copied):
         cut = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
-        self.change(folder, truncation=cut)
-        assert len(load_checkpoint(folder).tokenizer.encode("abc")) == 3
+        self.change(copied, truncation=cut)
+        assert len(load_checkpoint(copied).tokenizer.encode("abc")) == 3
 
 
 @pytest.mark.parametrize("name", FILES)

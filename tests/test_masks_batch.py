@@ -15,7 +15,6 @@ from tests.masks_page import (
     button,
     distributions,
     editor,
-    save_kinds,
     side,
     table,
     tokens_of,
@@ -29,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+def tiny(kinds):
+    return kinds
 
 
 @pytest.mark.parametrize("where", ["right", "left"])

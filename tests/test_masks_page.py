@@ -18,7 +18,6 @@ from tests.masks_page import (
     labels_of,
     metric,
     panel,
-    save_kinds,
     table,
     tokens_of,
     turn_to,
@@ -32,8 +31,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+def tiny(kinds):
+    return kinds
 
 
 # The page itself

@@ -15,7 +15,6 @@ from tests.masks_page import (
     labels_of,
     line_of,
     metric,
-    save_kinds,
     table,
     tokens_of,
     visible,
@@ -26,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_kinds(tmp_path_factory.mktemp("checkpoints"))
+def tiny(kinds):
+    return kinds
 
 
 @pytest.mark.parametrize("model", [name for name in KINDS if name != "bigram"])

@@ -10,7 +10,8 @@ axe = pytest.importorskip("axe_playwright_python")
 AXE = Path(axe.__file__).with_name("axe.min.js")
 # Beside those that axe has on by default: a button's name must have the words that can be seen on it, and be large
 # enough to hit.
-RULES = {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}
+ALL = {"rules": {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}}
+OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 # On a deep link Streamlit first looks for its server below the page's address, in vain.
 BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
@@ -19,7 +20,7 @@ WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0
            for question in ("before", "needed", "traced", "beside")]  # fmt: skip
 
 FIND = """async (rules) => {
-  const { violations } = await axe.run(document, { resultTypes: ["violations"], rules });
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...rules });
   return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
     nodes.map(({ html, any, all, none }) => `${id}: ${html.slice(0, 200)} ${[...any, ...all, ...none][0]?.message}`));
 }"""
@@ -48,11 +49,16 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
     browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
 
 
-def found(page):
+def found(page, rules=ALL):
     """What axe-core calls serious or critical."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    return page.evaluate(FIND, RULES)
+    return page.evaluate(FIND, rules)
+
+
+def said(page):
+    """What the page says to those who can't see it."""
+    return page.locator("body").aria_snapshot()
 
 
 def turn_dark(page, wait_ready):
@@ -77,8 +83,10 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
         drawer.click()
     wait_ready(page, timeout=60)
     assert found(page) == []
+    light = said(page)
     turn_dark(page, wait_ready)
-    assert found(page) == []
+    assert found(page, OF_COLOUR) == []
+    assert said(page) == light  # and so the other rules hold, too
 
 
 def test_axe_finds_nothing_serious_on_the_ladder_s_rungs_or_in_the_menu_of_a_change(app_url, new_page, wait_ready):
@@ -96,6 +104,7 @@ def test_axe_finds_nothing_serious_on_the_ladder_s_rungs_or_in_the_menu_of_a_cha
 
 def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready):
     page = visit()
+    light = {}
     for dark in (False, True):
         if dark:
             turn_dark(page, wait_ready)
@@ -103,7 +112,8 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
             page.get_by_role("button", name=name).click()
             page.get_by_test_id("stPopoverBody").wait_for()
             wait_ready(page)
-            assert found(page) == []
+            assert found(page, OF_COLOUR if dark else ALL) == []
+            assert light.setdefault(name, said(page)) == said(page)
             page.keyboard.press("Escape")
             page.get_by_test_id("stPopoverBody").wait_for(state="detached")
 

@@ -198,19 +198,3 @@ def test_two_visitors_at_once_see_their_own(visit):
     type_prompt(one, "KING: I am here")
     expect(part(one, "hand").get_by_label("Query (row)").locator("option")).to_have_count(15)
     expect(part(other, "hand").get_by_label("Query (row)").locator("option")).to_have_count(13)
-
-
-def test_the_instrument_goes_on_when_the_server_was_away(tiny_server, visit, wait_ready, browser_errors):
-    page, _ = visit("model=far-reader&prompt=To be, or not&query=7&key=3")
-    with tiny_server.away():
-        page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
-    page.locator("[data-testid='stApp'][data-test-connection-state='CONNECTED']").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
-    browser_errors.clear()  # that nobody answered
-    until_shown(page, (0, 0, 7, 3))
-    head(page, 2, 1).click()
-    assert shown(page) == (2, 1, 7, 3)
-    all_equal(page)
-    until(page, lambda: {"layer": "2", "head": "1", "query": "7", "key": "3"}.items() <= parameters(page).items())
-    turn_to(page, "Generate")
-    expect(page.get_by_test_id("live-text-picture")).to_contain_text("layer 2, head 1")

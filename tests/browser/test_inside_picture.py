@@ -53,17 +53,24 @@ def passes():
     return find
 
 
+@pytest.fixture(scope="module")
+def answering():
+    """The pass that each tab's page asks about; a tab keeps its way of asking from one test to the next."""
+    return {}
+
+
 @pytest.fixture
-def show(new_page, passes):
+def show(new_page, passes, answering):
     """`show(name, prompt, written=0, chosen={}, **options)`: a page with the picture of this pass."""
 
     def open_page(name, prompt, written=0, chosen=None, **options):
-        found = passes(name, prompt, written)
         page = new_page(**{"width": 1100, "height": 900, **options})
+        if page not in answering:
+            page.expose_function("answer", lambda parts: _text(answering[page].parts(parts)))
+        found = answering[page] = passes(name, prompt, written)
         page.set_content(PAGE)
         for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
             page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
-        page.expose_function("answer", lambda parts: _text(found.parts(parts)))
         for script in ("recording.js", "inside/instrument.js"):
             page.evaluate(IMPORT, bundle(FOLDER / script))
         page.evaluate(BEGIN, [_text(found.outline), chosen or {}])
@@ -160,6 +167,7 @@ def test_the_wheel_with_control_zooms_in_and_out(show):
     page.wait_for_timeout(400)
     page.mouse.wheel(0, 100)
     page.wait_for_function("window.instrument.chosen.open === ''")
+    page.keyboard.up("Control")
 
 
 def test_a_block_and_its_word_light_each_other(show):

@@ -10,9 +10,7 @@ from tests.browser.writing_page import (
     expect,
     inspect,
     labels,
-    look_at,
     main_button,
-    picture,
     text,
     tokens,
     until_at_rest,
@@ -189,7 +187,7 @@ def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_re
 # Attention and Positions
 
 
-def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
+def test_a_head_a_cell_and_its_arithmetic_and_the_dials_of_positions(visit, wait_ready):
     page = visit()
     turn_to(page, "Attention")
     heads = page.get_by_test_id("head-grid-head")
@@ -206,9 +204,6 @@ def test_a_head_a_cell_and_its_arithmetic(visit, wait_ready):
     for parameter in ("query=5", "key=3", "head=1"):
         expect(page).to_have_url(re.compile(parameter))
 
-
-def test_positions_answers_its_dials(visit, wait_ready):
-    page = visit()
     turn_to(page, "Positions")
     wait_ready(page, timeout=60)
     formula = page.locator(".katex annotation").first
@@ -220,60 +215,6 @@ def test_positions_answers_its_dials(visit, wait_ready):
     expect(page).to_have_url(re.compile("dimension=7"))
     expect(page.get_by_text("It turns each pair of dimensions of its queries and keys")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(7)
-
-
-# The link
-
-
-def test_a_link_opens_the_same_view_on_another_server(tiny_server, visit, wait_ready):
-    page = visit("?tokens=9&temperature=1.3")
-    main_button(page, "Generate").click()
-    until_written(page, len(PROMPT) + 9)
-    until_at_rest(page, wait_ready)
-    look_at(page, "Layer", "layer 1")
-    look_at(page, "Head", "head 1")
-    wait_ready(page)
-    inspect(page, len(PROMPT) + 4)
-    written, looked = labels(page), picture(page).inner_text()
-    candidates = page.get_by_test_id("live-text-candidates").inner_text()
-    page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
-    link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
-    expect(page).to_have_url(re.compile(f"{re.escape(link)}$"))
-    page.goto("about:blank")
-    with tiny_server.away():
-        pass  # the one that comes back knows nothing of the one before
-    page = visit(f"?{link}", apart=True)
-    assert labels(page) == written
-    expect(tokens(page).nth(len(PROMPT) + 4)).to_have_attribute("aria-selected", "true")
-    assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
-    assert picture(page).inner_text() == looked
-    assert "layer 1, head 1" in looked
-    expect(page).to_have_url(re.compile(f"{re.escape(link)}$"))
-    for name in ("Attention", "Positions"):
-        visit(f"{name}?{link}", again=page)
-        expect(page.get_by_role("heading", level=1)).to_have_text(name)
-        expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Generate")).to_be_visible()
-        expect(prompt_box(page)).to_have_value(PROMPT)
-        expect(page).to_have_url(re.compile(f"{re.escape(link)}$"))
-        if name == "Attention":
-            expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
-
-
-def test_a_change_of_page_and_the_way_back_keep_prompt_and_text(visit, wait_ready):
-    page = visit()
-    type_prompt(page, "KING: I am")
-    expect(tokens(page)).to_have_count(len("KING: I am"))
-    wait_ready(page)
-    main_button(page, "Step").click()
-    until_written(page, len("KING: I am") + 1)
-    wait_ready(page)
-    written = labels(page)
-    for name in ("Attention", "Positions", "Attention", "Generate"):
-        turn_to(page, name)
-        wait_ready(page, timeout=60)
-        expect(prompt_box(page)).to_have_value("KING: I am")
-    expect(tokens(page)).to_have_count(len(written))
-    assert labels(page) == written
 
 
 # Everybody, everywhere

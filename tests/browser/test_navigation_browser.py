@@ -153,42 +153,7 @@ def test_the_family_of_models_stays_marked_through_a_page_without_models(visit, 
     turn_to(page, "Generate", wait_ready)
 
 
-def away(server, page):
-    """The server sleeps, and is started anew: the tab has lost its session, and connects again."""
-    with server.away():
-        page.locator("[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])").wait_for(timeout=60_000)
-    page.locator("[data-testid='stApp'][data-test-connection-state='CONNECTED']").wait_for(timeout=60_000)
-
-
-def test_prompt_text_and_place_return_when_the_server_was_away(tiny_server, visit, wait_ready, browser_errors):
-    page = visit("?tokens=6&layer=1")
-    type_prompt(page, "KING: I am", wait_ready)
-    page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).click()
-    expect(tokens(page)).to_have_count(len("KING: I am") + 6)
-    wait_ready(page)
-    until(page, lambda: len(parameters(page).get("text", "")) == 6)
-    before = parameters(page)
-    written = tokens(page).all_inner_texts()
-
-    away(tiny_server, page)
-    turn_to(page, "Attention", wait_ready)  # a change of page is asked for without parameters
-    expect(prompt_box(page)).to_have_value("KING: I am")
-    expect(page.get_by_role("heading", name="Layer 1, head 0")).to_be_visible()
-    until(page, lambda: parameters(page) == before)
-    turn_to(page, "Generate", wait_ready)
-    assert tokens(page).all_inner_texts() == written
-
-    away(tiny_server, page)
-    page.get_by_label("Head", exact=True).select_option("head 1")  # told to what is gone with its session
-    expect(picture(page)).to_contain_text(": most at")
-    wait_ready(page, timeout=60)
-    assert tokens(page).all_inner_texts() == written
-    look_at(page, "Head", "head 1")
-    until(page, lambda: parameters(page) == before | {"head": "1"})
-    browser_errors.clear()  # that nobody answered
-
-
-def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_server, visit, wait_ready, browser_errors):
+def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
     page = visit("?prompt=ROMEO")
     wait_ready(page)
     page.wait_for_function("globalThis.headsupTyped?.session")
@@ -205,11 +170,6 @@ def test_what_is_typed_and_not_applied_outlives_a_reload_and_the_server(tiny_ser
     wait_ready(page)
     expect(prompt_box(page)).to_have_value("KING: I am")
     expect(prompt_box(page)).not_to_be_focused()
-
-    prompt_box(page).fill("A horse")
-    away(tiny_server, page)
-    expect(prompt_box(page)).to_have_value("A horse")
-    browser_errors.clear()  # that nobody answered
 
 
 CLICKABLE = (

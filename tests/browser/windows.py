@@ -47,7 +47,7 @@ def _empty(page: "Page") -> bool:
 
     try:
         page.mouse.move(0, 0)
-        page.evaluate("sessionStorage.clear()")
+        page.evaluate("() => { try { sessionStorage.clear(); } catch { /* a page of no address has none */ } }")
         page.goto("about:blank")
         history = page.context.new_cdp_session(page)
         history.send("Page.resetNavigationHistory")

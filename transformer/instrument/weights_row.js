@@ -3,7 +3,7 @@
 import { SELECTED } from "./colours.js";
 import { attribute, node, put } from "./dom.js";
 import { pageOf, prepared } from "./heatmap.js";
-import { LABEL_FONT, LONGEST, cut, fitColumns } from "./labels.js";
+import { LONGEST, cut, fitColumns, labelFont } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 
 const HIGH = 72; // pixels of a bar of weight 1
@@ -53,11 +53,11 @@ export class WeightsRow {
     this.pitch = Math.min(WIDEST, width / count);
     const ground = ABOVE + HIGH;
     const measure = this.canvas.getContext("2d");
-    measure.font = LABEL_FONT;
+    measure.font = labelFont();
     const texts = this.labels.map((label) => cut(label, LONGEST.columns));
     const { turned, step, height } = fitColumns(texts.map((text) => measure.measureText(text).width), this.pitch);
     const context = prepared(this.canvas, Math.ceil(this.pitch * count), ground + height + 4);
-    context.font = LABEL_FONT;
+    context.font = labelFont();
     context.textBaseline = "middle";
     this.weights.forEach((weight, key) => {
       const left = key * this.pitch;

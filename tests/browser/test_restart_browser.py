@@ -1,0 +1,166 @@
+"""A server that was away and comes back knows no visitor: what they typed, wrote and looked at is still there."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.attention_page import all_equal, head, parameters, shown, turn_to, until, until_shown
+from tests.browser.writing_page import (
+    expect,
+    inspect,
+    labels,
+    look_at,
+    main_button,
+    picture,
+    tokens,
+    until_at_rest,
+    until_written,
+)
+
+PROMPT = "KING: I am"
+DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
+CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
+# On a deep link Streamlit first looks for its server below the page's address, in vain.
+BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Positions)/_stcore/[a-z-]+\)")
+
+
+class Visitors:
+    """Each is a generator. It yields the tab that is open while the server is away, if one is, and once more when it
+    has done what it does first, the moment that the server is there again."""
+
+    def __init__(self, url, new_page, wait_ready):
+        self.url, self.new_page, self.wait_ready = url, new_page, wait_ready
+
+    def visit(self, path, page=None, **options):
+        page = page or self.new_page(**options)
+        page.goto(f"{self.url}/{path}")
+        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+        self.wait_ready(page, timeout=60)
+        return page
+
+    def write(self, page, count):
+        before = tokens(page).count()
+        main_button(page, "Generate").click()
+        until_written(page, before + count)
+        until_at_rest(page, self.wait_ready)
+        until(page, lambda: len(parameters(page).get("text", "")) == count)
+
+    def one_who_turns_a_page(self):
+        """Which is asked for without parameters."""
+        page = self.visit("?tokens=6&layer=1")
+        box = page.get_by_role("textbox", name="Prompt", exact=True)
+        box.fill(PROMPT)
+        box.press("Control+Enter")
+        self.wait_ready(page)
+        self.write(page, 6)
+        before, written = parameters(page), tokens(page).all_inner_texts()
+        assert len(written) == len(PROMPT) + 6
+        yield page
+        turn_to(page, "Attention")
+        yield
+        self.wait_ready(page, timeout=60)
+        expect(box).to_have_value(PROMPT)
+        expect(page.get_by_role("heading", name="Layer 1, head 0")).to_be_visible()
+        until(page, lambda: parameters(page) == before)
+        turn_to(page, "Generate")
+        self.wait_ready(page, timeout=60)
+        assert tokens(page).all_inner_texts() == written
+
+    def one_who_chooses_a_head(self):
+        """Which is told to what is gone with the session."""
+        page = self.visit(f"?prompt={PROMPT}&tokens=6&layer=1")
+        self.write(page, 6)
+        before, written = parameters(page), tokens(page).all_inner_texts()
+        yield page
+        page.get_by_label("Head", exact=True).select_option("head 1")
+        yield
+        expect(picture(page)).to_contain_text(": most at")
+        self.wait_ready(page, timeout=60)
+        assert tokens(page).all_inner_texts() == written
+        look_at(page, "Head", "head 1")
+        until(page, lambda: parameters(page) == before | {"head": "1"})
+
+    def one_who_looks_at_attention(self):
+        page = self.visit("Attention?model=far-reader&prompt=To be, or not&query=7&key=3")
+        until_shown(page, (0, 0, 7, 3))
+        yield page
+        yield
+        self.wait_ready(page, timeout=60)
+        until_shown(page, (0, 0, 7, 3))
+        head(page, 2, 1).click()
+        assert shown(page) == (2, 1, 7, 3)
+        all_equal(page)
+        chosen = {"layer": "2", "head": "1", "query": "7", "key": "3"}
+        until(page, lambda: chosen.items() <= parameters(page).items())
+        turn_to(page, "Generate")
+        expect(picture(page)).to_contain_text("layer 2, head 1")
+
+    def one_who_types(self):
+        """And hasn't applied it yet."""
+        page = self.visit("?prompt=ROMEO")
+        page.wait_for_function("globalThis.headsupTyped?.session")
+        box = page.get_by_role("textbox", name="Prompt", exact=True)
+        box.fill("A horse")
+        yield page
+        yield
+        self.wait_ready(page, timeout=60)
+        expect(box).to_have_value("A horse")
+
+    def one_who_sends_a_link(self):
+        """It opens the same view for somebody else, on a server that knows nothing of the one before."""
+        page = self.visit(f"?prompt={PROMPT}&tokens=9&temperature=1.3")
+        self.write(page, 9)
+        look_at(page, "Layer", "layer 1")
+        look_at(page, "Head", "head 1")
+        self.wait_ready(page)
+        place = len(PROMPT) + 4
+        inspect(page, place)
+        written, looked = labels(page), picture(page).inner_text()
+        candidates = page.get_by_test_id("live-text-candidates").inner_text()
+        page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+        link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
+        whole_link = re.compile(f"{re.escape(link)}$")
+        expect(page).to_have_url(whole_link)
+        page.goto("about:blank")
+        yield None
+        yield
+        page = self.visit(f"?{link}", apart=True)
+        until(page, lambda: labels(page) == written)
+        expect(tokens(page).nth(place)).to_have_attribute("aria-selected", "true")
+        assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
+        assert picture(page).inner_text() == looked
+        assert "layer 1, head 1" in looked
+        expect(page).to_have_url(whole_link)
+        for name in ("Attention", "Positions"):
+            self.visit(f"{name}?{link}", page)
+            expect(page.get_by_role("heading", level=1)).to_have_text(name)
+            expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Generate")).to_be_visible()
+            expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(PROMPT)
+            expect(page).to_have_url(whole_link)
+            if name == "Attention":
+                expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
+
+
+@pytest.mark.timeout(300)
+def test_what_visitors_had_is_there_when_the_server_was_away(tiny_server, new_page, wait_ready, browser_errors):
+    they = Visitors(tiny_server.url, new_page, wait_ready)
+    visitors = [
+        they.one_who_chooses_a_head(),
+        they.one_who_turns_a_page(),
+        they.one_who_looks_at_attention(),
+        they.one_who_types(),
+        they.one_who_sends_a_link(),
+    ]
+    waiting = {visitor: page for visitor in visitors if (page := next(visitor))}
+    with tiny_server.away():
+        for page in waiting.values():
+            page.locator(DISCONNECTED).wait_for(timeout=60_000)
+    for visitor in visitors:
+        if visitor in waiting:
+            waiting[visitor].locator(CONNECTED).wait_for(timeout=60_000)
+        next(visitor)
+    browser_errors.clear()  # that nobody answered
+    for visitor in visitors:
+        assert list(visitor) == []  # goes on to its end
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
