@@ -28,7 +28,7 @@ MOST_FACTS = 6
 """Sentences of a story, its question aside."""
 HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 4, 4)
 """People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
-MOST_QUESTIONS = 6
+MOST_QUESTIONS = 10
 """About one story."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
@@ -210,6 +210,7 @@ def tell(
             _go_on(story, dice, people, things, places)
             if asking_from and asking_from <= number < facts:
                 asked.append(Asked(len(story.words), _question(story, dice)))
+                story.mentioned = ()  # a pronoun would mean somebody of the question
         kinds = story.questions(with_choice=True)
         if kinds or facts == 1:
             break
