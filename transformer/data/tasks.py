@@ -18,11 +18,10 @@ import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, tell, written
+from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, TOLD_LENGTHS, WORDS, tell, written
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
-TOLD = 8
 
 
 @dataclass(frozen=True)
@@ -285,8 +284,8 @@ class Stories(Task):
 
     def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
         """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
-        facts = int(random.integers(1, MOST_FACTS + 1))
-        return [self._with_questions(random, facts, is_told=number % TOLD == 0) for number in range(count)]
+        facts = int(random.choice(TOLD_LENGTHS))
+        return [self._with_questions(random, facts, is_told=number == 0) for number in range(count)]
 
     def _with_questions(self, random: np.random.Generator, facts: int, *, is_told: bool) -> Example:
         """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""

@@ -184,12 +184,26 @@ _PRESETS = (
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"},
+        shape={
+            "n_layers": 4,
+            "n_heads": 2,
+            "d_model": 64,
+            "d_ff": 128,
+            "positions": "rotary",
+            "attention_windows": (8, 8, 0, 0),
+        },
         training=TrainingConfig(
-            steps=5000, learning_rate=8e-3, optimizer="muon", weight_decay=0.01, average_decay=0.995, seed=1337
+            steps=2400,
+            learning_rate=1.5e-2,
+            warmup_steps=50,
+            optimizer="muon",
+            momentum=0.9,
+            weight_decay=0.01,
+            average_decay=0.99,
+            seed=1337,
         ),
         batch=32,
-        evaluate_every=500,
+        evaluate_every=200,
         examples=(
             "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",
             "Anna found the key. She gave the key to Ben. Ben went to the school. Who has the key?",
@@ -247,7 +261,7 @@ _PAPER = {
     "scale_embeddings": True,
 }
 _PAPER_TRAINING = TrainingConfig(
-    steps=1000, learning_rate=2e-3, warmup_steps=100, betas=(0.9, 0.98), weight_decay=0.0, seed=1337
+    steps=1000, learning_rate=4e-3, warmup_steps=100, betas=(0.9, 0.98), weight_decay=0.0, seed=1337
 )
 
 _CHANGES = (
@@ -266,7 +280,7 @@ _CHANGES = (
     ("grouped", "+ grouped keys and values", "Two heads share one head's keys and values (Ainslie et al. 2023).",
      {"n_kv_heads": 2}, {}),
     ("muon", "+ Muon", "The same model; its matrices are trained by orthogonal steps (Jordan et al. 2024).",
-     {}, {"optimizer": "muon", "learning_rate": 1e-2}),
+     {}, {"optimizer": "muon", "learning_rate": 2e-2}),
 )  # fmt: skip
 """Name, title, summary, and what shape and training have that the rung below hasn't."""
 
