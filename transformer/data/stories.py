@@ -35,9 +35,9 @@ MOST_QUESTIONS = 8
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
-EASY = 0.1
+EASY = 0.05
 """Of all questions, how many may have an answer that is the only word of its kind."""
-EARLIER = 0.8
+EARLIER = 0.25
 """How often, where there is such a question, one is asked whose answer isn't the last word of its kind in the story."""
 ROLLS = 200
 """Random numbers for one story: more than the longest takes."""
@@ -224,10 +224,8 @@ def tell(
             break
     asked.append(Asked(len(story.words), _question(story, dice)))
     if asking_from:
-        more = [each for kind in kinds for each in kind if each != asked[-1].question
-                and not (story.says_last(each.answer) and dice.below(0.5))]  # fmt: skip
-        room = min(MOST_QUESTIONS - len(asked), len(more))
-        asked += [Asked(len(story.words), each) for each in dice.some(more, room)]
+        more = range(MOST_QUESTIONS - len(asked)) if kinds else ()
+        asked += [Asked(len(story.words), _question(story, dice)) for _ in more]
     return story, asked
 
 
