@@ -27,7 +27,7 @@ WORDS = frozenset(
 MOST_FACTS = 5
 """Sentences of a story, its question aside."""
 TOLD_LENGTHS = (1, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5)
-"""Sentences of the stories to learn from, each number as often as it is here: from short ones there is little to learn."""
+"""Sentences of the stories to learn from, each number as often as it is here: short ones have little to teach."""
 HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 3)
 """People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
 MOST_QUESTIONS = 8
@@ -39,7 +39,7 @@ EASY = 0.05
 """Of all questions, how many may have an answer that is the only word of its kind."""
 EARLIER = 0.25
 """How often, where there is such a question, one is asked whose answer isn't the last word of its kind in the story."""
-ROLLS = 200
+ROLLS = 160
 """Random numbers for one story: more than the longest takes."""
 
 Choice = TypeVar("Choice")
@@ -204,9 +204,10 @@ def tell(
 ) -> tuple[Story, list[Asked]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`, fewer if there
-    are fewer to ask: one after each sentence from `asking_from` on, and the rest at the end. Most answers are one word
-    of several that could be it, or a reader would learn to take whatever stands there.
+    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`: one after each
+    sentence from `asking_from` on that leaves a choice of answers, and the rest at the end. Each is drawn as if there
+    were no others, or what was asked would give away what wasn't. Most answers are one word of several that could be
+    it, and often not the last of them, or a reader would learn to take whatever stands there.
     """
     while True:
         dice = Dice(random, ROLLS)

@@ -18,7 +18,16 @@ import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, TOLD_LENGTHS, WORDS, tell, written
+from .stories import (
+    LONGEST_FACT,
+    LONGEST_QUESTION,
+    MOST_FACTS,
+    MOST_QUESTIONS,
+    TOLD_LENGTHS,
+    WORDS,
+    tell,
+    written,
+)
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
