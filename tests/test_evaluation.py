@@ -152,8 +152,8 @@ class Oracle(nn.Module):
             length = so_far.index(tokenizer.encode("?" if self.task is STORIES else "=")[0]) + 1
             read, written = so_far[:length], so_far[length:]
         answer = self.answers[tuple(read)]
-        writes = [pad] * 99 if answer is None else [*tokenizer.encode(answer), end, *[pad] * 99]
-        return writes[len(written)]
+        writes = [] if answer is None else [*tokenizer.encode(answer), end]
+        return writes[len(written)] if len(written) < len(writes) else pad
 
 
 TAUGHT = [VOWEL, NUMBERS, SORT, STORIES]

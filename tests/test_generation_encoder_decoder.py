@@ -200,6 +200,14 @@ class TestManyTextsAtOnce:
         with pytest.raises(ValueError, match="more than this model's context"):
             write_greedily(model, tokens, room + 1, source=read)
 
+    def test_it_ends_once_each_text_has_written_the_end_and_says_the_same_until_then(self):
+        model = tiny_model()
+        tokens = torch.tensor([[1], [2], [3]])
+        written = write_greedily(model, tokens, 6)
+        for end in written.unique().tolist():
+            firsts = [row.index(end) if end in row else 5 for row in written.tolist()]
+            assert torch.equal(write_greedily(model, tokens, 6, end_token=end), written[:, : max(firsts) + 1])
+
     def test_nothing_is_written_where_nothing_is_asked_for(self):
         assert write_greedily(tiny_model(), torch.tensor([[1], [2]]), 0).shape == (2, 0)
 

@@ -81,17 +81,20 @@ class TestTaskBatches:
         assert labels(INDUCTION, read) == [["x", "y", "x"]]
         assert labels(INDUCTION, asked) == [["y", "x", "y"]]
 
-    def test_a_task_that_tells_asks_for_what_is_read_as_well(self):
-        (read,), asked = task_batch(STORIES, [Example("Who has the ball?", "Mary")])
-        assert labels(STORIES, read) == [["Who", "has", "the", "ball", "?", "Mary"]]
-        assert labels(STORIES, asked) == [["has", "the", "ball", "?", "Mary", "[end]"]]
+    def test_what_is_read_is_asked_for_as_well_if_it_is_told(self):
+        examples = [Example("Who has the ball?", "Mary", is_told=is_told) for is_told in (True, False)]
+        (read,), asked = task_batch(STORIES, examples)
+        assert labels(STORIES, read) == 2 * [["Who", "has", "the", "ball", "?", "Mary"]]
+        told, answered = labels(STORIES, asked)
+        assert told == ["has", "the", "ball", "?", "Mary", "[end]"]
+        assert answered == ["–", "–", "–", "–", "Mary", "[end]"]
 
     def test_what_comes_further_follows_in_the_same_row_without_an_end_to_read(self):
-        example = Example("Who is Mary?", "Tom", (Example("Mary went.", "Max"), Example("Who?", "Tom")))
+        example = Example("Who is Mary?", "Tom", (Example("Mary went.", "Max", is_told=True), Example("Who?", "Tom")))
         (read,), asked = task_batch(STORIES, [example])
         (first,), (second,) = labels(STORIES, read), labels(STORIES, asked)
         assert " ".join(first) == "Who is Mary ? Tom Mary went . Max Who ? Tom"
-        assert " ".join(second) == "is Mary ? Tom [end] went . Max [end] ? Tom [end]"
+        assert " ".join(second) == "– – – Tom [end] went . Max [end] – Tom [end]"
         (read,), asked = task_batch(SORT, [Example("ba=", "ab", (Example("c=", "c"),))])
         assert labels(SORT, read) == [["b", "a", "=", "a", "b", "c", "=", "c"]]
         assert labels(SORT, asked) == [["–", "–", "a", "b", "[end]", "–", "c", "[end]"]]
@@ -119,8 +122,7 @@ class TestTaskBatches:
         for example in examples:
             inputs, targets = task_batch(task, [example])
             asked = int((targets != IGNORED).sum())
-            learnt = example.source + " " + example.target if task.tells else example.target
-            assert asked == len(task.tokenizer.encode(learnt)) + task.ends - task.tells  # not the very first word
+            assert asked == len(task.tokenizer.encode(example.target)) + task.ends
             total += token_loss(model(*inputs), targets).item() * asked
             count += asked
         inputs, targets = task_batch(task, examples)

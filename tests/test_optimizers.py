@@ -125,7 +125,7 @@ class TestMuon:
         together = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
         alone = {name: weight.clone() for name, weight in together.items()}
         momenta = {name: torch.zeros_like(weight) for name, weight in alone.items()}
-        muon = Muon(together.items(), lr=0.1, momentum=0.9, weight_decay=0.5)
+        muon = Muon(together.items(), lr=0.1, momentum=0.9, weight_decay=0.5, rows={"qkv.weight": (8, 12, 4)})
         for _ in range(3):
             for weight in together.values():
                 weight.grad = torch.randn(weight.shape, generator=generator)
@@ -135,12 +135,26 @@ class TestMuon:
                 momenta[name] = 0.9 * momenta[name] + 0.1 * gradients[name]
                 direction = 0.9 * momenta[name] + 0.1 * gradients[name]
                 weight.mul_(1 - 0.1 * 0.5)
-                rows = 8 if name.endswith("qkv.weight") else len(weight)
-                for part in (slice(at, at + rows) for at in range(0, len(weight), rows)):
-                    size = 0.2 * max(rows, weight.shape[1]) ** 0.5
+                parts = [slice(8), slice(8, 20), slice(20, 24)] if name.endswith("qkv.weight") else [slice(None)]
+                for part in parts:
+                    size = 0.2 * max(weight[part].shape) ** 0.5
                     weight[part] -= 0.1 * size * orthogonalise(direction[part][None])[0]
         for name in shapes:
             torch.testing.assert_close(together[name], alone[name], atol=1e-5, rtol=1e-4)
+
+    def test_keys_and_values_that_heads_share_are_matrices_of_their_own(self):
+        config = tiny_config(n_heads=4, n_kv_heads=1, d_model=16)
+        model = build_model(config, seed=0)
+        muon, _ = optimizers_of(model, learning_rate=0.01, weight_decay=0.0)
+        weight = model.blocks[0].attn.qkv.weight
+        assert weight.shape == (16 + 4 + 4, 16)
+        before = weight.detach().clone()
+        weight.grad = torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
+        weight.grad[16:20] *= 1000
+        muon.step()
+        for rows in (slice(16), slice(16, 20), slice(20, 24)):
+            expected = 0.01 * 0.2 * 4 * orthogonalise(weight.grad[rows][None])[0]
+            torch.testing.assert_close(before[rows] - weight.detach()[rows], expected, atol=1e-5, rtol=1e-3)
 
     def test_a_weight_without_a_gradient_stays_as_it_is(self):
         first, second = torch.ones(2, 2), torch.ones(2, 2)

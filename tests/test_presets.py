@@ -1,4 +1,4 @@
-"""Presets: the ladder's rungs, one part more at each, and what training one by its objective makes of it."""
+"""Presets: the rungs of the ladders, one part more or one changed at each, and what training one makes of it."""
 
 import dataclasses
 import itertools
@@ -18,14 +18,14 @@ from transformer import (
 from transformer.training.evaluation import exact_matches
 from transformer.training.objectives import TaskObjective
 from transformer.training.plan import plan_of
-from transformer.training.presets import PRESETS, Group, Preset
+from transformer.training.presets import PRESETS, RUNGS, Group, Preset
 from transformer.training.runner import Runner
 
 VOWEL = TASKS["next-vowel"]
 
 
 class TestPresets:
-    LADDER = tuple(preset for preset in PRESETS.values() if preset.group == Group.LADDER)
+    LADDER = RUNGS["first"]
     ADDED = (
         ("bigram", set()),
         ("positions", {"positions"}),
@@ -81,6 +81,49 @@ class TestPresets:
         alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
         assert len(alike) == 1
         assert next(iter(alike))[0] == "tiny-shakespeare"
+
+
+class TestSince2017:
+    LADDER = RUNGS["since-2017"]
+    CHANGED = (
+        ("paper", {}, {}),
+        ("pre-norm", {"norm": "pre"}, {}),
+        ("learned", {"positions": "learned"}, {}),
+        ("rotary", {"positions": "rotary"}, {}),
+        ("rms", {"norm_kind": "rms"}, {}),
+        ("swiglu", {"activation": "silu", "mlp_gate": True, "d_ff": 170}, {}),
+        ("grouped", {"n_kv_heads": 2}, {}),
+        ("muon", {}, {"optimizer": "muon", "learning_rate": 2e-2}),
+    )
+    """Each rung, and what its shape and its training have that those of the one before haven't."""
+
+    def configs(self) -> list[ModelConfig]:
+        return [ModelConfig(vocab_size=65, **preset.shape) for preset in self.LADDER]
+
+    def test_it_begins_with_the_decoder_of_the_paper(self):
+        paper = self.configs()[0]
+        assert (paper.norm, paper.norm_kind) == ("post", "layer")
+        assert (paper.positions, paper.activation) == ("sinusoidal", "relu")
+        assert (paper.d_ff, paper.kv_heads, paper.mlp_gate) == (4 * paper.d_model, paper.n_heads, False)
+        assert paper.tie_embeddings and paper.scale_embeddings
+        assert self.LADDER[0].training.optimizer == "adamw" and self.LADDER[0].training.weight_decay == 0.0
+
+    def test_each_rung_changes_one_thing_and_keeps_those_below(self):
+        assert [preset.name for preset in self.LADDER] == [
+            f"since-{number}-{name}" for number, (name, *_) in enumerate(self.CHANGED, start=1)
+        ]
+        for kind, place in (("shape", 1), ("training", 2)):
+            fields = [config.to_dict() for config in self.configs()]
+            if kind == "training":
+                fields = [dataclasses.asdict(preset.training) for preset in self.LADDER]
+            for (below, above), rung in zip(itertools.pairwise(fields), self.CHANGED[1:], strict=True):
+                assert {name: value for name, value in above.items() if value != below[name]} == rung[place], rung
+
+    def test_all_have_one_budget_and_nearly_as_many_parameters(self):
+        assert len({(each.corpus, each.batch, each.training.steps, each.training.seed) for each in self.LADDER}) == 1
+        sizes = [build_model(config, seed=0).parameter_count() for config in self.configs()]
+        assert max(sizes) < 1.12 * min(sizes)
+        assert 2 * max(sizes) < 600_000  # bytes on disk, two a parameter
 
 
 class TestTeaching:

@@ -21,7 +21,7 @@ from transformer import (
 )
 from transformer.data.tasks import Induction
 from transformer.training.evaluation import exact_matches, measure_induction
-from transformer.training.presets import PRESETS
+from transformer.training.presets import PRESETS, RUNGS, Group
 
 ENTRIES = list_checkpoints(Path(__file__).resolve().parents[1] / "checkpoints")
 LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
@@ -64,6 +64,20 @@ def test_it_is_small(entry):
     assert {file.name for file in entry.path.iterdir()} == {
         "model.safetensors", "config.json", "tokenizer.json", "card.json",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("which", RUNGS)
+def test_the_readme_s_table_of_a_ladder_says_what_its_cards_say(which):
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8").lower()
+    cards = {entry.name: entry.card for entry in ENTRIES}
+    for card in (cards[preset.name] for preset in RUNGS[which] if preset.name in cards):
+        losses = f"{card.training['last_batches_loss']:.3f} | {card.validation_loss:.3f}"
+        assert f"| {card.title} | {card.parameters:,} | {losses} |".lower() in readme, card.title
+
+
+def test_a_rung_since_2017_is_very_small():
+    sizes = [size(entry) for entry in ENTRIES if entry.card and entry.card.group == Group.SINCE_2017]
+    assert sizes and max(sizes) <= 600_000
 
 
 @every_checkpoint

@@ -116,7 +116,7 @@ def test_whatever_is_asked_in_the_course_of_a_story_is_answered_by_what_has_been
     assert 1 <= len(asked) <= MOST_QUESTIONS
     places = [each.told for each in asked]
     assert places == sorted(places) and places[-1] == len(story.words)
-    assert story.words[: places[0]].count(".") == min(first, facts)
+    assert min(first, facts) <= story.words[: places[0]].count(".") <= facts
     for told, question in asked:
         so_far = written(story.words[:told])
         answer, fact = read(so_far).answer(question.text)
@@ -146,7 +146,7 @@ def test_there_is_something_of_everything():
     starts = ("Where is the ", "Where is ", "Who has", "What does", "Who gave", "Who did", "What did")
     asked = [re.search(r"[^.?]*\?", example.source)[0].strip() for example in examples]
     for start in starts:
-        assert sum(question.startswith(start) for question in asked) > 50, start
+        assert sum(question.startswith(start) for question in asked) > 30, start
     text = " ".join(example.source for example in examples)
     assert set(re.findall(r"\w+|[.?]", text)) == {
         label for label in STORIES.tokenizer.labels(range(STORIES.tokenizer.vocab_size)) if label[0] != "["
@@ -159,6 +159,19 @@ def test_there_is_something_of_everything():
     assert overtaken > 200
     gifts = [sum(bool(fact["given"]) for fact in read(example.source).facts) for example in examples]
     assert sum(count > 1 for count in gifts) > 200
+
+
+def test_the_last_place_of_a_story_is_no_answer_to_rely_on():
+    """Where two people are said to be somewhere, either is asked for about as often as the other."""
+    told_last = []
+    for seed in range(300):
+        for example in STORIES.draw_batch(np.random.default_rng(seed), 4):
+            for story, part in zip(stories_of(example), (example, *example.further), strict=True):
+                places = {fact["who"]: fact["place"] for fact in read(story).facts if fact["place"]}
+                if part.source.rpartition(".")[2].strip().startswith("Where is") and len({*places.values()}) > 1:
+                    told_last.append(part.target == [fact["place"] for fact in read(story).facts if fact["place"]][-1])
+    assert len(told_last) > 500
+    assert 0.3 < np.mean(told_last) < 0.7
 
 
 class TestPronouns:
@@ -203,7 +216,8 @@ def test_what_is_learnt_from_at_once_is_equally_long_answers_all_its_questions_a
             for story, part in zip(stories_of(example), parts, strict=True):
                 assert not STORIES.is_held_out(words_of(story))
                 assert read(story).answer(part.source.rpartition(".")[2].strip())[0] == part.target
-    assert (lengths, questions) == ({*range(1, MOST_FACTS + 1)}, {*range(1, MOST_QUESTIONS + 1)})
+            assert example.is_told == (example is batch[0]) == all(part.is_told for part in parts)
+    assert (lengths, questions) == ({*range(1, MOST_FACTS + 1)}, {1, MOST_QUESTIONS})
 
 
 class TestHeldOut:

@@ -43,6 +43,8 @@ def tiny(tmp_path_factory):
     save_tiny(folder, "ladder-1", title="1. Bigram", group="Ladder", n_layers=0, seed=3)
     save_tiny(folder, "ladder-2", title="2. Average", group="Ladder", attention="uniform", n_layers=1, seed=4)
     save_tiny(folder, "ladder-3", title="3. $x$ <b>", group="Ladder", n_heads=1, context_length=8, seed=5)
+    save_tiny(folder, "since-1", title="1. Paper", group="Since 2017", n_layers=1, norm="post", seed=6)
+    save_tiny(folder, "since-2", title="2. + RMSNorm", group="Since 2017", n_layers=1, norm_kind="rms", seed=7)
     save_translator(folder)
     return folder
 
@@ -218,6 +220,23 @@ def test_a_rung_is_chosen_from_there_and_keeps_the_prompt():
     press(at, "Go on to 3\\. \\$x\\$ \\<b\\>")
     assert link_of(at)["model"] == "ladder-3" and prompt(at) == OWN
     assert not [button for button in at.main.button if button.label.startswith("Go on")]
+
+
+def test_the_other_ladder_reads_the_same_prompt_and_is_in_the_link():
+    at = start("What if", question="ladder", prompt=OWN)
+    first = table(at, 0)
+    checked(named(at.main.segmented_control, "Ladder").set_value("since-2017").run())
+    assert link_of(at)["ladder"] == "since-2017" and prompt(at) == OWN
+    found = table(at, 0)
+    assert found["rung"].tolist() == ["1. Paper", "2. + RMSNorm"] and len(first) == 3
+    tokens = ids(OWN)
+    for name, loss in zip(("since-1", "since-2"), found["loss (nats)"], strict=True):
+        with torch.no_grad():
+            logits = library.model(name).model(torch.tensor([tokens[:-1]]))[0]
+        expected = -logits.log_softmax(-1)[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])].mean()
+        assert loss == pytest.approx(float(expected), abs=1e-4)
+    again = start("What if", **link_of(at))
+    assert table(again, 0)["rung"].tolist() == found["rung"].tolist()
 
 
 def test_a_prompt_that_the_ladder_can_t_read_leads_to_its_own():

@@ -1,4 +1,4 @@
-"""The command line: train a preset or the ladder; measure, import, export and list checkpoints; write text."""
+"""The command line: train a preset or a ladder; measure, import, export and list checkpoints; write text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure
 from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
 from .training.plan import plan_of
-from .training.presets import PRESETS, Group, Preset
+from .training.presets import LADDERS, PRESETS, RUNGS, Preset
 from .training.runner import Runner
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
     command.set_defaults(run=_train)
 
-    command = commands.add_parser("ladder", help="train the rungs of the ladder and compare them")
+    command = commands.add_parser("ladder", help="train the rungs of a ladder and compare them")
+    command.add_argument("--which", choices=LADDERS, default="first", help="to a transformer, or from the first on")
     command.add_argument("--corpus-dir", type=Path)
     command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
     command.add_argument("--threads", type=int)
@@ -146,7 +147,7 @@ def _report(step: StepReport, validation_loss: float | None) -> None:
 def _ladder(options: argparse.Namespace) -> None:
     _set_threads(options.threads)
     print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
-    for preset in (preset for preset in PRESETS.values() if preset.group == Group.LADDER):
+    for preset in RUNGS[options.which]:
         card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
         print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
               f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}", flush=True)  # fmt: skip

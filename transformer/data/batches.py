@@ -74,8 +74,8 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
     """Examples as a model takes them, with the token to predict at each position of what it should write.
 
     For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
-    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; where the task tells as well,
-    for `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read.
+    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; if the example is told, for
+    `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read.
     """
     pad = task.tokenizer.special_id(PAD)
     if task.architecture == "encoder-decoder":
@@ -96,7 +96,7 @@ def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
     for part in (example, *example.further):
         source, target = encode(part.source), encode(part.target) + end
         read += source + target[:-1]
-        asked += (source[1:] if task.tells else [IGNORED] * (len(source) - 1)) + target
+        asked += (source[1:] if part.is_told else [IGNORED] * (len(source) - 1)) + target
     return read, asked
 
 

@@ -24,17 +24,21 @@ NAMES = (*WOMEN, *MEN)
 WORDS = frozenset(
     (*NAMES, "She", "He", *PLACES, *THINGS, *WENT, *TOOK, *GAVE, *ASKING, "to", "the", ".", "?")
 )
-MOST_FACTS = 6
+MOST_FACTS = 5
 """Sentences of a story, its question aside."""
-HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 4, 4)
+TOLD_LENGTHS = (1, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5)
+"""Sentences of the stories to learn from, each number as often as it is here: short ones have little to teach."""
+HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 3)
 """People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
-MOST_QUESTIONS = 6
+MOST_QUESTIONS = 8
 """About one story."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
-EASY = 0.1
+EASY = 0.05
 """Of all questions, how many may have an answer that is the only word of its kind."""
+EARLIER = 0.25
+"""How often, where there is such a question, one is asked whose answer isn't the last word of its kind in the story."""
 ROLLS = 160
 """Random numbers for one story: more than the longest takes."""
 
@@ -96,6 +100,10 @@ class Story:
         self.holders[thing], self.received[thing] = receiver, (at + 5, at + 3)
         self.gifts.pop((person, thing, receiver), None)
         self.gifts[person, thing, receiver] = at, at + 3, at + 5
+
+    def says_last(self, word: str) -> bool:
+        """Whether no other word of its kind comes after this one's last place."""
+        return next(each for each in reversed(self.words) if ALIKE.get(each) == ALIKE[word]) == word
 
     def pronoun_means(self, person: str) -> bool:
         """Whether *she* or *he* would now mean this person and nobody else."""
@@ -196,9 +204,10 @@ def tell(
 ) -> tuple[Story, list[Asked]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`, fewer if there
-    are fewer to ask: one after each sentence from `asking_from` on, and the rest at the end. Most answers are one word
-    of several that could be it, or a reader would learn to take whatever stands there.
+    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`: one after each
+    sentence from `asking_from` on that leaves a choice of answers, and the rest at the end. Each is drawn as if there
+    were no others, or what was asked would give away what wasn't. Most answers are one word of several that could be
+    it, and often not the last of them, or a reader would learn to take whatever stands there.
     """
     while True:
         dice = Dice(random, ROLLS)
@@ -208,16 +217,16 @@ def tell(
         places = dice.some(PLACES, dice.number(2, 4))
         for number in range(1, facts + 1):
             _go_on(story, dice, people, things, places)
-            if asking_from and asking_from <= number < facts:
+            if asking_from and asking_from <= number < facts and story.questions(with_choice=True):
                 asked.append(Asked(len(story.words), _question(story, dice)))
+                story.mentioned = ()  # a pronoun would mean somebody of the question
         kinds = story.questions(with_choice=True)
         if kinds or facts == 1:
             break
     asked.append(Asked(len(story.words), _question(story, dice)))
     if asking_from:
-        more = [each for kind in kinds for each in kind if each != asked[-1].question]
-        room = min(MOST_QUESTIONS - len(asked), len(more))
-        asked += [Asked(len(story.words), each) for each in dice.some(more, room)]
+        more = range(MOST_QUESTIONS - len(asked)) if kinds else ()
+        asked += [Asked(len(story.words), _question(story, dice)) for _ in more]
     return story, asked
 
 
@@ -228,7 +237,11 @@ def written(words: Sequence[str]) -> str:
 
 def _question(story: Story, dice: Dice) -> Question:
     kinds = None if dice.below(EASY) else story.questions(with_choice=True)
-    return dice.one(dice.one(kinds or story.questions()))
+    kinds = kinds or story.questions()
+    if dice.below(EARLIER):
+        earlier = [[each for each in kind if not story.says_last(each.answer)] for kind in kinds]
+        kinds = [kind for kind in earlier if kind] or kinds
+    return dice.one(dice.one(kinds))
 
 
 def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], places: list[str]) -> None:
@@ -250,4 +263,4 @@ def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], place
 
 
 def _with_pronoun(story: Story, dice: Dice, person: str) -> bool:
-    return dice.below(0.6) and story.pronoun_means(person)
+    return dice.below(0.5) and story.pronoun_means(person)

@@ -11,14 +11,23 @@ import string
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, tell, written
+from .stories import (
+    LONGEST_FACT,
+    LONGEST_QUESTION,
+    MOST_FACTS,
+    MOST_QUESTIONS,
+    TOLD_LENGTHS,
+    WORDS,
+    tell,
+    written,
+)
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
@@ -32,6 +41,8 @@ class Example:
     target: str
     further: tuple[Example, ...] = ()
     """What is read and written after that, where a model learns several answers from one example."""
+    is_told: bool = False
+    """Whether a decoder-only model learns to write the source as well, from any beginning of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +65,6 @@ class Task(ABC):
     architecture: Architecture
     ends = True
     """Whether the model itself says, with `[end]`, that it has finished."""
-    tells = False
-    """Whether the model also learns to write what it reads: a decoder-only one may be given any beginning of it."""
     longest: int
     """Tokens of the longest sequence, special ones included."""
 
@@ -260,7 +269,9 @@ class Induction(Task):
 class Stories(Task):
     """A short story and a question, to be followed by the one word of the story that answers it.
 
-    Held out are whole stories, a tenth of them: training sees none of their questions.
+    Held out are whole stories, a tenth of them: training sees none of their questions. What a story says next is a
+    matter of dice, and its words many times as many as the answers: learnt from alike, they would drown them. So only
+    one story of a batch is learnt word by word; of the others, the answers alone.
     """
 
     name = "stories"
@@ -268,7 +279,6 @@ class Stories(Task):
     summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
     language = "English"
     architecture = "decoder-only"
-    tells = True
     longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
 
     @cached_property
@@ -283,10 +293,10 @@ class Stories(Task):
 
     def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
         """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
-        facts = int(random.integers(1, MOST_FACTS + 1))
-        return [self._with_questions(random, facts) for _ in range(count)]
+        facts = int(random.choice(TOLD_LENGTHS))
+        return [self._with_questions(random, facts, is_told=number == 0) for number in range(count)]
 
-    def _with_questions(self, random: np.random.Generator, facts: int) -> Example:
+    def _with_questions(self, random: np.random.Generator, facts: int, *, is_told: bool) -> Example:
         """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""
         while True:
             story, asked = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
@@ -296,8 +306,8 @@ class Stories(Task):
         for told, question in asked:
             parts.append((f"{written(story.words[begin:told])} {question.text}".strip(), question.answer))
             begin = told
-        first, *more = parts
-        return Example(*first, tuple(Example(*part) for part in more))
+        first, *more = (Example(*part, is_told=is_told) for part in parts)
+        return replace(first, further=tuple(more))
 
     def is_held_out(self, story: Sequence[str]) -> bool:
         """True for the stories that training never asks anything about."""

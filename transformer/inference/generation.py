@@ -176,20 +176,29 @@ def _steps(text: Text, max_new_tokens: int, stop_tokens: set[int]) -> Iterator[G
 
 @torch.no_grad()
 def write_greedily(
-    model: DecoderOnly | EncoderDecoder, tokens: Tensor, max_new_tokens: int, source: Tensor | None = None
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Tensor,
+    max_new_tokens: int,
+    source: Tensor | None = None,
+    end_token: int | None = None,
 ) -> Tensor:
-    """The likeliest token, again and again, for many texts at once and without regard to any end token.
+    """The likeliest token, again and again, for many texts at once, until each of them has written the end token.
 
     tokens: (batch, pos), prompts of one length; source: (batch, source), for an encoder–decoder.
-    Returns: (batch, max_new_tokens), what was written. Put the model into evaluation mode first.
+    Returns: (batch, at most max_new_tokens), what was written; what follows an end token means nothing. Put the model
+    into evaluation mode first.
     Raises: ValueError if prompt and text together don't fit the context.
     """
     past = KeyValueCache.for_model(model.config)
     before = () if source is None else (source,)
     written = [tokens[:, :0]]
+    has_ended = torch.zeros_like(tokens[:, :1], dtype=torch.bool)
     for _ in range(max_new_tokens):
         tokens = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
         written.append(tokens)
+        has_ended |= tokens == end_token if end_token is not None else False
+        if has_ended.all():
+            break
     return torch.cat(written, 1)
 
 

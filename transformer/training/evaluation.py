@@ -97,7 +97,7 @@ def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> l
         else:
             begun, source, room = read, None, task.longest - length
         with evaluating(model):
-            written = write_greedily(model, begun, room, source=source).tolist()
+            written = write_greedily(model, begun, room, source=source, end_token=end).tolist()
         for place, ids in zip(places, written, strict=True):
             if end in ids:
                 found[place] = tokenizer.decode(ids[: ids.index(end)])
@@ -151,7 +151,7 @@ def measure_reading(model: nn.Module, task: Stories, questions: int = 1000) -> R
     for at in range(0, len(examples), ANSWERED_AT_ONCE):
         lot = examples[at : at + ANSWERED_AT_ONCE]
         batch = task_batch(task, lot).to(_device(model))
-        rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).sum(1) - 2  # before answer and [end]
+        rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)  # the question mark
         places = torch.tensor([example.place for example in lot])
         with evaluating(model):
             logits, cache = model.run_with_cache(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,8 +17,6 @@ from torch import Tensor, nn
 
 ITERATIONS = 5
 """Of Newton and Schulz; more would bring singular values no nearer to one, for Jordan's coefficients are for speed."""
-PARTS = {"attn.qkv.weight": 3, "cross_attn.kv.weight": 2}
-"""Weights that hold several matrices, one below the other, by the end of their name."""
 
 
 class Optimizer(ABC):
@@ -89,14 +87,22 @@ class AdamW(Optimizer):
 class Muon(Optimizer):
     """Momentum, made orthogonal: every direction of a matrix is updated by the same amount.
 
-    The queries', keys' and values' matrices of one weight are made orthogonal each for itself, as `PARTS` says by
-    name. The update is scaled to the size AdamW's typically has, so that both share one learning rate.
+    The queries', keys' and values' matrices of one weight are made orthogonal each for itself. The update is scaled to
+    the size AdamW's typically has, so that both share one learning rate.
     Sources: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is scalable for LLM training", §2.2.
     """
 
     def __init__(
-        self, parameters: Iterable[tuple[str, Tensor]], *, lr: float, momentum: float, weight_decay: float
+        self,
+        parameters: Iterable[tuple[str, Tensor]],
+        *,
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        rows: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
+        """rows: of weights that hold several matrices, by the end of their name: the rows of each, from the top."""
+        self._rows = dict(rows or {})
         names, weights = zip(*parameters, strict=True)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         super().__init__([{"params": list(weights), "param_names": list(names), **settings}])
@@ -120,16 +126,14 @@ class Muon(Optimizer):
 
         alike = defaultdict(list)  # what has one shape, upright or lying, is made orthogonal in one go
         for (name, weight), direction in zip(named, directions, strict=True):
-            matrices = _lying(direction.view(_parts(name), -1, direction.shape[1]))
-            alike[matrices.shape[1:]].append((weight, matrices))
-        for (rows, columns), pairs in alike.items():
-            updates = orthogonalise(torch.cat([matrices for _, matrices in pairs]))
-            updates = updates.split([len(matrices) for _, matrices in pairs])
-            size = 0.2 * max(rows, columns) ** 0.5
-            for (weight, _), update in zip(pairs, updates, strict=True):
-                upright = weight.shape[0] // len(update) > weight.shape[1]
-                update = update.mT if upright else update
-                weight.add_(update.reshape(weight.shape), alpha=-group["lr"] * size)
+            rows = next((rows for ending, rows in self._rows.items() if name.endswith(ending)), [len(weight)])
+            for matrix, towards in zip(weight.split(rows), direction.split(rows), strict=True):
+                alike[_lying(matrix).shape].append((matrix, _lying(towards)))
+        for (_, longer), pairs in alike.items():
+            updates = orthogonalise(torch.stack([towards for _, towards in pairs]))
+            size = 0.2 * longer**0.5
+            for (matrix, _), update in zip(pairs, updates, strict=True):
+                matrix.add_(update if matrix.shape == update.shape else update.mT, alpha=-group["lr"] * size)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         state = self.state[weight]
@@ -154,13 +158,8 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 def _lying(matrices: Tensor) -> Tensor:
-    """Matrices, (matrix, rows, columns), at least as wide as high: transposed if they aren't."""
+    """Matrices, (…, rows, columns), at least as wide as high: transposed if they aren't."""
     return matrices.mT if matrices.shape[-2] > matrices.shape[-1] else matrices
-
-
-def _parts(name: str) -> int:
-    """How many matrices a weight of this name holds."""
-    return next((parts for ending, parts in PARTS.items() if name.endswith(ending)), 1)
 
 
 def make_optimizers(
@@ -184,4 +183,7 @@ def make_optimizers(
     adamw = AdamW([group for group in groups if group["params"]], lr=learning_rate, betas=betas)
     if not by_muon:
         return [adamw]
-    return [Muon(by_muon.items(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay), adamw]
+    config = model.config
+    queries, keys = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    rows = {"attn.qkv.weight": (queries, keys, keys), "cross_attn.kv.weight": (keys, keys)}
+    return [Muon(by_muon.items(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay, rows=rows), adamw]

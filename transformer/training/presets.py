@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +16,7 @@ class Group(StrEnum):
     TEXTS = "Texts"
     TASKS = "Tasks"
     LADDER = "Ladder"
+    SINCE_2017 = "Since 2017"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,12 +184,26 @@ _PRESETS = (
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"},
+        shape={
+            "n_layers": 4,
+            "n_heads": 2,
+            "d_model": 64,
+            "d_ff": 128,
+            "positions": "rotary",
+            "attention_windows": (6, 12, 0, 0),
+        },
         training=TrainingConfig(
-            steps=5000, learning_rate=8e-3, optimizer="muon", weight_decay=0.01, average_decay=0.995, seed=1337
+            steps=5000,
+            learning_rate=1.5e-2,
+            warmup_steps=50,
+            optimizer="muon",
+            momentum=0.9,
+            weight_decay=0.01,
+            average_decay=0.995,
+            seed=1337,
         ),
         batch=32,
-        evaluate_every=500,
+        evaluate_every=200,
         examples=(
             "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",
             "Anna found the key. She gave the key to Ben. Ben went to the school. Who has the key?",
@@ -235,4 +251,61 @@ _LADDER = tuple(
     for number, (name, title, summary, shape) in enumerate(_RUNGS, start=1)
 )
 
-PRESETS = {preset.name: preset for preset in (*_PRESETS, *_LADDER)}
+_PAPER = {
+    "context_length": 64,
+    "n_layers": 4,
+    "n_heads": 4,
+    "d_model": 64,
+    "norm": "post",
+    "tie_embeddings": True,
+    "scale_embeddings": True,
+}
+_PAPER_TRAINING = TrainingConfig(
+    steps=1000, learning_rate=4e-3, warmup_steps=100, betas=(0.9, 0.98), weight_decay=0.0, seed=1337
+)
+
+_CHANGES = (
+    ("paper", "The paper's decoder", "As it was in 2017: post-norm, sines and cosines, ReLU (Vaswani et al. 2017).",
+     {}, {}),
+    ("pre-norm", "+ pre-norm", "Norms read the stream and no longer stand in its way (Xiong et al. 2020).",
+     {"norm": "pre"}, {}),
+    ("learned", "+ learned positions", "Each place has a vector of its own, to be learnt (Radford et al. 2018).",
+     {"positions": "learned"}, {}),
+    ("rotary", "+ rotary positions", "Queries and keys are turned by their place, so that scores know distances "
+     "(Su et al. 2021).", {"positions": "rotary"}, {}),
+    ("rms", "+ RMSNorm", "Norms divide by the length alone; no mean is taken off (Zhang & Sennrich 2019).",
+     {"norm_kind": "rms"}, {}),
+    ("swiglu", "+ SwiGLU", "A gate decides what the feed-forward layer lets through (Shazeer 2020).",
+     {"activation": "silu", "mlp_gate": True, "d_ff": 170}, {}),
+    ("grouped", "+ grouped keys and values", "Two heads share one head's keys and values (Ainslie et al. 2023).",
+     {"n_kv_heads": 2}, {}),
+    ("muon", "+ Muon", "The same model; its matrices are trained by orthogonal steps (Jordan et al. 2024).",
+     {}, {"optimizer": "muon", "learning_rate": 2e-2}),
+)  # fmt: skip
+"""Name, title, summary, and what shape and training have that the rung below hasn't."""
+
+
+def _since_2017() -> Iterator[Preset]:
+    """The paper's decoder, and what has changed since, one change a rung, each of which keeps those below it."""
+    shape, training = _PAPER, _PAPER_TRAINING
+    for number, (name, title, summary, change, other_training) in enumerate(_CHANGES, start=1):
+        shape, training = {**shape, **change}, replace(training, **other_training)
+        yield Preset(
+            name=f"since-{number}-{name}",
+            title=f"{number}. {title}",
+            summary=f"{summary} Shakespeare, 64 characters at a time.",
+            group=Group.SINCE_2017,
+            corpus="tiny-shakespeare",
+            shape=shape,
+            training=training,
+            batch=16,
+            evaluate_every=1000,
+            examples=("ROMEO:\n", "To be, or not to be", "What, my lord", "First Citizen:\n"),
+        )
+
+
+PRESETS = {preset.name: preset for preset in (*_PRESETS, *_LADDER, *_since_2017())}
+
+LADDERS = {"first": Group.LADDER, "since-2017": Group.SINCE_2017}
+"""Groups whose models have one part more each, or one part changed, in the order of their names."""
+RUNGS = {name: [preset for preset in PRESETS.values() if preset.group == group] for name, group in LADDERS.items()}

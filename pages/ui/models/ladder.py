@@ -1,4 +1,4 @@
-"""The ladder's rungs, and how one text stands on each; asked and answered as in `activations`.
+"""The rungs of a ladder, and how one text stands on each; asked and answered as in `activations`.
 
 Dimensions: vocab.
 """
@@ -30,10 +30,10 @@ class Stand:
     """What the rung writes after it."""
 
 
-def rungs() -> dict[str, CheckpointEntry]:
-    """The rungs that there are, from the lowest to the highest."""
+def rungs(group: Group) -> dict[str, CheckpointEntry]:
+    """The rungs of a ladder that there are, from the lowest to the highest."""
     found = {name: entry for name, entry in library.usable().items()
-             if entry.card is not None and entry.card.group == Group.LADDER}  # fmt: skip
+             if entry.card is not None and entry.card.group == group}  # fmt: skip
     return dict(sorted(found.items()))
 
 

@@ -100,6 +100,8 @@ class Visitor:
     """What is traced: the token that the prompt leads to; None, for either: the likeliest."""
     other_token: int | None = None
     """The one that the other prompt leads to."""
+    ladder: str = "first"
+    """Which one a prompt is put on."""
     beside: str = "prompts"
     other_model: str | None = None
     """The model beside the model; None: one that has something in common with it."""

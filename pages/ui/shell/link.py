@@ -15,7 +15,7 @@ from pages.ui.models.lessons import answers
 from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
-from transformer.training.presets import PRESETS, Group
+from transformer.training.presets import LADDERS, RUNGS
 
 LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
@@ -169,6 +169,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "other_prompt": _text("other_prompt"),
     "own_token": Number(int, 0, 10**6, "the prompt's token"),
     "other_token": Number(int, 0, 10**6, "the other prompt's token"),
+    "ladder": _one_of(*LADDERS),
     "beside": _one_of(*BESIDE),
     "other_model": _text("other_model"),
     "length": Number(int, 2, 512, "the length of the table"),
@@ -188,7 +189,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "task": _one_of(*TASKS),
     "corpus": _one_of(*SOURCES),
     "shape": _one_of("quick", "rung", "dials"),
-    "rung": _one_of(*(preset.name for preset in PRESETS.values() if preset.group == Group.LADDER)),
+    "rung": _one_of(*(preset.name for rungs in RUNGS.values() for preset in rungs)),
     "n_layers": Number(int, 1, 6, "the number of layers"),
     "n_heads": _one_number_of(1, 2, 4, 8),
     "d_model": _one_number_of(16, 32, 48, 64, 96, 128, 192),

@@ -22,6 +22,7 @@ GROUPS = {
     Group.TEXTS: "They continue a text in the style of what they have read.",
     Group.TASKS: "Each has learnt one thing that has a right answer.",
     Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
+    Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
     YOURS: "Trained or uploaded by you, and seen by nobody else.",
 }
 OTHERS = "Others"

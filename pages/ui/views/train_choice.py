@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 
 import streamlit as st
@@ -20,12 +21,12 @@ from transformer.training.baselines import bigram_loss
 from transformer.training.cost import parameter_count, training_memory, training_seconds
 from transformer.training.objectives import Objective, TaskObjective, TextObjective
 from transformer.training.plan import Plan
-from transformer.training.presets import PRESETS, Group, Preset
+from transformer.training.presets import PRESETS, RUNGS, Preset
 from transformer.training.quick_presets import QUICK
 
 LEARN = {"task": "A task", "text": "A text", "own": "My own text"}
-SHAPES = {"quick": "Suggested", "rung": "From the ladder", "dials": "My own"}
-RUNGS = [preset.name for preset in PRESETS.values() if preset.group == Group.LADDER]
+SHAPES = {"quick": "Suggested", "rung": "From a ladder", "dials": "My own"}
+RUNG_TITLES = {preset.name: f"{preset.group}, {preset.title}" for rungs in RUNGS.values() for preset in rungs}
 HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
 LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
 """What one training may take on a machine that others share."""
@@ -175,19 +176,24 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
     """The chosen architecture. Raises ValueError for one that can't be."""
     preset = _quick(learn)
     if current.shape == "rung":
-        widgets.selectbox("Rung", RUNGS, "rung", lambda name: PRESETS[name].title)
+        widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.get)
         preset = PRESETS[current.rung]
     fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
     if current.shape == "dials":
         fields, recipe, batch = _dials(current, preset, learn)
     config = ModelConfig(**fields | _decided(learn, corpus, fields))
     if current.shape != "dials":
-        st.caption(f"{preset.summary.partition('. ')[0].removesuffix('.')}. {architecture(config).capitalize()}, "
+        st.caption(f"{_first_sentence(preset.summary)}. {architecture(config).capitalize()}, "
                    f"{recipe.steps:,} steps of {batch} {'examples' if learn in TASKS else 'windows'}.")  # fmt: skip
     if corpus and len(corpus.split()[1]) <= config.context_length:
         raise ValueError(f"The text is too short for a context of {config.context_length}: the part held out has only "
                          f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text.")  # fmt: skip
     return Choice(learn, corpus, config, recipe, batch)
+
+
+def _first_sentence(text: str) -> str:
+    """Without its full stop, which is not that of *Su et al. 2021*."""
+    return re.split(r"\.(?: (?=[A-Z])|$)", text, maxsplit=1)[0]
 
 
 def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:

@@ -1,4 +1,4 @@
-"""The ladder: one prompt on every rung, with its loss, its next token, and what each rung writes."""
+"""The ladders: one prompt on every rung of one, with its loss, its next token, and what each rung writes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pages.ui.figures.what_if import percent
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library
 from pages.ui.models.ladder import LENGTH, Stand
+from pages.ui.shell import widgets
 from pages.ui.shell.model_picker import choose_model
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -18,21 +19,31 @@ from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.other_prompt import read_text
 from transformer import CheckpointEntry
+from transformer.training.presets import LADDERS
 
+TITLES = {"first": "From a bigram to a transformer", "since-2017": "Since 2017"}
+INTRODUCTIONS = {
+    "first": "The same text, read by models of which each has one part more than the last. What does that part do for "
+    "your prompt? A part is worth what the loss falls by; sometimes it rises.",
+    "since-2017": "The decoder of 2017, and what models of today do otherwise, one change a rung, each with those "
+    "below it. What is a change worth to your prompt? Some of them are there for speed or memory, not for the loss.",
+}
 LIKELIEST = 3
 """Next tokens that are named of each rung."""
 
 
 def show(session: Session) -> None:
     """The view."""
-    rungs = ladder.rungs()
-    if not rungs:
+    ladders = {which: ladder.rungs(group) for which, group in LADDERS.items()}
+    ladders = {which: rungs for which, rungs in ladders.items() if rungs}
+    if not ladders:
         st.info("There is no ladder here: its models are missing.")
         return
-    st.markdown(
-        "The same text, read by models of which each has one part more than the last. What does that part do for "
-        "your prompt? A part is worth what the loss falls by; sometimes it rises."
-    )
+    which = next(iter(ladders))
+    if len(ladders) > 1:
+        which = widgets.segmented_control("Ladder", ladders, "ladder", TITLES.get, label_visibility="collapsed")
+    rungs = ladders[which]
+    st.markdown(INTRODUCTIONS[which])
     if session.interventions:
         st.caption("The rungs are shown as they were trained, without what is changed in a model.")
     tokens = read_text(next(iter(rungs)), session.prompt, "On the ladder, your prompt")
@@ -43,7 +54,7 @@ def show(session: Session) -> None:
     _losses(session, rungs, stands)
     for number, name in enumerate(rungs):
         _rung(session, rungs, name, stands[name], stands[list(rungs)[number - 1]] if number else None)
-    offer_data(lambda: _table(rungs, stands), "The ladder as a table", "ladder.csv")
+    offer_data(lambda: _table(rungs, stands), "The ladder as a table", f"ladder-{which}.csv")
 
 
 def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> None:
