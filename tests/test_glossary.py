@@ -39,17 +39,19 @@ DRAWN_LABEL = re.compile(
 )
 """Labels as the scripts and the markup of the components and instruments have them."""
 PLAIN = set("""
-    a added adds after again alike all along and angle another are around as at average away back be before by
-    can change changed choose clear close column comes compare compute cosines csv did divides down drawn each
-    end enter enters escape estimated every example examples factor files first fits fixed follow for form forms
-    found from generate glossary go goes grows hand has have height hidden how if in included input inside is it
-    its itself kind last learn leave left length let likeliest line lines longer look looked looks makes may me
-    mean models name needed next no nothing number numbers of offers ok on one only open opens or order other
-    output over own pair part parts passes paste pause picked png pointer predicts present presentation previous
-    python question read remove rest resume right row s said same save says see shape share show shown sines
-    skip something stop suggest sums swap t table take terms text that the their there these this three time to
-    tour train true trying turned two type unchanged undo unequal up uses view was weighted well what when where
-    which whole whose with without words worth would write writes writing written yet you your
+    a added adds after again alike all along and angle another answer answers are around as at average away back
+    be before begin by can change changed choose class clear close column comes compare compute cosines csv did
+    discuss divides down drawn each end enter enters escape estimated every example examples factor files finish
+    first fits fixed follow for forget form forms found from generate glossary go goes grows hand has have
+    height here hidden hide how if in included input inside into is it its itself join kind last lead learn
+    leave left length lesson lessons let likeliest line lines link longer look looked looks makes may me mean
+    minutes models my name needed next no nothing number numbers of offers ok on one only open opens or order
+    other output over own page pair part parts passes paste pause picked png pointer predicts present
+    presentation previous put python question read remove rest resume reveal right room row s said same save
+    says see shape share show shown sines skip something stay stop suggest sums swap t table take talk terms
+    text that the their them there these this three time to together tour train true trying turned two type
+    unchanged undo unequal up uses view vote votes was weighted well were what when where which whole whose with
+    without words worth would write writes writing written yet you your
 """.split())  # noqa: SIM905
 """Words of labels that are everybody's. A label with any other word needs an entry for it, or its word a place here."""
 
