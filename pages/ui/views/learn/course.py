@@ -73,7 +73,7 @@ def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
                 st.button("Open" if begun else "Begin", key=f"lesson_{lesson.name}", on_click=go_to,
                           args=(_first_open(lesson, own),), help=f"{lesson.title}")  # fmt: skip
         st.caption(
-            f"{lesson.minutes} minutes, {counted(len(lesson.steps), 'step')}. {plain('; '.join(lesson.aims))}."
+            f"{lesson.minutes} minutes, {counted(len(lesson.steps), 'step')}. {plain('. '.join(lesson.aims))}."
         )
         if missing:
             st.caption(f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}")
