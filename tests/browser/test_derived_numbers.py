@@ -105,8 +105,10 @@ def test_scores_weights_and_what_they_find_are_the_engine_s(derive, name):
 def starting_points(model, module, kind, head, own, cells):
     """All that the browser gets of one head, as a recording."""
     rotated = "rot_" if "hook_rot_q" in own else ""
-    tensors = {name: own[point][:, head].numpy().copy()
-               for name, point in (("q", f"hook_{rotated}q"), ("k", f"hook_{rotated}k"), ("v", "hook_v"))
+    shared = head * model.config.kv_heads // model.config.n_heads  # its head of keys and values
+    tensors = {name: own[point][:, at].numpy().copy()
+               for name, point, at in (("q", f"hook_{rotated}q", head), ("k", f"hook_{rotated}k", shared),
+                                       ("v", "hook_v", shared))
                if point in own}  # fmt: skip
     weight = model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (model.config.n_heads, -1))
     tensors["out"] = weight[:, head].numpy().copy()
