@@ -108,6 +108,6 @@ export class Bars {
     const lines = [this.label(at), ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
     attribute(this.canvas, "aria-label", `${this.name}. ${lines.join(", ")}`);
     const bounds = this.canvas.getBoundingClientRect();
-    this.tip.showAt(bounds.left + left + (at + 0.5) * this.pitch, bounds.top, lines);
+    this.tip.showAt(bounds.left + gutter() + (at + 0.5) * this.pitch, bounds.top, lines);
   }
 }
