@@ -259,7 +259,7 @@ export class AttentionInstrument {
 
   /** The heads in the order that was asked for. */
   arrange() {
-    const { pass, chosen } = this;
+    const { chosen } = this;
     if (chosen.order === this.order) return;
     this.order = chosen.order;
     this.overview.arrange(chosen.order ? this.ranked(chosen.order) : null);
