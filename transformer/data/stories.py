@@ -35,11 +35,11 @@ MOST_QUESTIONS = 8
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
-EASY = 0.05
+EASY = 0.1
 """Of all questions, how many may have an answer that is the only word of its kind."""
-EARLIER = 0.25
+EARLIER = 0.8
 """How often, where there is such a question, one is asked whose answer isn't the last word of its kind in the story."""
-ROLLS = 160
+ROLLS = 200
 """Random numbers for one story: more than the longest takes."""
 
 Choice = TypeVar("Choice")
@@ -204,10 +204,9 @@ def tell(
 ) -> tuple[Story, list[Asked]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`: one after each
-    sentence from `asking_from` on that leaves a choice of answers, and the rest at the end. Each is drawn as if there
-    were no others, or what was asked would give away what wasn't. Most answers are one word of several that could be
-    it, and often not the last of them, or a reader would learn to take whatever stands there.
+    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`, fewer if there
+    are fewer to ask: one after each sentence from `asking_from` on, and the rest at the end. Most answers are one word
+    of several that could be it, or a reader would learn to take whatever stands there.
     """
     while True:
         dice = Dice(random, ROLLS)
@@ -225,8 +224,10 @@ def tell(
             break
     asked.append(Asked(len(story.words), _question(story, dice)))
     if asking_from:
-        more = range(MOST_QUESTIONS - len(asked)) if kinds else ()
-        asked += [Asked(len(story.words), _question(story, dice)) for _ in more]
+        more = [each for kind in kinds for each in kind if each != asked[-1].question
+                and not (story.says_last(each.answer) and dice.below(0.5))]  # fmt: skip
+        room = min(MOST_QUESTIONS - len(asked), len(more))
+        asked += [Asked(len(story.words), each) for each in dice.some(more, room)]
     return story, asked
 
 
