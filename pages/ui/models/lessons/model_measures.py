@@ -12,6 +12,7 @@ from pages.ui.models.cache import remembered
 from pages.ui.models.lessons.calls import measure
 from pages.ui.models.lessons.scenes import MeasureError, Scene
 from transformer import Checkpoint, hook_points
+from transformer.training.presets import Group
 
 PARTS = {
     "attention": (".attn.", ".cross_attn."),
@@ -63,7 +64,7 @@ def _entropy_rate(checkpoint: Checkpoint) -> float:
 @measure
 def ladder_losses(scene: Scene, first: int = 8) -> list:
     """The validation losses of the ladder's first rungs, in nats, from the lowest rung up."""
-    rungs = list(ladder.rungs().values())
+    rungs = list(ladder.rungs(Group.LADDER).values())
     if not 1 <= first <= len(rungs):
         raise MeasureError(f"first is from 1 to {len(rungs)}, not {first}")
     return [entry.card.validation_loss for entry in rungs[:first]]
