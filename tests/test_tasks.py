@@ -140,8 +140,8 @@ class TestParts:
              "four hundred and seventy-eight thousand six hundred and thirty-six"),
             (NUMBERS, 1, "four hundred and thirty-three thousand four hundred and ninety",
              "six hundred and eighteen thousand six hundred and ninety-eight"),
-            (STORIES, 0, "Lucy went to the school. John walked to the garden. Lucy ran to the bedroom. Where is John?",
-             "Max walked to the school. He walked to the garden. Where is Max?"),
+            (STORIES, 0, "Anna ran to the bedroom. Anna ran to the park. Where is Anna?",
+             "John ran to the garden. He walked to the cellar. Where is John?"),
         ],
     )  # fmt: skip
     def test_they_are_those_that_the_shipped_cards_were_measured_on(self, task, seed, first, last):

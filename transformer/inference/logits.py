@@ -24,8 +24,9 @@ def logits_in_pieces(
     size = max(1, at_once // model.config.vocab_size)
     for start in range(0, len(stream), size):
         rows = slice(start, min(start + size, len(stream)))
-        with torch.no_grad():
-            yield rows, model.unembed(stream[rows])
+        with torch.no_grad():  # and not while the caller holds the iterator
+            logits = model.unembed(stream[rows])
+        yield rows, logits
 
 
 def stream_of(
