@@ -247,7 +247,7 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
             pair = tracing.pair(entry.name, one, other, start)
             own, new = pair.answers
             moved.append(float((pair.logits[1] - pair.logits[0])[[own, new]] @ np.array([-1, 1])))
-        assert min(moved) > 0.4 and max(moved) > 3, (entry.name, moved)
+        assert min(moved) > 0.3 and max(moved) > 3, (entry.name, moved)
 
 
 def test_in_the_shipped_shakespeare_a_word_is_carried_to_the_end_by_one_layer_s_attention(monkeypatch):
