@@ -26,11 +26,24 @@ every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
 
+elsewhere = False
+"""Whether what is remembered may be of models in another folder."""
+
+
 def use(monkeypatch, folder):
-    """Let the app find its models in this folder."""
+    """Let the app find its models in this folder; `conftest.py` sees to it that they are forgotten."""
+    global elsewhere
     monkeypatch.setattr(library, "FOLDER", folder)
+    forget_models()
+    elsewhere = True
+
+
+def forget_models():
+    """Forget what is remembered of models."""
+    global elsewhere
     st.cache_data.clear()
     st.cache_resource.clear()
+    elsewhere = False
 
 
 def start(page="Generate", alone=False, **link):

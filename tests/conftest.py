@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,15 @@ def one_torch_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def the_models_that_ship() -> Iterator[None]:
+    """After a test that had the app find its models elsewhere, nothing of those is remembered."""
+    yield
+    driver = sys.modules.get("tests.app_driver")
+    if driver and driver.elsewhere:
+        driver.forget_models()
 
 
 @pytest.fixture(scope="session")

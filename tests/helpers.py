@@ -133,3 +133,14 @@ def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
 def any_configs() -> st.SearchStrategy[ModelConfig]:
     """Any configuration of either architecture."""
     return configs() | encoder_decoder_configs()
+
+
+def viewed_shape(dims, shape, config):
+    """The shape of a tensor in the dimensions of its equation: with heads in groups, or dimensions in pairs."""
+    if "member" in dims:
+        at = dims.index("kv_head")
+        return (*shape[:at], config.kv_heads, config.n_heads // config.kv_heads, *shape[at + 1 :])
+    if "pair" in dims:
+        sizes = {"pair": shape[-1] // 2, "side": 2}
+        return (*shape[:-1], *(sizes[dim] for dim in dims[-2:]))
+    return shape

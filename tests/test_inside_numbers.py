@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers import viewed_shape
 from tests.inside_outlines import arrays_of, labelled_outline, parts_of, pass_of
 from transformer import load_checkpoint
 from transformer.inference.recompute import viewed
@@ -79,7 +80,7 @@ def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
     for name, place, got in cells:
         equation = equations(found.config)[name]
         flat = np.ravel_multi_index(place, arrays[name].shape)
-        shape = equation_shape(found, equation, arrays[name])
+        shape = viewed_shape(equation.dims, arrays[name].shape, found.config)
         by_dim = dict(zip(equation.dims, np.unravel_index(flat, shape), strict=True))
         read = found.source if name.startswith("encoder.") else found.tokens
         token = int(read[by_dim["pos"]]) if "pos" in by_dim else None
@@ -97,13 +98,6 @@ def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
             assert np.array_equal(mask, named[each]), f"{name} {place} reads {each}"
         for each, opened in got["opened"]:
             assert expected[each][tuple(opened)], f"{name} {place} opens {each} {opened}"
-
-
-def equation_shape(found, equation, array):
-    if len(equation.dims) == array.ndim:
-        return array.shape
-    *before, width = array.shape  # read by pairs
-    return (*before, width // 2, 2)
 
 
 def test_what_is_asked_for_is_what_is_sent_and_no_more(worked):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers import MODERN, modern_config, tiny_model, unpadded
+from tests.helpers import MODERN, modern_config, tiny_model, unpadded, viewed_shape
 from tests.inside_outlines import arrays_of, labelled_outline, parts_of
 from transformer import Card, Checkpoint, Tokenizer, equations
 from transformer.inference.recompute import viewed, whole_pass
@@ -61,14 +61,3 @@ def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
             named[cell["name"]][tuple(slice(None) if at is None else at for at in cell["index"])] = True
         for each, mask in expected.items():
             assert np.array_equal(mask, named[each]), f"{name} {place} reads {each}"
-
-
-def viewed_shape(dims, shape, config):
-    """The shape of a tensor in the dimensions of its equation: with heads in groups, or dimensions in pairs."""
-    if "member" in dims:
-        at = dims.index("kv_head")
-        return (*shape[:at], config.kv_heads, config.n_heads // config.kv_heads, *shape[at + 1 :])
-    if "pair" in dims:
-        sizes = {"pair": shape[-1] // 2, "side": 2}
-        return (*shape[:-1], *(sizes[dim] for dim in dims[-2:]))
-    return shape

@@ -27,10 +27,11 @@ export function derive(text) {
   const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   const { metadata, tensors } = readRecording(bytes);
   const { causal, d, cells } = metadata;
+  const window = metadata.window || Infinity;
   const { q, k, v, out } = Object.fromEntries(Object.entries(tensors).map(([name, { data }]) => [name, data]));
   const keys = v.length / d;
   const queries = metadata.queries;
-  const steps = q ? fourSteps({ q, k, d, causal }) : { weights: uniformWeights(queries, keys, causal) };
+  const steps = q ? fourSteps({ q, k, d, causal, window }) : { weights: uniformWeights(queries, keys, causal) };
   const z = Array.from({ length: queries }, (_, query) =>
     weightedValues(steps.weights.subarray(query * keys, (query + 1) * keys), v, d).z);
   const at = (matrix) => (matrix ? cells.map(([query, key]) => String(matrix[query * keys + key])) : null);
@@ -112,8 +113,9 @@ def starting_points(model, module, kind, head, own, cells):
                if point in own}  # fmt: skip
     weight = model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (model.config.n_heads, -1))
     tensors["out"] = weight[:, head].numpy().copy()
+    window = model.config.window(int(module.split(".")[-2]))
     about = {"causal": kind in ("self", "decoder"), "d": tensors["v"].shape[1], "cells": cells,
-             "queries": own["hook_pattern"].shape[1]}  # fmt: skip
+             "queries": own["hook_pattern"].shape[1], "window": window}  # fmt: skip
     return Recording(tensors, about)
 
 
