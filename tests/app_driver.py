@@ -41,7 +41,6 @@ def use(monkeypatch, folder):
 def forget_models():
     """Forget what is remembered of models."""
     global elsewhere
-    st.cache_data.clear()
     st.cache_resource.clear()
     elsewhere = False
 

@@ -147,7 +147,6 @@ def test_bytes_are_counted_through_and_through():
 def folder(tmp_path, monkeypatch):
     save_pair(tmp_path)
     monkeypatch.setattr(library, "FOLDER", tmp_path)
-    st.cache_data.clear()
     st.cache_resource.clear()
     return tmp_path
 

@@ -59,7 +59,6 @@ def taken(monkeypatch):
 def other_models(folder):
     """Tiny models instead of those that the lessons are about."""
     yield
-    st.cache_data.clear()
     st.cache_resource.clear()
 
 

@@ -38,7 +38,7 @@ def test_who_was_asked_for_least_recently_goes_and_comes_back():
     models, loads = OpenModels(int(2.5 * SIZE)), []
 
     def get(name):
-        return models.get(name, SIZE, lambda: loads.append(name) or opened(name))
+        return models.get(name, lambda: SIZE, lambda: loads.append(name) or opened(name))
 
     first = weakref.ref(get("a"))
     for name in "bac":  # b is the oldest then
@@ -51,12 +51,12 @@ def test_who_was_asked_for_least_recently_goes_and_comes_back():
 
 def test_one_that_somebody_holds_stays_the_same_and_counts():
     models = OpenModels(int(1.5 * SIZE))
-    held = models.get("a", SIZE, opened)
-    models.get("b", SIZE, lambda: opened("b"))
+    held = models.get("a", lambda: SIZE, opened)
+    models.get("b", lambda: SIZE, lambda: opened("b"))
     assert models.size == 2 * SIZE  # more than there should be, but nothing is taken from under anybody
-    assert models.get("a", SIZE, opened) is held
+    assert models.get("a", lambda: SIZE, opened) is held
     del held
-    models.get("c", SIZE, lambda: opened("c"))
+    models.get("c", lambda: SIZE, lambda: opened("c"))
     gc.collect()
     assert models.size == SIZE
 
@@ -69,7 +69,7 @@ def test_many_who_ask_at_once_open_it_once():
         began.wait(10)
         return opened()
 
-    threads = [threading.Thread(target=lambda: found.append(models.get("a", SIZE, load))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(models.get("a", lambda: SIZE, load))) for _ in range(4)]
     for thread in threads:
         thread.start()
     began.set()
@@ -81,8 +81,8 @@ def test_many_who_ask_at_once_open_it_once():
 def test_one_that_can_t_be_opened_is_tried_again():
     models = OpenModels(SIZE)
     with pytest.raises(OSError, match="gone"):
-        models.get("a", SIZE, lambda: (_ for _ in ()).throw(OSError("gone")))
-    assert models.get("a", SIZE, opened).name == "a"
+        models.get("a", lambda: SIZE, lambda: (_ for _ in ()).throw(OSError("gone")))
+    assert models.get("a", lambda: SIZE, opened).name == "a"
 
 
 # Jobs

@@ -31,10 +31,10 @@ FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3]
 _VERSIONS = itertools.count(1)
 
 
-@st.cache_data(ttl=10, show_spinner=False)
-def catalogue() -> list[CheckpointEntry]:
-    """Every checkpoint folder, the damaged ones with what is wrong."""
-    return list_checkpoints(FOLDER)
+@st.cache_resource(ttl=10, show_spinner=False)
+def catalogue() -> tuple[CheckpointEntry, ...]:
+    """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
+    return tuple(list_checkpoints(FOLDER))
 
 
 def usable() -> dict[str, CheckpointEntry]:
@@ -104,8 +104,9 @@ def _seen() -> dict[str, OpenModel]:
 
 
 def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
-    found = inspect_checkpoint(FOLDER / name).config
-    size = 0 if found is None else 4 * number_of_weights(found)
+    def size() -> int:
+        found = inspect_checkpoint(FOLDER / name).config
+        return 0 if found is None else 4 * number_of_weights(found)
 
     def load() -> OpenModel:
         with st.spinner("Opening the model …"):

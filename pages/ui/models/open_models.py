@@ -38,8 +38,8 @@ class OpenModels:
         self._awaited: dict[Hashable, Future] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, size: int, load: Callable[[], OpenModel]) -> OpenModel:
-        """The model of a key, after letting others go if it isn't open. size: bytes that it will take, about.
+    def get(self, key: Hashable, size: Callable[[], int], load: Callable[[], OpenModel]) -> OpenModel:
+        """The model of a key; if it isn't open, others may be let go first. size: bytes that it will take, about.
 
         Raises: what `load` raises; then the next who asks tries again.
         """
@@ -57,7 +57,7 @@ class OpenModels:
             if awaited.exception() is None:
                 return awaited.result()
         try:
-            self._make_room(size)
+            self._make_room(size())
             model = load()
         except BaseException as error:
             with self._lock:

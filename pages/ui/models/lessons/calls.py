@@ -14,18 +14,28 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
+from pages.ui.models.cache import remembered
 from pages.ui.models.lessons.scenes import FIELDS, MeasureError, NotYet, Scene
+from transformer import Checkpoint
 
 IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
 LONGEST_LIST = 8
 MEASURES: dict[str, Callable[..., Any]] = {}
 """The registry, by name; `measures.py` and `inner_measures.py` fill it."""
+_ANEW: set[str] = set()
+"""Names of those that are taken anew each time."""
 
 
 def measure(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let lessons use a function under its own name."""
+    """Let lessons use a function under its own name. What it finds depends on its scene alone, and is remembered."""
     MEASURES[function.__name__] = function
     return function
+
+
+def measure_anew(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for what depends on more than its scene: on other models, or on what the visitor has trained."""
+    _ANEW.add(function.__name__)
+    return measure(function)
 
 
 @dataclass(frozen=True)
@@ -54,14 +64,23 @@ class Call:
     def taken(self) -> Any:
         """What the model does now. Raises MeasureError where it can't be measured."""
         try:
-            found = MEASURES[self.what](self.scene, **{
-                name: list(value) if isinstance(value, tuple) else value for name, value in self.arguments
-            })  # fmt: skip
+            found = self.computed() if self.what in _ANEW else _remembered(self.scene.name, self)
         except NotYet:
             raise
         except MeasureError as error:
             raise MeasureError(f"{self.what} can't be measured: {error}") from None
         return _plain(found)
+
+    def computed(self) -> Any:
+        """The same, computed anew."""
+        arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in self.arguments}
+        return MEASURES[self.what](self.scene, **arguments)
+
+
+@remembered
+def _remembered(checkpoint: Checkpoint, call: Call) -> Any:
+    """What a call comes to on this checkpoint, which is the one that its scene finds."""
+    return call.computed()
 
 
 def _checked(what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

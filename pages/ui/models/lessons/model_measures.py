@@ -9,7 +9,7 @@ import torch
 
 from pages.ui.models import activations, ladder, library
 from pages.ui.models.cache import remembered
-from pages.ui.models.lessons.calls import measure
+from pages.ui.models.lessons.calls import measure, measure_anew
 from pages.ui.models.lessons.scenes import MeasureError, Scene
 from transformer import Checkpoint, hook_points
 from transformer.training.presets import Group
@@ -61,7 +61,7 @@ def _entropy_rate(checkpoint: Checkpoint) -> float:
     return float(how_often @ torch.special.entr(table).sum(-1))
 
 
-@measure
+@measure_anew
 def ladder_losses(scene: Scene, first: int = 8) -> list:
     """The validation losses of the ladder's first rungs, in nats, from the lowest rung up."""
     rungs = list(ladder.rungs(Group.LADDER).values())
@@ -82,7 +82,7 @@ def parameter_share(scene: Scene, part: str) -> float:
     return counts[part] / sum(counts.values())
 
 
-@measure
+@measure_anew
 def size_ratio(scene: Scene, other_model: str) -> float:
     """How many times as many parameters a model has as another one."""
     return library.model(scene.name).card.parameters / library.model(Scene(other_model).name).card.parameters

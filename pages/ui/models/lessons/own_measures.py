@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pages.ui.models import library, own_training
-from pages.ui.models.lessons.calls import measure
+from pages.ui.models.lessons.calls import measure_anew
 from pages.ui.models.lessons.scenes import MeasureError, NotYet, Scene
 from transformer.training.worker import ENDED
 
@@ -18,19 +18,19 @@ FEWEST = 8
 """Validations, for the shape of a curve to be told."""
 
 
-@measure
+@measure_anew
 def own_steepest_fall(scene: Scene, share: float = 0.1) -> float:
     """Of all that the loss fell, the part that it fell within its steepest stretch: a `share` of all steps."""
     return steepest(_losses(scene), share)[0]
 
 
-@measure
+@measure_anew
 def own_steepest_at(scene: Scene, share: float = 0.1) -> float:
     """Where the middle of that stretch is, as a share of all steps."""
     return steepest(_losses(scene), share)[1]
 
 
-@measure
+@measure_anew
 def own_last_loss(scene: Scene) -> float:
     """The loss after the last step."""
     return _losses(scene)[-1][1]
