@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import random
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -22,9 +20,9 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from pages.ui.components import head_grid
 from pages.ui.components.sources import script, style
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
-from tests.browser.servers import ROOT, Server
 
 from .measuring import machine, print_table
+from .serving import app_server
 
 INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
@@ -100,21 +98,18 @@ def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[tuple[Call
     executable = find_chromium()
     if executable is None:
         raise SystemExit("This benchmark needs Chromium: install it, or name it in HEADSUP_CHROMIUM.")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env={}, options=())
-        with server:
-            server.wait_until_healthy()
-            browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
-            context = browser.new_context(viewport={"width": width, "height": height})
+    with app_server() as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
+        context = browser.new_context(viewport={"width": width, "height": height})
 
-            def open_page() -> tuple:
-                for page in context.pages:
-                    page.close()
-                page = context.new_page()
-                return page, Traffic(page)
+        def open_page() -> tuple:
+            for page in context.pages:
+                page.close()
+            page = context.new_page()
+            return page, Traffic(page)
 
-            yield open_page, server.url
-            browser.close()
+        yield open_page, server.url
+        browser.close()
 
 
 def _address(url: str, length: int, **parameters: object) -> str:

@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
-from tests.browser.servers import ROOT, Server
+from tests.browser.servers import Server
 
 from .measuring import machine, print_table
 from .protocol import FailedError
+from .serving import app_server, memory, on_two_cores, processor_seconds
 from .visitors import Log, Visitor, WatchingVisitor
 
 VISITORS, WATCHING = 30, 2
-CORES = 2
 LESSON, ARRIVAL = 180.0, 20.0
 """Seconds of the lesson, and of its beginning, during which visitors come."""
 WITHIN, TOKENS = 2.0, 200
@@ -38,30 +35,26 @@ COUNTED = ("page", "prompt", "text", "head", "block")
 
 def run(quick: bool = False) -> dict:
     """Measure, print the tables, and return every figure."""
-    if hasattr(os, "sched_setaffinity"):  # what is started from here inherits it
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env={}, options=())
-        with server:
-            server.wait_until_healthy()
-            return asyncio.run(_measure(server, 8 if quick else VISITORS, 30.0 if quick else LESSON))
+    on_two_cores()
+    with app_server() as server:
+        return asyncio.run(_measure(server, 8 if quick else VISITORS, 30.0 if quick else LESSON))
 
 
 async def _measure(server: Server, count: int, seconds: float) -> dict:
     async with Visitor(server.url, count, Log()).tab as tab:
         await tab.open()  # the room comes to a server that has started
     log = Log()
-    began, used = time.perf_counter(), server_seconds(server.process.pid)
+    began, used = time.perf_counter(), processor_seconds(server.process.pid)
     driver = time.process_time()
-    memory: list[float] = []
-    noting = asyncio.create_task(_note_memory(server.process.pid, memory))
+    noted: list[float] = []
+    noting = asyncio.create_task(_note_memory(server.process.pid, noted))
     async with _room(server.url, count, log) as (visitors, watching):
         until = began + seconds
         await asyncio.gather(*(_attend(visitor, number, count, seconds, until)
                                for number, visitor in enumerate([*visitors, *watching])))  # fmt: skip
         took = time.perf_counter() - began
         shares = {
-            "server_share_of_a_core": (server_seconds(server.process.pid) - used) / took,
+            "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
             "driver_share_of_a_core": (time.process_time() - driver) / took,
         }
         figures = _lesson(log) | shares
@@ -69,11 +62,11 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
             if trains:
                 await visitors[0].train()
             figures |= await _press_together(visitors[1:] if trains else visitors, name)
-        memory.append(megabytes(server.process.pid))
+        noted.append(memory(server.process.pid)["VmRSS"])
         figures |= {
-            "memory_MB_at_the_end": memory[-1],
-            "memory_MB_by_minute": [*memory[:-1:6], memory[-1]],
-            "memory_MB_most": max(memory),
+            "memory_MB_at_the_end": noted[-1],
+            "memory_MB_by_minute": [*noted[:-1:6], noted[-1]],
+            "memory_MB_most": max(noted),
         }
     noting.cancel()
     problems = sorted(set(log.failures))
@@ -161,22 +154,10 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
 
 
-async def _note_memory(process: int, memory: list[float]) -> None:
+async def _note_memory(process: int, noted: list[float]) -> None:
     while True:
-        memory.append(megabytes(process))
+        noted.append(memory(process)["VmRSS"])
         await asyncio.sleep(10)
-
-
-def megabytes(process: int) -> float:
-    """Resident memory of a process."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    return int(fields["VmRSS"].split()[0]) / 1000
-
-
-def server_seconds(process: int) -> float:
-    """Processor time that a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _short(value: object) -> object:

@@ -8,17 +8,16 @@ many as Community Cloud lends.
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.browser.servers import ROOT, Server
+from tests.browser.servers import Server
 
 from .measuring import print_table
 from .protocol import FailedError, Tab
+from .serving import app_server, memory, processor_seconds
 from .visitors import Log, Visitor
 
 STORY = (
@@ -41,14 +40,10 @@ def prompt_of(encode: Callable[[str], list[int]], tokens: int) -> str:
 
 def opened_pages(checkpoints: Path, name: str, prompts: Mapping[str, str]) -> dict[str, float]:
     """Open every page on a checkpoint, with each prompt; every figure, by what was done."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {"HEADSUP_CHECKPOINTS": str(checkpoints)}
-        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env=environment, options=())
-        with server:
-            server.wait_until_healthy()
-            figures = asyncio.run(_visit(server, name, prompts))
-            if server.has_traceback():
-                raise RuntimeError(server.log_tail())
+    with app_server(HEADSUP_CHECKPOINTS=str(checkpoints)) as server:
+        figures = asyncio.run(_visit(server, name, prompts))
+        if server.has_traceback():
+            raise RuntimeError(server.log_tail())
     return figures
 
 
@@ -85,18 +80,6 @@ async def _measured(process: int, tab: Tab, what: str, doing: Awaitable, figures
     figures[f"{what}_MB"], figures[f"{what}_MB_most"] = now["VmRSS"], now["VmHWM"]
     figures[f"{what}_processor_seconds"] = processor_seconds(process) - used
     return found
-
-
-def memory(process: int) -> dict[str, float]:
-    """Megabytes of a process: VmRSS, all that is resident; VmHWM, the most; RssAnon, what no file holds; RssFile."""
-    fields = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    return {name.rstrip(":"): int(rest[0]) / 1000 for name, *rest in fields if rest[1:] == ["kB"]}
-
-
-def processor_seconds(process: int) -> float:
-    """Processor time that a process has used: on a busy machine it tells more than the time on the wall."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def print_pages(figures: dict[str, float]) -> None:

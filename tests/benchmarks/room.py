@@ -8,20 +8,18 @@ seconds, and then the teacher reveals what is right.
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.browser.servers import ROOT, Server
+from tests.browser.servers import Server
 
-from .load import CORES, megabytes, percentile, server_seconds
+from .load import percentile
 from .measuring import machine, print_table
 from .protocol import FailedError, Tab
+from .serving import app_server, memory, on_two_cores, processor_seconds
 
 STUDENTS = 30
 LESSON = "08-many-heads"
@@ -33,14 +31,10 @@ PATIENCE = 20.0
 
 def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
-    if hasattr(os, "sched_setaffinity"):  # what is started from here inherits it
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(ROOT / "app.py", log_path=Path(folder, "log"), cwd=ROOT, env={}, options=())
-        with server:
-            server.wait_until_healthy()
-            figures = asyncio.run(_measure(server, 6 if quick else STUDENTS, 4 if quick else MOVES))
-            figures |= {"memory_MB": megabytes(server.process.pid), "traceback": server.has_traceback()}
+    on_two_cores()
+    with app_server() as server:
+        figures = asyncio.run(_measure(server, 6 if quick else STUDENTS, 4 if quick else MOVES))
+        figures |= {"memory_MB": memory(server.process.pid)["VmRSS"], "traceback": server.has_traceback()}
     figures = {
         name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()
     }
@@ -66,7 +60,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             await student.turn("Learn")
             await student.set(student.labelled("text_input", "Or join one with its code"), string_value=code)
             await _press(student, "Join")
-        began, used, driver = time.perf_counter(), server_seconds(server.process.pid), time.process_time()
+        began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
@@ -84,7 +78,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
                 revealed += await _all_see(students, _is_revealed, _press(teacher, "Reveal"))
         took = time.perf_counter() - began
         shares = {
-            "server_share_of_a_core": (server_seconds(server.process.pid) - used) / took,
+            "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
             "driver_share_of_a_core": (time.process_time() - driver) / took,
         }
     figures: dict = {"students": count, "moves": moves}

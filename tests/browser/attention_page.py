@@ -13,8 +13,6 @@ expect.set_options(timeout=30_000)
 PROMPT = "To be, or not"
 WHOLE = "[data-testid=attention][data-whole=true]"
 STAGES = ("raw", "scaled", "masked", "weights")
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z]+/_stcore/[a-z-]+\)")
 
 # Every canvas knows what is written on it: { text, x, y, turned, width, align } in CSS pixels.
 NOTE_WRITING = """() => {
@@ -89,7 +87,7 @@ class Traffic:
             self.page.wait_for_timeout(50)
 
 
-def visits(tiny_server, new_page, wait_ready, browser_errors):
+def visits(tiny_server, new_page, wait_ready):
     """`visit(query, page=None, **options)` for a fixture: a visitor of Attention, and the traffic; all has come."""
     followed = []
 
@@ -107,7 +105,6 @@ def visits(tiny_server, new_page, wait_ready, browser_errors):
     yield open_page
     for traffic in followed:
         traffic.stop()
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
 
 
 def instrument(page):

@@ -57,11 +57,9 @@ PATIENCE_MS = 3_000
 DEBOUNCE_MS = {"slide": 250, "look at": 150}
 """How long what was used waits before it tells the server, where it does."""
 TRACEBACK = "Traceback (most recent call last)"
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
+# Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
 BENIGN = re.compile(
-    r"Failed to load resource: .* 404 .*/([A-Z][a-z_]+/_stcore/[a-z-]+|media/\w+\.csv)\)"
-    # Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
-    r"|Client Error: Download Button source error - 404 .*"
+    r"Failed to load resource: .* 404 .*/media/\w+\.csv\)|Client Error: Download Button source error - 404 .*"
 )
 HEADING = "[data-testid=stMain] h1"
 

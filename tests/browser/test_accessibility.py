@@ -12,8 +12,6 @@ AXE = Path(axe.__file__).with_name("axe.min.js")
 # enough to hit.
 ALL = {"rules": {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}}
 OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/\w+/_stcore/[a-z-]+\)")
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
 WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
@@ -35,7 +33,7 @@ OVERLAPPING = """(charts) => charts.flatMap((chart, place) => ["xtick", "ytick"]
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready):
     """`visit(path, **options)`: a visitor of their own on a page, which has come to rest."""
 
     def open_page(path="", **options):
@@ -45,8 +43,7 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
         wait_ready(page, timeout=90)
         return page
 
-    yield open_page
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+    return open_page
 
 
 def found(page, rules=ALL):

@@ -27,8 +27,8 @@ from tests.browser.attention_page import (
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
-    yield from visits(tiny_server, new_page, wait_ready, browser_errors)
+def visit(tiny_server, new_page, wait_ready):
+    yield from visits(tiny_server, new_page, wait_ready)
 
 
 # Looking

@@ -34,8 +34,8 @@ from transformer import load_checkpoint
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
-    yield from visits(tiny_server, new_page, wait_ready, browser_errors)
+def visit(tiny_server, new_page, wait_ready):
+    yield from visits(tiny_server, new_page, wait_ready)
 
 
 # Keyboard and touch

@@ -24,8 +24,8 @@ SILENCED = "scale~blocks.0.attn.hook_z~1~~0.0"
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
-    yield from visits(tiny_server, new_page, wait_ready, browser_errors)
+def visit(tiny_server, new_page, wait_ready):
+    yield from visits(tiny_server, new_page, wait_ready)
 
 
 def said(page):

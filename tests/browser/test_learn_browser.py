@@ -9,7 +9,6 @@ from tests.browser.servers import ROOT
 from tests.browser.test_accessibility import found
 
 # Streamlit looks for its server below the page's address first, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/Learn/_stcore/[a-z-]+\)")
 ACTIVE = """() => {
   let at = document.activeElement;
   while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
@@ -20,14 +19,13 @@ MOST_TABS = 200
 
 
 @pytest.fixture
-def page(serve, new_page, wait_ready, browser_errors):
+def page(serve, new_page, wait_ready):
     with serve(ROOT / "app.py", env={"HEADSUP_LESSONS": str(ROOT / "tests" / "lessons")}) as server:
         page = new_page()
         page.goto(f"{server.url}/Learn?prompt=To%20be&model=shakespeare")
         page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
         yield page
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
 
 
 @pytest.fixture

@@ -21,10 +21,6 @@ PAGES = {"": "[data-testid=live-text-token]", "Attention": "[data-testid=head-gr
          "Masks": ".js-plotly-plot", "What_if": "[data-testid=stMain] [data-testid=stBaseButton-primary]"}  # fmt: skip
 """Each page's path, and what is there once it is drawn."""
 PROMPT = "ROMEO:\nBut, soft"
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(
-    r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Masks|Positions|What_if)/_stcore/[a-z-]+\)"
-)
 
 # Follows the text from before the first token to the last: which nodes go, how many tokens there are, what moves.
 WATCH = """(root) => {
@@ -53,7 +49,7 @@ HAS_SCHEME = """(scheme) => {
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready):
     """`visit(path, again=None, **options)`: a visitor of their own on a page that has come to rest.
 
     again: a page of somebody who was here before, and whose browser has all it needs; they begin anew all the same.
@@ -87,7 +83,6 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
     for page in followed:
         for event, listener in listeners.items():
             page.remove_listener(event, listener)
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
     assert not outside
     assert not dialogs
 

@@ -1,6 +1,5 @@
 """Back, forward, typing and reconnecting in a real browser: the address bar holds the view, and nothing adds to it."""
 
-import re
 import time
 from urllib.parse import parse_qs, urlsplit
 
@@ -8,20 +7,16 @@ import pytest
 
 from tests.browser.writing_page import expect, focused, look_at, picture, tokens
 
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/[A-Z][a-z_]+/_stcore/[a-z-]+\)")
-
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready):
     def open_page(path="", **options):
         page = new_page(**options)
         page.goto(f"{tiny_server.url}/{path}")
         until_on(page, path.partition("?")[0] or "Generate", wait_ready)
         return page
 
-    yield open_page
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
+    return open_page
 
 
 def until_on(page, name, wait_ready):

@@ -21,8 +21,6 @@ from tests.browser.writing_page import (
 PROMPT = "KING: I am"
 DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
 CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
-# On a deep link Streamlit first looks for its server below the page's address, in vain.
-BENIGN = re.compile(r"Failed to load resource: .* 404 .*\(http://127\.0\.0\.1:\d+/(Attention|Positions)/_stcore/[a-z-]+\)")
 
 
 class Visitors:
@@ -163,4 +161,3 @@ def test_what_visitors_had_is_there_when_the_server_was_away(tiny_server, new_pa
     browser_errors.clear()  # that nobody answered
     for visitor in visitors:
         assert list(visitor) == []  # goes on to its end
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.browser.attention_page import BENIGN, Traffic, parameters, turn_to, type_prompt, until
+from tests.browser.attention_page import Traffic, parameters, turn_to, type_prompt, until
 from tests.browser.writing_page import (
     candidates,
     expect,
@@ -32,7 +32,7 @@ AT_ONCE = """(root, [selector, value]) => {
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready, browser_errors):
+def visit(tiny_server, new_page, wait_ready):
     """`visit(query, **options)`: a visitor of Generate that has come to rest, and what is said to the server."""
     followed = []
 
@@ -49,7 +49,6 @@ def visit(tiny_server, new_page, wait_ready, browser_errors):
     yield open_page
     for traffic in followed:
         traffic.stop()
-    browser_errors[:] = [error for error in browser_errors if not BENIGN.fullmatch(error)]
 
 
 def live_text(page):

@@ -9,10 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -21,6 +19,7 @@ import streamlit as st
 import torch
 
 from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.once import Once
 from transformer import Checkpoint
 
 P = ParamSpec("P")
@@ -43,57 +42,41 @@ class Cache:
         self.size = 0
         """Bytes of all values and keys."""
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._awaited: dict[Hashable, Future] = {}
-        self._lock = threading.Lock()
+        self._once: Once[Any] = Once()
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The value of a key: remembered, or computed now, and then unchangeable, as `frozen` makes it."""
-        while True:
-            with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    return self._kept[key][0]
-                awaited = self._awaited.get(key)
-                if awaited is None:
-                    mine = self._awaited[key] = Future()
-                    break
-            if awaited.exception() is None:
-                return awaited.result()
-            # It ended without a value, perhaps only because its visitor left: this thread tries for itself.
-        try:
-            value = frozen(compute())
-        except BaseException as error:
-            self._end(key, mine)
-            mine.set_exception(error)
-            raise
-        self._end(key, mine, value)
-        mine.set_result(value)
-        return value
+
+        def find() -> T | None:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+        return self._once.get(key, find, lambda: frozen(compute()), lambda value: self._keep(key, value))
 
     def known(self, key: Hashable) -> Any:
         """The value of a key if it is remembered, else None."""
-        with self._lock:
+        with self._once.lock:
             return self._kept.get(key, (None,))[0]
 
     def clear(self) -> None:
         """Forget everything; what is being computed will still be remembered."""
-        with self._lock:
+        with self._once.lock:
             self._kept.clear()
             self.size = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def _end(self, key: Hashable, mine: Future, value: Any = None) -> None:
+    def _keep(self, key: Hashable, value: Any) -> None:
         size = bytes_of(key) + bytes_of(value)
-        with self._lock:
-            del self._awaited[key]
-            if value is None or size > self.limit:
-                return
-            self._kept[key] = value, size
-            self.size += size
-            while self.size > self.limit:
-                self.size -= self._kept.popitem(last=False)[1][1]
+        if value is None or size > self.limit:
+            return
+        self._kept[key] = value, size
+        self.size += size
+        while self.size > self.limit:
+            self.size -= self._kept.popitem(last=False)[1][1]
 
 
 class Remembered(Generic[P, T]):

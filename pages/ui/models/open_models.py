@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from dataclasses import dataclass
 
+from pages.ui.models.once import Once
 from transformer import Checkpoint
 
 
@@ -35,51 +34,40 @@ class OpenModels:
         self.limit = limit
         self._kept: OrderedDict[Hashable, OpenModel] = OrderedDict()
         self._alive: weakref.WeakValueDictionary[Hashable, OpenModel] = weakref.WeakValueDictionary()
-        self._awaited: dict[Hashable, Future] = {}
-        self._lock = threading.Lock()
+        self._once: Once[OpenModel] = Once()
 
     def get(self, key: Hashable, size: Callable[[], int], load: Callable[[], OpenModel]) -> OpenModel:
         """The model of a key; if it isn't open, others may be let go first. size: bytes that it will take, about.
 
         Raises: what `load` raises; then the next who asks tries again.
         """
-        while True:
-            with self._lock:
-                model = self._alive.get(key)
-                if model is not None:
-                    self._kept[key] = model
-                    self._kept.move_to_end(key)
-                    return model
-                awaited = self._awaited.get(key)
-                if awaited is None:
-                    mine = self._awaited[key] = Future()
-                    break
-            if awaited.exception() is None:
-                return awaited.result()
-        try:
+
+        def find() -> OpenModel | None:
+            model = self._alive.get(key)
+            if model is not None:
+                keep(model)
+            return model
+
+        def open_anew() -> OpenModel:
             self._make_room(size())
-            model = load()
-        except BaseException as error:
-            with self._lock:
-                del self._awaited[key]
-            mine.set_exception(error)
-            raise
-        with self._lock:
+            return load()
+
+        def keep(model: OpenModel) -> None:
             self._kept[key] = self._alive[key] = model
-            del self._awaited[key]
-        mine.set_result(model)
-        return model
+            self._kept.move_to_end(key)
+
+        return self._once.get(key, find, open_anew, keep)
 
     @property
     def size(self) -> int:
         """Bytes of all models that are open, those included that are only held."""
-        with self._lock:
+        with self._once.lock:
             return sum(map(size_of, list(self._alive.values())))
 
     def _make_room(self, size: int) -> None:
         """Let go of the models that were asked for least recently, until one more of this size fits."""
         while self.size + size > self.limit:
-            with self._lock:
+            with self._once.lock:
                 if not self._kept:
                     return
                 self._kept.popitem(last=False)
