@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers import MODERN, any_configs, close, tiny_encoder_decoder, tiny_model
+from tests.helpers import MODERN, any_configs, close, configs, tiny_encoder_decoder, tiny_model
 from transformer import Sampling, Scaled, generate, sampling_distribution
 from transformer.inference.generation import Text
-from transformer.inference.together import Together
+from transformer.inference.together import WINDOWS_AT_ONCE, Together, Windows
 
 GREEDY = Sampling(temperature=0)
 WHAT = st.sampled_from(["join", "leave", "alone", "step", "step", "step"])
@@ -189,6 +189,52 @@ class TestPasses:
         for _ in range(4):
             room.step()
         assert read == ["source", "memory"] * 2
+
+
+class TestWindows:
+    """Texts past the context, of 8 tokens here."""
+
+    @settings(max_examples=20)
+    @given(configs(), st.data())
+    def test_each_is_what_is_written_alone(self, config, data):
+        model = tiny_model(config)
+        names = [name for name in model.hook_names() if not name.endswith("hook_mask")]
+        recorded = data.draw(st.lists(st.sampled_from(names), max_size=4)) if names else []
+        room, visitors = Windows(model), []
+        for number in range(3):
+            prompt = [(3 * i + number) % config.vocab_size for i in range(config.context_length + 1 + 2 * number)]
+            visitors.append(Visitor(model, prompt, sampling=Sampling(0.9, seed=number), names_filter=recorded))
+            assert room.shares(visitors[-1].text)
+            room.join(visitors[-1].text)
+        step(room, visitors)
+        room.leave(visitors[1].text)
+        step(room, visitors)
+        visitors[1].steps.append(visitors[1].text.step())
+        room.join(visitors[1].text)
+        step(room, visitors)
+        for visitor in visitors:
+            assert len(visitor.steps) == 3
+            visitor.check()
+
+    def test_several_share_a_pass_and_not_too_many(self):
+        room = Windows(tiny_model())
+        for number in range(WINDOWS_AT_ONCE + 2):
+            room.join(Text(room.model, [1] * (9 + number)))
+        assert passes_of(room.model, room.step) == [(WINDOWS_AT_ONCE, 8), (2, 8)]
+        assert not room.shares(Text(room.model, [1] * 8))
+        assert not room.shares(Text(room.model, [1] * 9, interventions=(Scaled("blocks.0.attn.hook_z", 0),)))
+        assert not room.shares(Text(room.model, [1] * 9, names_filter="blocks.0.attn.hook_mask"))
+        with pytest.raises(ValueError, match="another model"):
+            room.join(Text(tiny_model(seed=1), [1] * 9))
+
+    def test_the_keys_and_values_of_before_are_let_go(self):
+        room = Windows(tiny_model())
+        text = Text(room.model, [1] * 8)
+        text.step()
+        assert text.past.length == 8
+        room.join(text)
+        room.leave(text)
+        assert text.past is None
 
 
 class TestWhatGoesWrong:

@@ -10,7 +10,7 @@ import torch
 from pages.ui.models import library, turns
 from pages.ui.models.branches import LOGITS
 from pages.ui.models.shown_text import Looked
-from pages.ui.models.turns import Room, Turns
+from pages.ui.models.turns import Round, Turns
 from pages.ui.models.writer import Writer
 from tests.tiny_models import CONTEXT
 from tests.writers import (
@@ -177,7 +177,7 @@ def passes():
 
 def begun_when_all_are_there(monkeypatch, many):
     """Let the first token that is shared wait for so many visitors."""
-    original, begun = Room._write_one_token_each, []
+    original, begun = Round._write_one_token_each, []
 
     def write(self):
         deadline = time.monotonic() + 30
@@ -186,7 +186,7 @@ def begun_when_all_are_there(monkeypatch, many):
         begun.append(len(self._places))
         original(self)
 
-    monkeypatch.setattr(Room, "_write_one_token_each", write)
+    monkeypatch.setattr(Round, "_write_one_token_each", write)
 
 
 def test_visitors_share_passes_and_write_what_each_writes_alone(passes, monkeypatch):

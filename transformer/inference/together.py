@@ -5,13 +5,15 @@
     for text, step in room.step().items(): …
 
 A pass over one token spends most of its time on reading the weights and on starting kernels, and both are the same for
-thirty. Texts join and leave between any two tokens (Yu et al. 2022, Orca, §3.1: iteration-level scheduling).
+thirty. Texts join and leave between any two tokens (Yu et al. 2022, Orca, §3.1: iteration-level scheduling). Those that
+have outgrown the context share passes of their own, over whole windows: `Windows`.
 Shapes: batch (the texts), pos, vocab, head, query, key.
 """
 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import torch
@@ -23,23 +25,22 @@ from ..model.registry import HookInfo, hook_points
 from .generation import GenerationStep, Text
 from .shared_cache import SharedCache
 
+WINDOWS_AT_ONCE = 8
+"""In one pass. More would save few steps, and their scores take megabytes in each layer."""
 
-class Together:
+
+class _Several(ABC):
     """Texts that one model writes at once, each with its own length, sampling, and recorded points.
 
     Each gets what `generate` yields for it alone: the same tokens with a seed, and the same numbers up to rounding,
     since a product of matrices adds up in another order. So logits differ in their last bits (1e-5 at most in float32),
     and where a random number falls so close to the border between two tokens, or two are likeliest with the same
     logit, either can come: as they can on another machine. What is reported is always what the token was drawn from.
-
-    A text whose pass isn't over its newest token alone (its prompt, a window past the context), one with hooks or
-    interventions, and one that records masks has a pass of its own.
     """
 
     def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
         self.model = model
         self.texts: list[Text] = []
-        self._shared = SharedCache(model.config)
 
     def join(self, text: Text) -> None:
         """Write this text too, from the next step on. Raises: ValueError for a text of another model."""
@@ -54,10 +55,9 @@ class Together:
             self.texts.remove(text)
         self._take_out(text)
 
+    @abstractmethod
     def shares(self, text: Text) -> bool:
         """Whether the next token of a text can be computed in a pass with others'."""
-        records_masks = any(name.endswith("hook_mask") for name in text.names)
-        return self._is_cached(text) and not text.hooks and not records_masks
 
     def step(self) -> dict[Text, GenerationStep | Exception]:
         """The next token of each text. One that fails leaves, with its error in its place; the others go on."""
@@ -79,8 +79,30 @@ class Together:
                 found[text] = error
         return found
 
+    @abstractmethod
     def _pass(self, sharing: list[Text]) -> dict[Text, tuple[Tensor, ActivationCache]]:
         """Of each text, logits (vocab,) for its next token and what was recorded."""
+
+    @abstractmethod
+    def _take_out(self, text: Text) -> None:
+        """Keep nothing of a text that goes on alone."""
+
+
+class Together(_Several):
+    """Texts whose newest tokens share a pass; what is cached of the others is cached side by side.
+
+    A text whose pass isn't over its newest token alone (its prompt, a window past the context), one with hooks or
+    interventions, and one that records masks has a pass of its own.
+    """
+
+    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
+        super().__init__(model)
+        self._shared = SharedCache(model.config)
+
+    def shares(self, text: Text) -> bool:
+        return self._is_cached(text) and _is_plain(text)
+
+    def _pass(self, sharing: list[Text]) -> dict[Text, tuple[Tensor, ActivationCache]]:
         together = {text.past: text for text in sharing}
         for past in [past for past in self._shared.texts if past not in together]:
             self._shared.leave(past)
@@ -123,3 +145,37 @@ class Together:
     def _take_out(self, text: Text) -> None:
         if text.past in self._shared.texts:
             self._shared.leave(text.past)
+
+
+class Windows(_Several):
+    """Texts that have outgrown the context: their windows are equally long, so that several share a pass.
+
+    It computes as much as their own passes would, in as many steps as one of them.
+    """
+
+    def shares(self, text: Text) -> bool:
+        return len(text.tokens) > self.model.config.context_length and not text.source and _is_plain(text)
+
+    def _pass(self, sharing: list[Text]) -> dict[Text, tuple[Tensor, ActivationCache]]:
+        found: dict[Text, tuple[Tensor, ActivationCache]] = {}
+        for first in range(0, len(sharing), WINDOWS_AT_ONCE):
+            texts = sharing[first : first + WINDOWS_AT_ONCE]
+            windows = [text.tokens[-self.model.config.context_length :] for text in texts]
+            names = frozenset().union(*(text.names for text in texts))
+            with torch.no_grad():
+                logits, cache = self.model.run_with_cache(
+                    torch.tensor(windows, device=next(self.model.parameters()).device), names_filter=names, newest=True
+                )
+            for row, text in enumerate(texts):
+                own = {name: tensor[row : row + 1].clone() for name, tensor in cache.items() if name in text.names}
+                found[text] = logits[row, -1].float().clone(), ActivationCache(own)
+        return found
+
+    def _take_out(self, text: Text) -> None:
+        if len(text.tokens) > self.model.config.context_length:
+            text.past = None  # which is never of use again
+
+
+def _is_plain(text: Text) -> bool:
+    """Whether nothing changes a text's passes, and none of their masks, which passes share, is recorded."""
+    return not text.hooks and not any(name.endswith("hook_mask") for name in text.names)

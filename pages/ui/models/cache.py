@@ -25,7 +25,7 @@ from transformer import Checkpoint
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SHARED_BYTES = 96_000_000
+SHARED_BYTES = 64_000_000
 """Some ten prompts of full length, each with all that a page shows of it, on the largest model that ships."""
 OWN_BYTES = 16_000_000
 """A visitor's own models are smaller, and a room of thirty has thirty such caches."""

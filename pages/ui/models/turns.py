@@ -3,7 +3,8 @@
 A thread that wants to write begins a round, or waits for the one that is at it. The first is the leader: token by token
 it computes the next of every text that is there (`transformer.inference.together`), until its own is written far
 enough, and then leaves the lead to whoever has waited longest. So no thread outlives the visitors' own, and who writes
-alone waits for nobody.
+alone waits for nobody. Texts that have outgrown their model's context are a round of their own: their passes take
+twenty times as long.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from types import TracebackType
 
 from transformer import DecoderOnly, EncoderDecoder, GenerationStep
 from transformer.inference.generation import Text
-from transformer.inference.together import Together
+from transformer.inference.together import Together, Windows
 
 Take = Callable[[GenerationStep], bool]
 """Is given each token, perhaps on another visitor's thread, and says whether to write on."""
@@ -65,39 +66,30 @@ class _Place:
         self.text, self.take = text, take
         self.leads = self.is_over = False
         self.goes_on = True
-        """Whether to write on; if it is over nonetheless, in passes of its own."""
+        """Whether to write on; if it is over nonetheless, in another round or in passes of its own."""
         self.error: Exception | None = None
         self.called = threading.Semaphore(0)
         """Released when it is over, or is to lead."""
 
 
-class Room:
-    """The texts of one model that are being written at this moment."""
+class Round:
+    """Texts of one model whose passes are alike, and that share them at this moment.
 
-    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
-        self.present = 0
-        """How many threads are in here."""
-        self._together = Together(model)
+    several: which computes the next token of each. turns: of all rounds that compete for the same.
+    """
+
+    def __init__(self, several: Together | Windows, turns: Turns) -> None:
+        self._several, self._turns = several, turns
         self._lock = threading.Lock()
         self._places: list[_Place] = []
         self._has_leader = False
 
-    def write(self, text: Text, take: Take) -> None:
-        """Write on until `take` says that it is enough. Raises what this text's passes or `take` raise."""
-        goes_on = True
-        while goes_on:
-            if self._together.shares(text):
-                place = _Place(text, take)
-                self._write_among_others(place)
-                if place.error is not None:
-                    raise place.error
-                goes_on = place.goes_on
-            else:
-                with _PASSES:
-                    step = text.step()
-                goes_on = take(step)
+    def shares(self, text: Text) -> bool:
+        """Whether a text can be written in this round now."""
+        return self._several.shares(text)
 
-    def _write_among_others(self, place: _Place) -> None:
+    def write(self, place: _Place) -> None:
+        """Write on among the others, until this text is over, or has to go on elsewhere."""
         with self._lock:
             self._places.append(place)
             place.leads = not self._has_leader
@@ -115,9 +107,9 @@ class Room:
         with self._lock:
             places = list(self._places)
         for place in places:
-            self._together.join(place.text)
-        with _STEPS:
-            steps = self._together.step()
+            self._several.join(place.text)
+        with self._turns:
+            steps = self._several.step()
         for place in places:
             step = steps[place.text]
             try:
@@ -126,13 +118,13 @@ class Room:
                 place.goes_on = place.take(step)
             except Exception as error:  # it is this visitor's, on whose thread it is raised
                 place.goes_on, place.error = False, error
-            if not place.goes_on or not self._together.shares(place.text):
+            if not place.goes_on or not self._several.shares(place.text):
                 self._end(place)
 
     def _end(self, place: _Place) -> None:
         if place.is_over:
             return
-        self._together.leave(place.text)
+        self._several.leave(place.text)
         with self._lock:
             self._places.remove(place)
             place.is_over = True
@@ -147,6 +139,31 @@ class Room:
                 if self._places:
                     self._places[0].leads = True
                     self._places[0].called.release()
+
+
+class Room:
+    """The texts of one model that are being written at this moment."""
+
+    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
+        self.present = 0
+        """How many threads are in here."""
+        self._rounds = Round(Together(model), _STEPS), Round(Windows(model), _PASSES)
+
+    def write(self, text: Text, take: Take) -> None:
+        """Write on until `take` says that it is enough. Raises what this text's passes or `take` raise."""
+        goes_on = True
+        while goes_on:
+            fitting = next((each for each in self._rounds if each.shares(text)), None)
+            if fitting is None:
+                with _PASSES:
+                    step = text.step()
+                goes_on = take(step)
+                continue
+            place = _Place(text, take)
+            fitting.write(place)
+            if place.error is not None:
+                raise place.error
+            goes_on = place.goes_on
 
 
 _ROOMS: dict[DecoderOnly | EncoderDecoder, Room] = {}
