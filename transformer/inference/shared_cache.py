@@ -14,7 +14,7 @@ from ..model.caches import KeyValueCache, KeyValues
 
 NO_TOKEN = -1
 """Stands where a text has no token, as it is shorter than the longest."""
-SPARE = 64
+SPARE = 32
 """Columns, at least, that are free when room is made."""
 
 
@@ -111,7 +111,7 @@ class SharedCache:
 
         like: has keys and values of the shape that they have here.
         """
-        rows, columns = rows + rows // 4, longest + max(SPARE, longest // 4)
+        rows, columns = rows + rows // 8 + 1, longest + max(SPARE, longest // 8)
         kept = slice(self.end - min(longest, self.end), self.end)
         tokens = torch.full((rows, columns), NO_TOKEN, device=like.tokens.device if like else self._tokens.device)
         if many := len(self.texts):

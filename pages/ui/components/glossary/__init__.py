@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import streamlit as st
 
 from pages.ui.components import guide
@@ -18,6 +16,6 @@ _mount = st.components.v2.component(
 )
 
 
-def glossary(terms: Iterable[Term], *, key: str) -> None:
+def glossary(terms: tuple[Term, ...], *, key: str) -> None:
     """Show terms. key: no other component of the page has it."""
     _mount(key=key, data={"terms": guide.as_messages(terms)})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -26,7 +27,7 @@ _mount = st.components.v2.component(
 )
 
 
-def guide(terms: Iterable[Term], *, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
+def guide(terms: tuple[Term, ...], *, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
     """Show its buttons, and have it at hand.
 
     begins: a visit begins, so that a newcomer is to be shown the start; whoever has seen it isn't. asked: how often it
@@ -44,6 +45,7 @@ def guide(terms: Iterable[Term], *, begins: bool, asked: int, on_present: Callab
     _mount(key="guide", data=data, on_presenting_change=presented)
 
 
-def as_messages(terms: Iterable[Term]) -> list[dict[str, Any]]:
+@lru_cache(maxsize=2)
+def as_messages(terms: tuple[Term, ...]) -> tuple[dict[str, Any], ...]:
     """The glossary as the browser gets it: `words` are all words for a term, its name first."""
-    return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in terms]
+    return tuple({**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in terms)

@@ -24,16 +24,14 @@ class Unreadable:
 
 def shelf() -> list[Lesson | Unreadable]:
     """All lessons in the order of their files' names."""
-    try:
-        files = sorted(FOLDER.glob("*.md"))[:MOST]
-    except OSError:
-        return []
-    return [_with_what_is_here(_read(path, _stamp(path))) for path in files]
+    return [_with_what_is_here(_read(path, _stamp(path))) for path in _files()]
 
 
 def lesson(name: str) -> Lesson | None:
     """The lesson of this name, if there is one that can be used."""
-    return next((each for each in shelf() if each.name == name and isinstance(each, Lesson)), None)
+    path = next((path for path in _files() if path.stem == name), None)
+    found = path and _read(path, _stamp(path))
+    return _with_what_is_here(found) if isinstance(found, Lesson) else None
 
 
 def missing_model(each: Lesson) -> str:
@@ -44,6 +42,13 @@ def missing_model(each: Lesson) -> str:
 def counted() -> list[Lesson]:
     """The lessons of the course: those that can be taken."""
     return [each for each in shelf() if isinstance(each, Lesson) and not missing_model(each)]
+
+
+def _files() -> list[Path]:
+    try:
+        return sorted(FOLDER.glob("*.md"))[:MOST]
+    except OSError:
+        return []
 
 
 def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
