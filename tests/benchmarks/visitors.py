@@ -19,7 +19,7 @@ from transformer import Recording
 
 from .protocol import FailedError, Tab
 
-PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Train")
+PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
 MODELS = ("shakespeare", "shakespeare", "shakespeare", "martin-fierro")
 WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer", "come", "all", "night")
 """Of letters that all of these models know."""
