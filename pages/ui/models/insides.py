@@ -50,6 +50,8 @@ WHOLE_BELOW = 12_000_000
 """Bytes of a pass: below this all of it is remembered, else a block of it, when something of that is asked for."""
 LABELLED_VOCABULARY = 512
 """Tokens of a vocabulary that is named in full."""
+NAMED = 64
+"""Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
 READ = 1_000
 """Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
 _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
@@ -98,7 +100,8 @@ def parts(
     ("lens", pos), ("checks",) or ("circuit", kind, attention, head).
 
     Tensors are whole, of one head, or one row of a large one; `lens[pos]`, `lens.probability[pos]` and so on
-    (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share
+    (height, 1) are what the outline has of other positions; with a row of logits or probabilities come the
+    likeliest tokens' labels, in the metadata `vocabulary`; `who[pos, token]` (part,) has each part's share
     in a token's logit, of which the metadata `who` has the `names`; metadata `checks` says how far
     each tensor is from what its equation gives; circuits are what `circuit_parts` makes of them, and metadata
     `vocabulary` has the labels of their tokens where not
@@ -115,13 +118,13 @@ def parts(
             axis = infos(model, tokens, source)[name].dims.index("head")
             tensors[f"{name}[{head}]"] = tensor(model, tokens, source, name, interventions).take(head, axis)
         elif what == "row":
-            tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
+            found = tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
+            if infos(model, tokens, source)[place[0]].dims[-1] == "vocab":
+                _name(about, model, np.argsort(-found, kind="stable")[:NAMED])
         elif what == "lens":
             found = _lens(model, tokens, source, *place, interventions)
             tensors |= {f"{name}[{place[0]}]": array for name, array in found.items()}
-            named = sorted({int(each) for each in found["lens"].flat})
-            labels = model.checkpoint.tokenizer.labels(named)
-            about.setdefault("vocabulary", {}).update(zip(map(str, named), labels, strict=True))
+            _name(about, model, found["lens"])
         elif what == "who":
             names, shares = _who(model, tokens, source, *place, interventions)
             tensors[f"who[{place[0]}, {place[1]}]"], about["who"] = shares, {"names": names}
@@ -132,6 +135,13 @@ def parts(
         else:
             about["checks"] = [dataclasses.asdict(check) for check in checks(model, tokens, source, interventions)]
     return Recording(tensors, about)
+
+
+def _name(about: dict[str, Any], model: OpenModel, ids: np.ndarray) -> None:
+    """Add what tokens are called to the metadata `vocabulary`."""
+    named = sorted({int(each) for each in ids.flat})
+    labels = model.checkpoint.tokenizer.labels(named)
+    about.setdefault("vocabulary", {}).update(zip(map(str, named), labels, strict=True))
 
 
 def tensor(
