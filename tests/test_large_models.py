@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pages.ui.components import inside as inside_component
-from pages.ui.models import activations, cache, changed, insides, jobs, library, shown_text
+from pages.ui.models import activations, cache, changed, insides, jobs, library, shown_text, taken_along
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
@@ -53,7 +53,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
         info = insides.infos(model, tokens, ())[name]
         assert insides.is_by_row(info)
         found = insides.parts(model, tokens, (), [("row", name, place)]).tensors[f"{name}[{place}]"]
-        whole = insides.file_of(model, tokens, (), name).tensors[name]
+        whole = taken_along.file_of(model, tokens, (), name).tensors[name]
         np.testing.assert_allclose(found, whole[place], atol=1e-6)
 
 
