@@ -1,10 +1,22 @@
 """What the app does otherwise for a large model, on a tiny one that counts as large."""
 
+import re
+
 import numpy as np
 import pytest
 
 from pages.ui.components import inside as inside_component
-from pages.ui.models import activations, cache, changed, insides, jobs, library, shown_text, taken_along
+from pages.ui.models import (
+    activations,
+    cache,
+    changed,
+    insides,
+    jobs,
+    library,
+    shown_text,
+    taken_along,
+    tracing,
+)
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
@@ -96,6 +108,26 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
     left_out = next(each for each in range(70, 200) if library.tokenizer("chatty").label(each) not in options)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit", token=left_out)
     assert "Of this model the 40 likeliest tokens can be chosen" in said(at)
+
+
+def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
+    """One of equally many tokens; where no word has one of its kind, the page says what to do."""
+    monkeypatch.setattr(tracing, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    encode = library.tokenizer("chatty").encode
+    for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
+        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
+        assert not at.exception
+        other = named(at.text_area, "Another prompt").value
+        assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
+        assert ("Change a word" in said(at)) == (expected is None)
+    pairs = tracing.suggestions("chatty")
+    assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
+    tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
+    assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
+    at = start("What if", model="chatty", prompt="Oh", question="traced")  # in its chat template
+    checked(at.button("pair_chatty_0").click().run())
+    assert named(at.text_area, "Another prompt").value == pairs[0][1] and not said(at)
+    assert at.session_state["visitor"].reads == "plain"
 
 
 def test_it_can_be_stopped(folder, monkeypatch):
