@@ -22,7 +22,24 @@ VOCABULARY, CONTEXT = 31, 24
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-def drawn(family: str, chosen: random.Random) -> dict:
+SEEDS = range(4)
+
+
+class Spread:
+    """Chooses at random, but so that the seeds together choose every option of at most as many."""
+
+    def __init__(self, family: str, seed: int) -> None:
+        self.family, self.seed, self.calls = family, seed, 0
+
+    def choice(self, options):
+        """One of the options, by how many were chosen before."""
+        self.calls += 1
+        order = [options[at % len(options)] for at in SEEDS]
+        random.Random(f"{self.family} {self.calls}").shuffle(order)
+        return order[self.seed]
+
+
+def drawn(family: str, chosen: Spread | random.Random) -> dict:
     """A random configuration of a family, every flag of it varied, as its config.json has it."""
     pick = chosen.choice
     heads, of_head, layers = pick([2, 4]), pick([4, 6, 8]), pick([1, 2, 3])
@@ -89,15 +106,38 @@ def save(folder, model) -> None:
     Tokenizer.of_characters(ALPHABET).save(folder / "tokenizer.json")
 
 
-@pytest.fixture(scope="module", params=[(family, seed) for family in FAMILIES for seed in range(4)], ids=str)
+@pytest.fixture(scope="module", params=[(family, seed) for family in FAMILIES for seed in SEEDS], ids=str)
 def both(request, tmp_path_factory):
     """(theirs, ours, tokens)."""
     family, seed = request.param
     folder = tmp_path_factory.mktemp(family)
-    model = theirs(family, drawn(family, random.Random(f"{family} {seed}")), seed)
+    model = theirs(family, drawn(family, Spread(family, seed)), seed)
     save(folder, model)
     tokens = torch.randint(VOCABULARY, (2, 14), generator=torch.Generator().manual_seed(seed))
     return model, load_pretrained(folder), tokens
+
+
+FLAGS = {
+    "gpt2": ("scale_attn_weights", "n_inner", "activation_function"),
+    "gpt_neo": ("attention_types", "window_size", "intermediate_size", "activation_function"),
+    "gpt_neox": ("use_parallel_residual", "partial_rotary_factor", "rope_theta", "attention_bias", "hidden_act"),
+    "llama": ("num_key_value_heads", "head_dim", "rope_theta", "attention_bias", "mlp_bias", "hidden_act"),
+    "qwen2": ("num_key_value_heads", "use_sliding_window", "sliding_window", "rope_theta"),
+}
+"""What tells models of a family apart, sizes left out."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_flag_of_a_family_is_varied(family):
+    made = [drawn(family, Spread(family, seed)) for seed in SEEDS]
+    made = [fields | fields.get("rope_parameters", {}) for fields in made]
+    for flag in ("tie_word_embeddings", *FLAGS[family]):
+        assert len({str(fields[flag]) for fields in made}) >= 2, flag
+    if family in ("llama", "qwen2"):  # one head of keys for all, some for a few each, and one for each
+        ratios = {fields["num_key_value_heads"] / fields["num_attention_heads"] for fields in made}
+        assert 1 in ratios and min(ratios) < 1
+    if family == "gpt_neo":
+        assert {str(fields["attention_types"][0][0]) for fields in made} >= {"['global']", "['local']"}
 
 
 @torch.no_grad()
@@ -190,3 +230,16 @@ def test_several_shards_are_one_model(tmp_path):
     assert torch.equal(load_pretrained(tmp_path).model(tokens), whole.model(tokens))
 
 
+@pytest.mark.parametrize("kept", [0, 7, 0.5, 0.99, None])
+def test_a_shard_that_is_cut_off_or_missing_is_refused(kept, tmp_path):
+    model = theirs("llama", drawn("llama", random.Random(5)), 5)
+    model.save_pretrained(tmp_path, max_shard_size="4KB")
+    Tokenizer.of_characters(ALPHABET).save(tmp_path / "tokenizer.json")
+    shard = sorted(tmp_path.glob("*.safetensors"))[-1]
+    content = shard.read_bytes()
+    if kept is None:
+        shard.unlink()
+    else:
+        shard.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    with pytest.raises(CheckpointError, match=shard.name):
+        load_pretrained(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pages.ui.models import insides, library
+from pages.ui.models import insides, library, taken_along
 from tests.app_driver import (
     ROOT,
     checked,
@@ -332,17 +332,17 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
     if looked["cell"]:
         assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
     # The page that is saved shows the same, but for what it is called.
-    page = insides.page_of(*computed, changed, options={"title": "inside", **looked})
+    page = taken_along.page_of(*computed, changed, options={"title": "inside", **looked})
     assert page == eval(lines.strip().splitlines()[-1], names).html
 
 
 def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     at = open_drawers(start("Inside", prompt="To be"))
     ids = tuple(outline(at).metadata["ids"]["text"])
-    page = insides.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
+    page = taken_along.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
     (button,) = [each for each in at.get("download_button") if "page" in each.proto.label]
     size = int(re.search(r"\((\d+) kB\)", button.proto.label)[1])
-    empty = insides.page_of(library.opened("shakespeare"), ids[:1], (), options={"title": "x"})
+    empty = taken_along.page_of(library.opened("shakespeare"), ids[:1], (), options={"title": "x"})
     assert size * 1000 < len(page) < size * 1000 + len(empty)
     assert "every number of the pass" in words_of(at)
     all_of_it = standalone.page_fit(library.config("shakespeare"), len(ids)).size
@@ -350,8 +350,13 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     assert "it lacks the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
     monkeypatch.setattr(standalone, "MOST_BYTES", 100)
     at = open_drawers(start("Inside", prompt="To be"))
-    assert "With a shorter text it can be saved" in words_of(at)
+    assert "too many for one page, however short the text" in words_of(at)
     assert not [each for each in at.get("download_button") if "page" in each.proto.label]
+    for most in range(100, all_of_it, 100):  # the first limit under which one token fits
+        monkeypatch.setattr(standalone, "MOST_BYTES", most)
+        if standalone.page_fit(library.config("shakespeare"), 1):
+            break
+    assert "With a shorter text it can be saved" in words_of(open_drawers(start("Inside", prompt="To be")))
 
 
 def words_of(at):
@@ -359,6 +364,40 @@ def words_of(at):
 
 
 # The numbers to take along
+
+
+def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(monkeypatch):
+    views = {"": "model", "blocks.1": "block", "logits": "tensor", "embed.weight": "weights"}
+    model, ids = library.opened("shakespeare"), tuple(library.tokenizer("shakespeare").encode("To be, or not"))
+    sizes = {place: sum(array.nbytes for array in taken_along.file_of(model, ids, (), place).tensors.values())
+             for place in views}  # fmt: skip
+    for place, what in views.items():
+        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place])
+        at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
+        assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
+        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place] - 1)
+        at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
+        assert not [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
+        told = words_of(at)
+        assert "All numbers of this view take" in told
+        assert ("open a part of it" in told.lower()) == (what in ("model", "block"))
+        assert ("They are weights" in told) == (what == "weights")
+        if found := re.search(r"text of at most (\d+) tokens", told):
+            longest = int(found[1])
+            fits = taken_along.file_of(model, ids[:longest], (), place)
+            assert longest == len(ids) - 1 and sum(each.nbytes for each in fits.tensors.values()) < sizes[place]
+        assert bool(found) == (what != "weights")
+        with pytest.raises(ValueError, match="All numbers of this view take"):
+            taken_along.file_of(model, ids, (), place)
+
+
+def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(monkeypatch):
+    monkeypatch.setattr(taken_along, "MOST_BYTES", 5_000)
+    at = open_drawers(start("Inside", prompt="To be"))
+    assert "All numbers of this view take" in words_of(at)
+    choose_inside(at, open="blocks.0.hook_mlp_out")
+    assert "All numbers of this view take" not in words_of(at)
+    assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +412,7 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
     (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
-    file = insides.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
+    file = taken_along.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
                           in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
     (name,) = re.findall(r'Path\("(.*?)"\)', lines)
     (tmp_path / name).write_bytes(file.to_bytes())

@@ -1,12 +1,25 @@
 """What the app does otherwise for a large model, on a tiny one that counts as large."""
 
+import re
+
 import numpy as np
 import pytest
 
 from pages.ui.components import inside as inside_component
-from pages.ui.models import activations, insides, jobs, library, shown_text
+from pages.ui.models import (
+    activations,
+    cache,
+    changed,
+    insides,
+    jobs,
+    library,
+    shown_text,
+    taken_along,
+    tracing,
+)
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
+from transformer import Scaled
 
 PROMPT = "the cat and the hat"
 
@@ -15,7 +28,7 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (activations, insides, shown_text):
+    for module in (activations, changed, insides, shown_text):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
     for module in (insides, inside_component):
         monkeypatch.setattr(module, "BY_ROW", 1000)
@@ -52,7 +65,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
         info = insides.infos(model, tokens, ())[name]
         assert insides.is_by_row(info)
         found = insides.parts(model, tokens, (), [("row", name, place)]).tensors[f"{name}[{place}]"]
-        whole = insides.file_of(model, tokens, (), name).tensors[name]
+        whole = taken_along.file_of(model, tokens, (), name).tensors[name]
         np.testing.assert_allclose(found, whole[place], atol=1e-6)
 
 
@@ -62,6 +75,59 @@ def test_what_takes_long_is_asked_for_and_then_there(folder):
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
     assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
+
+
+def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_over_all(folder, monkeypatch):
+    """Of 49,152 tokens, all logits without each of 300 parts are more than is remembered of all models together."""
+    monkeypatch.setattr(changed, "CHOOSABLE", 40)
+    model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
+    few = changed.needed(model, tokens, (), -1, 0, (also,))
+    monkeypatch.setattr(changed, "LARGEST_VOCABULARY", 10**6)
+    cache.clear()
+    all_of_it = changed.needed(model, tokens, (), -1, 0, (also,))
+    assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
+    assert few.logits.shape == few.kept.shape == (len(few.parts), 40)
+    for name in ("logits", "kept", "odds"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name)[..., few.tokens])
+    for name in ("loss", "totals", "moved"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name))
+    with_it, without = np.exp(all_of_it.odds)
+    np.testing.assert_allclose([with_it.sum(1), without.sum(1)], 1, atol=1e-12)
+    np.testing.assert_allclose(all_of_it.moved, (with_it * np.log(with_it / without)).sum(1), atol=1e-12)
+    assert few.kept[few.parts.index(also), 0] != few.kept[0, 0]  # compared to the model that has it back
+
+
+def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch):
+    monkeypatch.setattr(changed, "CHOOSABLE", 40)
+    at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
+    checked(named(at.button, "Silence one part after another").click().run())
+    assert at.session_state["job"].wait(60)
+    checked(at.run())
+    assert "among them" not in said(at)
+    options = named(at.selectbox, "Token").options
+    left_out = next(each for each in range(70, 200) if library.tokenizer("chatty").label(each) not in options)
+    at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit", token=left_out)
+    assert "Of this model the 40 likeliest tokens can be chosen" in said(at)
+
+
+def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
+    """One of equally many tokens; where no word has one of its kind, the page says what to do."""
+    monkeypatch.setattr(tracing, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    encode = library.tokenizer("chatty").encode
+    for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
+        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
+        assert not at.exception
+        other = named(at.text_area, "Another prompt").value
+        assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
+        assert ("Change a word" in said(at)) == (expected is None)
+    pairs = tracing.suggestions("chatty")
+    assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
+    tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
+    assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
+    at = start("What if", model="chatty", prompt="Oh", question="traced")  # in its chat template
+    checked(at.button("pair_chatty_0").click().run())
+    assert named(at.text_area, "Another prompt").value == pairs[0][1] and not said(at)
+    assert at.session_state["visitor"].reads == "plain"
 
 
 def test_it_can_be_stopped(folder, monkeypatch):

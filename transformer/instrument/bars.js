@@ -35,7 +35,8 @@ export class Bars {
 
   /**
    * rows: [{ name, values, limit, upward, plain }]; rows with the same limit can be compared; one that has no negative values
-   * may stand on the ground, `upward`; one of counts has no colour of its own, `plain`. Every row has as many values.
+   * may stand on the ground, `upward`; one of counts has no colour of its own, `plain`. Every row has as many values; NaN
+   * stands where a row has no number, and isn't drawn.
    * label(at): what stands there; mark: a place to be marked, or null; widest: pixels of a bar.
    */
   show(rows, { label = (at) => `dimension ${at}`, mark = null, widest = Infinity } = {}) {
@@ -105,7 +106,7 @@ export class Bars {
   }
 
   describe(at) {
-    const lines = [this.label(at), ...this.rows.map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
+    const lines = [this.label(at), ...this.rows.filter(({ values }) => !Number.isNaN(values[at])).map(({ name, values }) => `${name}: ${plainNumber(values[at], 5)}`)];
     attribute(this.canvas, "aria-label", `${this.name}. ${lines.join(", ")}`);
     const bounds = this.canvas.getBoundingClientRect();
     this.tip.showAt(bounds.left + gutter() + (at + 0.5) * this.pitch, bounds.top, lines);

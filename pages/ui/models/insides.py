@@ -25,7 +25,7 @@ from pages.ui.components.inside import BY_ROW
 from pages.ui.models.activations import LARGEST_VOCABULARY
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
-from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer, record_pass
+from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import stream_of
 from transformer.inference.outline import (
@@ -42,7 +42,6 @@ from transformer.inference.residual import direct_logit_attribution
 from transformer.inference.summaries import Statistics
 from transformer.inference.whole_recording import circuit_parts
 from transformer.model.equations import LOGITS
-from transformer.standalone import inside_page
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -50,11 +49,13 @@ WHOLE_BELOW = 12_000_000
 """Bytes of a pass: below this all of it is remembered, else a block of it, when something of that is asked for."""
 LABELLED_VOCABULARY = 512
 """Tokens of a vocabulary that is named in full."""
+NAMED = 64
+"""Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
 READ = 1_000
 """Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
 _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
 _BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
-_one_at_a_time = threading.Lock()
+one_at_a_time = threading.Lock()
 """Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
 
 
@@ -98,7 +99,8 @@ def parts(
     ("lens", pos), ("checks",) or ("circuit", kind, attention, head).
 
     Tensors are whole, of one head, or one row of a large one; `lens[pos]`, `lens.probability[pos]` and so on
-    (height, 1) are what the outline has of other positions; `who[pos, token]` (part,) has each part's share
+    (height, 1) are what the outline has of other positions; with a row of logits or probabilities come the
+    likeliest tokens' labels, in the metadata `vocabulary`; `who[pos, token]` (part,) has each part's share
     in a token's logit, of which the metadata `who` has the `names`; metadata `checks` says how far
     each tensor is from what its equation gives; circuits are what `circuit_parts` makes of them, and metadata
     `vocabulary` has the labels of their tokens where not
@@ -115,13 +117,13 @@ def parts(
             axis = infos(model, tokens, source)[name].dims.index("head")
             tensors[f"{name}[{head}]"] = tensor(model, tokens, source, name, interventions).take(head, axis)
         elif what == "row":
-            tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
+            found = tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
+            if infos(model, tokens, source)[place[0]].dims[-1] == "vocab":
+                _name(about, model, np.argsort(-found, kind="stable")[:NAMED])
         elif what == "lens":
             found = _lens(model, tokens, source, *place, interventions)
             tensors |= {f"{name}[{place[0]}]": array for name, array in found.items()}
-            named = sorted({int(each) for each in found["lens"].flat})
-            labels = model.checkpoint.tokenizer.labels(named)
-            about.setdefault("vocabulary", {}).update(zip(map(str, named), labels, strict=True))
+            _name(about, model, found["lens"])
         elif what == "who":
             names, shares = _who(model, tokens, source, *place, interventions)
             tensors[f"who[{place[0]}, {place[1]}]"], about["who"] = shares, {"names": names}
@@ -134,6 +136,13 @@ def parts(
     return Recording(tensors, about)
 
 
+def _name(about: dict[str, Any], model: OpenModel, ids: np.ndarray) -> None:
+    """Add what tokens are called to the metadata `vocabulary`."""
+    named = sorted({int(each) for each in ids.flat})
+    labels = model.checkpoint.tokenizer.labels(named)
+    about.setdefault("vocabulary", {}).update(zip(map(str, named), labels, strict=True))
+
+
 def tensor(
     model: str | OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions = ()
 ) -> np.ndarray:  # fmt: skip
@@ -141,7 +150,7 @@ def tensor(
     model = opened(model) if isinstance(model, str) else model
     checkpoint, info = model.checkpoint, infos(model, tokens, source)[name]
     if info.kind == "parameter":
-        array = array_of(_of_parameters(checkpoint), info)
+        array = array_of(of_parameters(checkpoint), info)
         array.flags.writeable = False  # it may be the model's own memory
         return array
     found = _found(model, tokens, source, interventions).tensors
@@ -185,7 +194,7 @@ def checks(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
 ) -> tuple[Check, ...]:  # fmt: skip
     """Every tensor of a pass against its equation, in the order of the pass."""
-    with _one_at_a_time:
+    with one_at_a_time:
         found = deviations_of_text(checkpoint.model, tokens, source, interventions)
     return tuple(
         Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
@@ -203,47 +212,6 @@ def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, Tensor
     return MappingProxyType(tensors_of(config, tokens, source))
 
 
-def file_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, place: str, interventions: Interventions = ()
-) -> Recording:  # fmt: skip
-    """The numbers of a view, for a file that a visitor takes along, named and laid out as the engine has them.
-
-    place: what is open: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
-    they are what its picture is drawn of: the residual stream and what is added to it, the attention weights, the
-    logits and probabilities.
-    """
-    chosen = [name for name, info in infos(model, tokens, source).items() if _is_in_view(name, info, place)]
-    known = _of_parameters(model.checkpoint).tensors
-    points = [name for name in chosen if name not in known]
-    with _one_at_a_time:
-        found = whole_pass(model.checkpoint.model, tokens, source, names=_points_among(points),
-                           interventions=interventions)  # fmt: skip
-    labels = model.checkpoint.tokenizer.labels
-    return Recording(
-        {name: found.tensors[name].detach().numpy() for name in chosen},
-        {
-            "config": found.config.to_dict(),
-            "labels": {"text": labels(tokens), "source": labels(source)},
-            "ids": {"text": tokens, "source": source},
-        },
-    )
-
-
-def page_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *,
-    options: Mapping[str, Any],
-) -> str:  # fmt: skip
-    """A pass as an HTML page that needs no server. options: what else `inside_page` takes.
-
-    Raises: ValueError for a pass that is too large.
-    """
-    checkpoint = model.checkpoint
-    with _one_at_a_time:
-        found = record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels,
-                            interventions=interventions)  # fmt: skip
-        return inside_page(found, **options).html
-
-
 @remembered
 def _found(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Found:
     shapes = _infos(checkpoint.model.config, len(tokens), len(source))
@@ -255,7 +223,7 @@ def _found(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions
                    if info.kind != "parameter" and not is_by_row(info)}  # fmt: skip
     else:
         known = _of_weights(checkpoint)
-        with _one_at_a_time:
+        with one_at_a_time:
             sketched = outline_of_text(checkpoint.model, tokens, source, interventions, of_parameters=known,
                                        read=_positions_read(checkpoint.model.config))  # fmt: skip
         tensors = None
@@ -269,7 +237,7 @@ def _positions_read(config: ModelConfig) -> int | None:
 
 def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
     """The statistics of a model's parameters; they take longer than a short text does, and stay the same."""
-    with _one_at_a_time:
+    with one_at_a_time:
         if checkpoint.model not in _weights:
             _weights[checkpoint.model] = statistics_of(checkpoint.model)
         return _weights[checkpoint.model]
@@ -283,7 +251,7 @@ def _block(
     shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     chosen = {name for name, info in shapes.items()
               if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)}  # fmt: skip
-    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(chosen), interventions=interventions,
+    found = whole_pass(checkpoint.model, tokens, source, names=points_among(chosen), interventions=interventions,
                        outputs=LOGITS in chosen)  # fmt: skip
     return {name: array_of(found, shapes[name]) for name in chosen}
 
@@ -313,7 +281,7 @@ def _position(
     """The points of one position, (1, …) each."""
     shapes = _infos(checkpoint.model.config, len(tokens), len(source))
     names = _local(shapes)
-    found = whole_pass(checkpoint.model, tokens, source, names=_points_among(names), interventions=interventions,
+    found = whole_pass(checkpoint.model, tokens, source, names=points_among(names), interventions=interventions,
                        outputs=False)  # fmt: skip
     return {name: array_of(found, shapes[name])[pos : pos + 1] for name in names}
 
@@ -340,23 +308,15 @@ def _block_of(name: str) -> str:
     return found[0] if found else ""
 
 
-def _points_among(names: Iterable[str]) -> Any:
+def points_among(names: Iterable[str]) -> Any:
     """A filter for `whole_pass`, which may come to nothing."""
     return frozenset(names).__contains__
 
 
-def _of_parameters(checkpoint: Checkpoint) -> Pass:
+def of_parameters(checkpoint: Checkpoint) -> Pass:
     """A pass over nothing, that has a model's parameters."""
     nothing = torch.tensor([], dtype=torch.long)
     return Pass(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
-
-
-def _is_in_view(name: str, info: TensorInfo, place: str) -> bool:
-    if place:
-        return name == place or name.startswith(f"{place}.")
-    return info.kind == "output" or name.endswith("hook_pattern") or (
-        info.kind == "point" and info.dims == ("pos", "d_model")
-    )
 
 
 def _labelled(sketched: Recording, tokenizer: Tokenizer) -> Recording:

@@ -6,6 +6,7 @@ Dimensions: site, layer, pos, vocab.
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import torch
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
 from pages.ui.models.jobs import progress
-from pages.ui.models.library import opened
+from pages.ui.models.library import is_large, opened
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
 from transformer.inference.interventions import hooks_of
 
@@ -47,6 +48,20 @@ PAIRS = {
 }
 """Texts of which one word, some way before the end, decides how the last one ends. Other models need no words for that:
 what to change is found by trying."""
+FACTS = (
+    ("The capital of France is", "The capital of Italy is"),
+    ("When Mary and John went to the store, John gave a drink to",
+     "When Mary and John went to the store, Mary gave a drink to"),
+    ("The opposite of hot is", "The opposite of big is"),
+)  # fmt: skip
+"""The same for a large model, which has read more than one text: what it knows is asked for, to be gone on with."""
+ALIKE = (
+    "France Italy Spain Germany England Japan China Russia Greece Egypt Poland Portugal India Brazil Canada",
+    "Paris Rome Madrid Berlin London Tokyo Moscow Athens",
+    "Mary John Anna Tom Peter Lucy", "man woman boy girl", "king queen", "father mother", "he she", "He She",
+    "red blue green white black", "hot cold big small", "one two three four five", "dog cat horse bird", "day night",
+)  # fmt: skip
+"""Words that can stand for one another in a text for a large model, for which trying tokens takes too long."""
 CLASSES = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """One character stands in for another of its kind."""
 
@@ -143,14 +158,44 @@ def suggestions(name: str) -> tuple[tuple[str, str], ...]:
     if name in PAIRS:
         return PAIRS[name]
     checkpoint = opened(name).checkpoint
+    if is_large(checkpoint):
+        return tuple(pair for pair in FACTS if _fit(checkpoint, *pair))
     found = [(example, suggestion(name, example)) for example in checkpoint.card.examples[:3]]
     return tuple((example, other) for example, other in found if other is not None)
 
 
 def suggestion(name: str, prompt: str) -> str | None:
-    """Another text to put beside a prompt: one that changes what comes next, or None if no token seems to."""
+    """Another text to put beside a prompt: one that changes what comes next, or None if no token seems to.
+
+    Of a large model, one in which a word is another of its kind, or None if there is none such.
+    """
     known = dict(PAIRS.get(name, ()))
-    return known[prompt] if prompt in known else _changed(name, prompt)
+    if prompt in known:
+        return known[prompt]
+    checkpoint = opened(name).checkpoint
+    return _with_another_word(checkpoint, prompt) if is_large(checkpoint) else _changed(name, prompt)
+
+
+def _with_another_word(checkpoint: Checkpoint, prompt: str) -> str | None:
+    """A prompt with the first word that has one of its kind replaced by that, of as many tokens."""
+    known = dict(FACTS) | {other: one for one, other in FACTS}
+    if prompt in known and _fit(checkpoint, prompt, known[prompt]):
+        return known[prompt]
+    for found in re.finditer(r"\w+", prompt):
+        kinds = [kind.split() for kind in ALIKE]
+        for word in (word for kind in kinds if found[0] in kind for word in kind if word != found[0]):
+            other = prompt[: found.start()] + word + prompt[found.end() :]
+            if _fit(checkpoint, prompt, other):
+                return other
+    return None
+
+
+def _fit(checkpoint: Checkpoint, one: str, other: str) -> bool:
+    """Whether a model can read two texts, as equally many tokens."""
+    tokenizer, task = checkpoint.tokenizer, TASKS.get(checkpoint.card.task)
+    if any(tokenizer.unknown_pieces(text) or (task and task.problem(text)) for text in (one, other)):
+        return False
+    return len(tokenizer.encode(one)) == len(tokenizer.encode(other))
 
 
 @remembered

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.components import inside as instrument
 from pages.ui.components.inside import Chosen, Extent, Part, Place
 from pages.ui.markdown import code
-from pages.ui.models import insides, library, places, recordings
+from pages.ui.models import insides, library, places, recordings, taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.shell import borrowed, changes, crossings, instruments
@@ -94,6 +94,15 @@ def show(session: Session, looked: Looked) -> None:
         crossings.to_attention(current, session.config, place, looked.offset, len(session.writer.prompt))
         instruments.told(KEY, current, TIED)
 
+    follow = instruments.follower(current, (*TIED, *crossings.TO_ATTENTION), "address_inside")
+    goes_into_a_file = _too_much(looked, current) is None
+
+    def after() -> None:
+        # What is offered below was drawn for what was open then.
+        if st.session_state.get("drawer_numbers") and (_too_much(looked, current) is None) != goes_into_a_file:
+            st.rerun()
+        follow()
+
     instrument.inside(
         key=KEY,
         name=recordings.identity(looked.model, looked.tokens, looked.source, interventions=looked.interventions),
@@ -105,7 +114,7 @@ def show(session: Session, looked: Looked) -> None:
         on_choose=take,
         on_turn=turn,
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        after=instruments.follower(current, (*TIED, *crossings.TO_ATTENTION), "address_inside"),
+        after=after,
         patient=st.session_state["begins"],
     )
 
@@ -124,6 +133,9 @@ def offer_numbers(session: Session, looked: Looked) -> None:
     if not opened.open:
         return
     with opened:
+        if problem := _too_much(looked, current):
+            st.markdown(problem)
+            return
         st.markdown(
             "A safetensors file with every number of what is open: of a block or a sublayer all its tensors and "
             "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "
@@ -134,11 +146,16 @@ def offer_numbers(session: Session, looked: Looked) -> None:
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
-            lambda: insides.file_of(
+            lambda: taken_along.file_of(
                 looked.model, looked.tokens, looked.source, current.inside, looked.interventions
             ).to_bytes(),
             file, key="save_inside", on_click="ignore", icon=":material/download:",
         )  # fmt: skip
+
+
+def _too_much(looked: Looked, current: Visitor) -> str | None:
+    """Why the numbers of what is open don't go into a file; None where they do."""
+    return taken_along.too_much(looked.model, looked.tokens, looked.source, current.inside)
 
 
 def _lines(session: Session, looked: Looked, file: str) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 import streamlit as st
 
 from pages.ui.components.inside import Chosen
-from pages.ui.models import insides
+from pages.ui.models import insides, taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
@@ -28,6 +28,9 @@ LEFT_OUT = {
     "hook_attn_scores": "the masked scores (`hook_attn_scores`)",
 }
 """What a page can lack, in words."""
+SHORTER = "All numbers of this pass are too many for one page. With a shorter text it can be saved."
+TOO_MANY = ("This model's numbers are too many for one page, however short the text. Those of a part of it can be "
+            "saved below, for Python.")  # fmt: skip
 OF_HTML = 4 / 3
 """Characters of a page for each byte of its numbers."""
 
@@ -42,7 +45,8 @@ def offer_page(session: Session, looked: Looked) -> None:
     with opened:
         fit = page_fit(session.config, len(looked.tokens), len(looked.source))
         if fit is None:
-            st.markdown("All numbers of this pass are too many for one page. With a shorter text it can be saved.")
+            can_be = page_fit(session.config, 1, min(len(looked.source), 1)) is not None
+            st.markdown(SHORTER if can_be else TOO_MANY)
         else:
             st.markdown(
                 "One page with everything above that opens without a network and can be explored in the same way, "
@@ -87,7 +91,7 @@ def _numbers(looked: Looked, chosen: Chosen) -> str:
 
 def _page(session: Session, looked: Looked, title: str) -> bytes:
     options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
-    return insides.page_of(
+    return taken_along.page_of(
         looked.model, looked.tokens, looked.source, looked.interventions, options=options
     ).encode()
 

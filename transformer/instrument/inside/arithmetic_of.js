@@ -5,6 +5,7 @@ import { largestDifference, softmaxParts } from "../arithmetic.js";
 import { exactNumber, factor } from "../numbers.js";
 import { headWidth } from "../shape.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
+import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest.js";
 import { turnedCell } from "./turning.js";
 
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
@@ -250,15 +251,19 @@ const OPERATIONS = {
     const shares = exponentials.map((each) => (sum > 0 ? each / sum : 0));
     const own = exponentials[mark];
     const counted = values.reduce((total, score) => total + (score !== -Infinity), 0);
-    const score = along.dim === "vocab" ? "logit" : "score";
+    const [score, share] = along.dim === "vocab" ? ["logit", "probability"] : ["score", "weight"];
     const lines = values[mark] === -Infinity ? ["exp(−∞) = 0"]
       : [`exp(${score} − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
-    lines.push(sum > 0 ? `÷ the sum of the row's ${counted} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
+    const drawn = along.dim === "vocab" && hasMany(values.length) ? largestOf(values, mark) : null;
+    const rest = drawn && sumOfOthers(exponentials, drawn);
+    if (drawn) lines.push(`The row's exponentials: ${inParts(exponentials, drawn, rest, sum)}`);
+    lines.push(sum > 0 ? `÷ the sum of the row's ${counted.toLocaleString("en")} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
       : "The query sees no key at all: every weight is 0");
     const rows = [
-      { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: along.dim === "vocab" ? "probability" : "weight", values: shares, upward: true },
+      { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: share, values: shares, upward: true },
     ];
-    return { result: shares[mark], lines, rows, along, mark, links: titled(cell.links(terms), [`the ${score}`]) };
+    const found = { result: shares[mark], lines, rows, along, mark, links: titled(cell.links(terms), [`the ${score}`]) };
+    return drawn ? condensed(found, drawn, { exp: rest, [share]: rest / sum }) : found;
   },
 
   average: (cell) => {

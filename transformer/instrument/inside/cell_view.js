@@ -78,18 +78,18 @@ export class CellView {
     if (this.at === null) return;
     const { label } = along;
     this.bars.show(rows.map((row) => ({ ...row, limit: row.limit ?? largestAbsolute(row.values) })), { label, mark: this.at, widest: WIDEST });
-    const numbers = rows.map(({ name, values }) => `${name} ${exactNumber(values[this.at])}`).join(", ");
+    const there = rows.filter(({ values }) => !Number.isNaN(values[this.at])); // many terms together have no number of their own in some
+    const numbers = there.map(({ name, values }) => `${name} ${exactNumber(values[this.at])}`).join(", ");
     const which = mark === this.at ? "This cell" : mark === null && this.at === strongest(rows.at(-1).values) ? "The strongest term" : "The chosen term";
     put(this.term, `${which}: ${label(this.at)}. ${numbers}. Choose another bar to see its numbers.`);
   }
 
   /** The cells of the term that is looked at, to be opened. */
   showLinks() {
-    const { links } = this.found;
+    const links = this.found.links.map((link) => ({ ...link, place: link.at(this.at ?? 0) })).filter(({ place }) => place);
     const { pass } = this.shown;
     while (this.links.children.length > links.length) this.links.lastChild.remove();
-    links.forEach(({ title, name, at }, which) => {
-      const place = at(this.at ?? 0);
+    links.forEach(({ title, name, place }, which) => {
       const button = this.links.children[which] ?? node("button", "", this.links);
       button.type = "button";
       button.replaceChildren(text("b", title), ` ${name}[${place.join(", ")}]`);

@@ -67,10 +67,9 @@ def _suggest(session: Session, reading: Read) -> None:
     st.markdown("Take a part of the model away, and see what it was for. Of all heads and feed-forward layers, these "
                 f"move the odds of the token {after_what(session, reading)} most when they are silenced, one at a "
                 "time.")  # fmt: skip
-    with_it, without = log_softmax(found.kept), log_softmax(found.logits)
-    moved = divergence(with_it, without)
+    (with_it, without), moved = found.odds, found.moved
     likeliest = int(with_it[0].argmax())
-    label = code(library.tokenizer(session.name).label(likeliest))
+    label = code(library.tokenizer(session.name).label(int(found.tokens[likeliest])))
     for rank, row in enumerate(np.argsort(-moved, kind="stable")[:SUGGESTED]):
         part = found.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])

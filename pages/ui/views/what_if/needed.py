@@ -15,19 +15,17 @@ import streamlit as st
 from pages.ui.components.effects import Cell, Matrix, effects
 from pages.ui.markdown import code
 from pages.ui.models import changed, library
-from pages.ui.models.changed import Needed
+from pages.ui.models.changed import CHOOSABLE, Needed
 from pages.ui.shell import changes, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.patience import computed
-from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, log_softmax, read
+from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, read
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
 EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
-CHOOSABLE = 300
-"""Tokens that can be chosen from, the likeliest of a large vocabulary."""
 MOST_OF_THEM = 0.95
 """The share of the effects whose colours differ."""
 UNMOVED = 5e-5
@@ -61,7 +59,7 @@ def show(session: Session) -> None:
         st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
                 "at the logit of a token.")  # fmt: skip
         return
-    values = found.loss if token is None else (found.logits - found.kept)[:, token]
+    values = found.loss if token is None else (found.logits - found.kept)[:, _column(found, token)]
     if not np.isfinite(values).all():
         st.warning(TOO_LARGE)
         return
@@ -135,12 +133,20 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
 def _token(session: Session, found: Needed) -> int:
     """The token whose logit is looked at, and the dial that chooses it: the likeliest next one unless it is chosen."""
     tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
-    order = np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE].tolist()
-    if chosen is not None and chosen >= session.config.vocab_size:
+    order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
+    if chosen is not None and chosen not in found.tokens:
+        if chosen < session.config.vocab_size:
+            st.warning(f"Of this model the {len(found.tokens)} likeliest tokens can be chosen, and "
+                       f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken.")  # fmt: skip
         session.visitor.token = chosen = None
     if chosen is not None and chosen not in order:
         order.append(chosen)
     return widgets.selectbox("Token", order, Tie("token", default=order[0]), tokenizer.label, width=200)
+
+
+def _column(found: Needed, token: int) -> int:
+    """Where a token's logits are."""
+    return int(np.flatnonzero(found.tokens == token)[0])
 
 
 def _quoted(session: Session, token: int) -> str:
@@ -189,9 +195,9 @@ def _table(session: Session, found: Needed, token: int | None) -> pd.DataFrame:
     })  # fmt: skip
     if found.loss is not None:
         made["rise of the loss (nats)"] = found.loss
-    token = int(found.kept[0].argmax()) if token is None else token
-    label = library.tokenizer(session.name).label(token)
-    made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, token]
-    for word, logits in (("with", found.kept), ("without", found.logits)):
-        made[f"probability of {label} {word} it"] = np.exp(log_softmax(logits))[:, token]
+    column = int(found.kept[0].argmax()) if token is None else _column(found, token)
+    label = library.tokenizer(session.name).label(int(found.tokens[column]))
+    made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
+    for word, odds in zip(("with", "without"), found.odds, strict=True):
+        made[f"probability of {label} {word} it"] = np.exp(odds)[:, column]
     return made

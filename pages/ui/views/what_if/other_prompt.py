@@ -13,7 +13,9 @@ from pages.ui.shell.widgets import Tie
 from transformer import TASKS
 
 SHOWN = 24
-"""Characters of a prompt on a button."""
+"""Characters of a prompt on a button,"""
+BEFORE = 6
+"""and how many of them stand before the first that differs."""
 
 
 def other_prompt(session: Session) -> tuple[int, ...] | None:
@@ -21,10 +23,11 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
 
     Of an encoder–decoder it is another source.
     """
-    suggested = tracing.suggestion(session.name, session.prompt) or session.prompt
+    found = tracing.suggestion(session.name, session.prompt)
+    suggested = found or session.prompt
     typed = widgets.text_area("Another prompt", Tie("other_prompt", default=suggested), height=90,
                               help="Ctrl + Enter applies what you typed.")  # fmt: skip
-    if typed != suggested:
+    if typed != suggested and found is not None:
         st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
     return read_text(session.name, typed, "The other prompt")
 
@@ -57,8 +60,9 @@ def offer_pairs(session: Session) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("Try", width="content")
         for number, (one, other) in enumerate(pairs):
-            st.button(plain(f"{_short(one)} | {_short(other)}"), key=f"pair_{session.name}_{number}", type="tertiary",
-                      on_click=_take, args=(one, other), width="content")  # fmt: skip
+            label = plain(f"{_short(one, other)} | {_short(other, one)}")
+            st.button(label, key=f"pair_{session.name}_{number}", type="tertiary", on_click=_take, args=(one, other),
+                      width="content")  # fmt: skip
 
 
 def swap(session: Session) -> None:
@@ -72,12 +76,20 @@ def _take(prompt: str, other: str) -> None:
     current = visitor()
     current.prompt, current.other_prompt = prompt, other
     current.own_token = current.other_token = None
+    if (prompt, other) in tracing.FACTS:
+        current.reads = "plain"  # it is gone on with, not answered
 
 
 def _suggest() -> None:
     visitor().other_prompt = None
 
 
-def _short(text: str) -> str:
-    shown = text.replace("\n", " ↵ ")
-    return shown if len(shown) <= SHOWN else f"…{shown[1 - SHOWN :]}"
+def _short(text: str, beside: str) -> str:
+    """A text as far as there is room, with the place where it begins to differ from the one beside it."""
+    length = SHOWN - 2
+    if len(text) <= SHOWN:
+        return text.replace("\n", " ↵ ")
+    differs = next((at for at, (a, b) in enumerate(zip(text, beside, strict=False)) if a != b), len(text))
+    begin = len(text) - length if differs >= len(text) - length else max(differs - BEFORE, 0)
+    shown = text[begin : begin + length].replace("\n", " ↵ ")
+    return f"{'…' if begin else ''}{shown}{'…' if begin + length < len(text) else ''}"
