@@ -47,8 +47,8 @@ def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
         return None
     queries = scene.source if kind == "encoder" else scene.window
     if kind == "cross":
-        text = scene.tokens
-        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]  # which asks no more
+        text = scene.tokens  # and what is written after it, of which the last asks no more
+        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
         queries = queries[: library.config(scene.name).context_length]
     keys = scene.source if kind in ("encoder", "cross") else queries
     begins = [0 if kind in ("encoder", "cross") else scene.begin] * 2
