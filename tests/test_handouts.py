@@ -167,6 +167,11 @@ class TestHandout:
         assert not {"script", "img", "b", "i"} & {tag for tag, _ in Elements(page).found}
         assert "<script>alert(1)</script>" in Elements(page).text
 
+    def test_an_order_is_told_as_a_list(self):
+        (lesson,) = [each for each in shelf.shelf() if each.name == "14-the-whole-pass"]
+        told = handout(lesson).split('<h1 class="new-page">')[1]
+        assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
+
     def test_what_waits_for_the_visitor_says_so(self):
         (lesson,) = [each for each in shelf.shelf() if each.name == "12-induction"]
         assert handout(lesson).count("This is computed while you watch") == 1

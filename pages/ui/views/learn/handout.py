@@ -67,7 +67,7 @@ def correct_in_words(question: Question, step: Step, values: Values) -> str:
             shown = in_words(float(correct), "%" if question.unit == "%" else "", str)
             return shown if question.unit in ("", "%") else f"{shown} {question.unit}"
         case "order":
-            return ", then ".join(question.options[place].filled(values, passage) for place in correct)
+            return "\n".join(f"1. {question.options[place].filled(values, passage)}" for place in correct)
         case "token":
             scene = _scene(step)
             return f"{code(scene.label(scene.read[correct]))} at place {correct}"
@@ -93,7 +93,9 @@ def _told(number: int, step: Step, values: Values, picture: str) -> str:
     """What is right, and why."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
     try:
-        parts.append(f"<p><strong>{inline(correct_in_words(step.question, step, values))}</strong></p>")
+        correct = correct_in_words(step.question, step, values)
+        is_order = step.question.kind == "order"
+        parts.append(as_html(correct) if is_order else f"<p><strong>{inline(correct)}</strong></p>")
     except ExpressionError:
         parts.append(f"<p>{LATER}</p>")
     else:
