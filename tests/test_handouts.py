@@ -122,6 +122,23 @@ kind = "token"
 text = "Where?"
 right = "place"
 ```
+## Third
+```measure
+[first]
+what = "heaviest_key"
+layer = 1
+head = 1
+query = 0
+```
+```view
+page = "Attention"
+link = "model=induction&prompt=kR7&layer=1&head=1"
+```
+```question
+kind = "cell"
+text = "Which cell?"
+right = "[2, first]"
+```
 """
 
 
@@ -134,7 +151,14 @@ class TestHandout:
         asked, told = page.split('<h1 class="new-page">')
         assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked
         assert "At place 5." in told and "At place 5." not in asked
-        assert "Not at all" not in told and "<svg" in told and "<svg" not in asked
+        assert "Not at all" not in told and "<svg" in told and "<svg" not in asked[: asked.index("Third")]
+
+    def test_a_cell_is_marked_in_an_empty_picture_and_told_by_its_tokens(self, page):
+        asked, told = page.split('<h1 class="new-page">')
+        (svg,) = re.findall(r"<svg.*?</svg>", asked[asked.index("Third") :])
+        cells = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("rect")]
+        assert len(cells) == 6 and {each.get("fill") for each in cells} == {"#ffffff"}
+        assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
 
     def test_what_is_measured_is_filled_in(self, page):
         assert "It says 99.95%." in page
@@ -142,6 +166,11 @@ class TestHandout:
     def test_a_lesson_s_text_stays_text(self, page):
         assert not {"script", "img", "b", "i"} & {tag for tag, _ in Elements(page).found}
         assert "<script>alert(1)</script>" in Elements(page).text
+
+    def test_an_order_is_told_as_a_list(self):
+        (lesson,) = [each for each in shelf.shelf() if each.name == "14-the-whole-pass"]
+        told = handout(lesson).split('<h1 class="new-page">')[1]
+        assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
 
     def test_what_waits_for_the_visitor_says_so(self):
         (lesson,) = [each for each in shelf.shelf() if each.name == "12-induction"]

@@ -146,7 +146,7 @@ def test_a_token_is_one_of_the_prompts(taken):
     assert shown(at) == {"headsup_attention"}
 
 
-@pytest.mark.parametrize(("cell", "words"), [([13, 4], "and so it is"), ([13, 3], "It is `w` (13) looks at `Z` (4)")])
+@pytest.mark.parametrize(("cell", "words"), [([13, 4], "and so it is"), ([13, 3], "In fact `w` (13) looks at `Z` (4)")])
 def test_a_cell_is_a_query_and_a_key(cell, words):
     at = tell_answer(open_step(CELL), "headsup_cells", cell)
     at = click(at, "lesson_answer")
@@ -169,6 +169,14 @@ def test_things_are_put_in_order():
         at = tell_answer(at, order, nonsense)
     at = click(tell_answer(at, order, right), "lesson_answer")
     assert "and so it is." in said(at)
+
+
+def test_of_a_wrong_order_the_right_one_is_shown_once():
+    at = click(open_step(ORDER), "lesson_answer")
+    right = json.loads(component(at, "headsup_order").json)
+    assert [right["items"][each] for each in right["order"]] == ["q · k", "÷ √d_head", "mask", "softmax"]
+    assert any(each.value == "In the right order" for each in at.main.caption)
+    assert "The order above is the right one." in said(at) and said(at).count("softmax") == 1
 
 
 def tell_answer(at, name, value):

@@ -85,6 +85,31 @@ def test_what_the_first_token_gets_is_the_mean_of_its_column():
     assert text_measures.sink_share(INDUCTION, 0.0) == 1 and text_measures.sink_share(INDUCTION, 1.0) == 0
 
 
+def test_the_heaviest_cell_is_where_the_picture_is_darkest():
+    assert inner_measures.heaviest_cell(INDUCTION, 1, 1) == [0, 0]  # the first token sees itself alone
+    assert inner_measures.least_weight(INDUCTION, 0, 0) == pytest.approx(1)
+    assert inner_measures.least_weight(INDUCTION, -1, 5) == pytest.approx(
+        min(inner_measures._pattern(INDUCTION, layer, head, "")[-1, 5] for layer in range(2) for head in range(4))
+    )
+    translator = Scene("number-words-en-es", "two hundred and five", "doscientos")
+    query, key = inner_measures.heaviest_cell(translator, 0, 1, "cross")
+    pattern = inner_measures._pattern(translator, 0, 1, "cross")
+    assert pattern[query, key] == pattern.max() and pattern.shape == (2, 4)
+    with pytest.raises(MeasureError, match="no attention"):
+        inner_measures.least_weight(Scene("ladder-1-bigram", "To be"), 0, 0)
+
+
+def test_the_head_on_which_pages_open_is_that_of_the_card():
+    stories = Scene("stories", library.model("stories").card.examples[0])
+    told = library.model("stories").card.opening
+    assert inner_measures.opening_key(stories) == inner_measures.heaviest_key(stories, told["layer"], told["head"])
+    assert inner_measures.opening_weight(stories, 4) == pytest.approx(
+        inner_measures._pattern(stories, told["layer"], told["head"], "")[4].max()
+    )
+    with pytest.raises(MeasureError, match="no attention"):
+        inner_measures.opening_key(Scene("ladder-1-bigram", "To be"))
+
+
 def test_the_height_at_which_it_is_settled_is_the_last_change():
     said = text_measures.lens_likeliest(INDUCTION)
     settled = text_measures.settled_height(INDUCTION)

@@ -11,7 +11,7 @@ from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.calls import MEASURES
 from pages.ui.models.lessons.claims import Values, unmet
 from pages.ui.models.lessons.lesson import PAGES, Lesson, read_lesson
-from pages.ui.models.lessons.questions import verdict
+from pages.ui.models.lessons.questions import KINDS, verdict
 from pages.ui.models.lessons.scenes import NotYet, Scene
 from pages.ui.models.places import chosen_attention
 from pages.ui.shell.link import PARSERS, from_query
@@ -70,7 +70,7 @@ class TestFiles:
     def test_every_kind_of_page_and_several_kinds_of_question_are_used(self):
         steps = [step for path in FILES for step in lesson(path.stem).steps]
         assert {step.view.page for step in steps if step.view} == set(PAGES)
-        assert {step.question.kind for step in steps if step.question} >= {"choose", "number", "token", "order"}
+        assert {step.question.kind for step in steps if step.question} == set(KINDS)
 
 
 @every_lesson
@@ -133,6 +133,16 @@ def test_every_question_has_one_right_answer_among_those_that_can_be_given(name)
         assert verdict(question, found, correct).right
         for words in (step.words, step.reveal, step.to_try, question.text, *question.options):
             assert words is None or words.filled(found, str)
+
+
+@every_lesson
+def test_nobody_is_right_who_has_moved_nothing(name):
+    """An order stands otherwise at first than it belongs, and a slider away from what is right."""
+    for number, step in steps_here(name):
+        question = step.question
+        if question and question.kind in ("number", "order"):
+            start = {"number": (question.low + question.high) / 2, "order": list(range(len(question.options)))}
+            assert not verdict(question, values(name, number), start[question.kind]).right, step.title
 
 
 @every_lesson

@@ -84,6 +84,18 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
 
 
+def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
+    one, two = student(code), student(code)
+    click(choose(one, 1), "lesson_answer")
+    teacher = click(teacher, "room_show_votes")
+    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    click(choose(two, 0), "lesson_answer")
+    teacher = again(teacher)
+    assert sorted(votes(teacher)[0]) == [["“As before”", 1, False], ["“Hardly”", 1, False]]
+    teacher = click(teacher, "room_show_votes")
+    assert "headsup_votes" not in str(teacher.main)
+
+
 def test_who_has_not_answered_sees_the_answer_too(teacher, code):
     one = student(code)
     teacher = click(teacher, "room_reveal")

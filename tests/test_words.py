@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.markdown import JOINER, architecture, code, command, plain
+from pages.ui.markdown import JOINER, architecture, code, command, passage, plain
 from tests.helpers import tiny_config
 
 
@@ -24,6 +24,12 @@ def test_a_picture_behind_backticks_stays_code():
     assert code("`") == "`` ` ``"
     assert code("plain") == "`plain`"
     assert code("abcdef", 4) == "`abc…`"
+
+
+def test_a_passage_keeps_the_spaces_between_its_words_and_shows_all_others():
+    assert passage("dos cientos") == "`dos cientos`"
+    assert passage(" come!\nLook,  my ") == "`␣come!↵Look,␣␣my␣`"
+    assert passage(" ") == "`␣`" and passage("a ``b") == "``` a ``b ```"
 
 
 @given(st.text(max_size=40))

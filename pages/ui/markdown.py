@@ -16,6 +16,7 @@ POSITIONS = {
 
 
 JOINER = "\u2060"
+BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
 FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])", re.IGNORECASE)
 """Where to break `http://`, `a@b.c`, `:material/info:`, `www.`, `->`, `>=`."""
 
@@ -23,6 +24,14 @@ FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])
 def code(text: str, longest: int | None = None) -> str:
     """A text as Markdown's code, in which nothing is read as Markdown; shortened to `longest` characters."""
     return _fenced(printable(_cut(text, longest)))
+
+
+def passage(text: str) -> str:
+    """A text of several words as Markdown's code: a single space between two of them stays one, so that it can be read.
+
+    Every other space, and each new line, is shown as a sign, as `code` does.
+    """
+    return _fenced(" ".join(printable(piece) for piece in BETWEEN_WORDS.split(text)))
 
 
 def command(text: str, longest: int | None = None) -> str:

@@ -3,6 +3,8 @@ import { attribute, node, put, withView } from "../../../../transformer/instrume
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
+const LONGEST_UPRIGHT = 2; // letters of a key above a column; longer ones are turned, so that the columns stay narrow
+
 class Cells {
   constructor(parts) {
     this.parts = parts;
@@ -28,6 +30,7 @@ class Cells {
 
   build(queries, keys, causal, label) {
     attribute(this.table, "aria-label", label);
+    attribute(this.table, "data-turned", String(keys.some((text) => text.length > LONGEST_UPRIGHT)));
     this.table.replaceChildren();
     const head = node("tr", "", node("thead", "", this.table));
     put(node("td", "hidden corner", head), "");

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.ui.models import activations, beside, changed, library
+from pages.ui.models import activations, beside, changed, library, places
 from pages.ui.models.cache import remembered
 from pages.ui.models.lessons.calls import measure
 from pages.ui.models.lessons.scenes import MeasureError, Scene
@@ -77,6 +77,45 @@ def heaviest_key(scene: Scene, layer: int, head: int, query: int = -1, attention
 def heaviest_weight(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> float:
     """The weight that a head gives that place."""
     return _row(scene, layer, head, query, attention).max()
+
+
+@measure
+def heaviest_cell(scene: Scene, layer: int, head: int, attention: str = "") -> list:
+    """The query and the key of the largest weight in a head's whole picture; of equal ones the first."""
+    pattern = _pattern(scene, layer, head, attention)
+    query, key = np.unravel_index(pattern.argmax(), pattern.shape)
+    return [int(query) + (0 if attention == "encoder" else scene.begin), int(key) + _begin_of_keys(scene, attention)]
+
+
+@measure
+def least_weight(scene: Scene, query: int, key: int) -> float:
+    """The smallest weight that any head of a decoder gives a key, seen from a query."""
+    shape = library.config(scene.name)
+    heads = [(layer, head) for layer in range(shape.n_layers) for head in range(shape.n_heads)]
+    if not heads:
+        raise MeasureError(f"{scene.model} has no attention")
+    return min(weight(scene, layer, head, query, key) for layer, head in heads)
+
+
+@measure
+def opening_key(scene: Scene, query: int = -1) -> int:
+    """The place looked at most by the head on which pages open, which is the one that its card finds most telling."""
+    return heaviest_key(scene, *_opening(scene), query)
+
+
+@measure
+def opening_weight(scene: Scene, query: int = -1) -> float:
+    """The weight that this head gives that place."""
+    return heaviest_weight(scene, *_opening(scene), query)
+
+
+def _opening(scene: Scene) -> tuple[int, int]:
+    """The layer and the head on which the page Attention opens."""
+    shape = library.config(scene.name)
+    kinds = attention_modules(shape)
+    if not kinds:
+        raise MeasureError(f"{scene.model} has no attention")
+    return places.opening(shape, library.model(scene.name).card, next(reversed(kinds)))
 
 
 @measure

@@ -7,8 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components import answering
-from pages.ui.markdown import code, plain
-from pages.ui.models import activations, library
+from pages.ui.markdown import code, passage, plain
 from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import Given
 from pages.ui.models.lessons.claims import Values
@@ -17,14 +16,11 @@ from pages.ui.models.lessons.questions import Answer, Question, Verdict, fits, v
 from pages.ui.models.lessons.scenes import NotYet, Scene
 from pages.ui.shell import widgets
 from pages.ui.shell.widgets import Tie
-from pages.ui.views.learn import room
+from pages.ui.views.learn import cells, room
 from pages.ui.views.learn.entering import Entered
-from transformer import attention_modules
 
 MOST_TOKENS = 120
 """Of a prompt of which one is to be clicked."""
-MOST_CELLS = 32
-"""Queries, and keys, of a picture of which a cell is to be clicked: the last of a longer text."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -33,7 +29,7 @@ def ask(entered: Entered, values: Values) -> None:
     question = entered.step.question
     given = entered.given
     with st.container(border=True, key="lesson_question"):
-        st.markdown(f"**{question.text.filled(values, code)}**")
+        st.markdown(f"**{question.text.filled(values, passage)}**")
         if entered.is_open:
             answer = _answer_with(question, entered, values, given)
             if not room.leads():
@@ -106,32 +102,37 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
         return
     given.right = (first.right,) if given.second is None else (first.right, found.right)
     _show_picture(question, entered, values, given.last, found)
-    correct = _in_words(question, entered, values, found.correct)
     if found.right and question.kind == "number":
-        st.success(f"You said {said}. It is {correct}, near enough.", icon=":material/check:")
+        so_it_is = f". {_it_is(question, entered, values, found.correct)}, near enough"
     elif found.right:
-        st.success(f"You said {said}, and so it is.", icon=":material/check:")
+        so_it_is = ", and so it is"
+    elif question.kind == "order":
+        so_it_is = ". The order above is the right one"
     else:
-        st.info(f"You said {said}. It is {correct}.", icon=":material/lightbulb:")
+        so_it_is = f". {_it_is(question, entered, values, found.correct)}"
+    if found.right:
+        st.success(f"You said {said}{so_it_is}.", icon=":material/check:")
+    else:
+        st.info(f"You said {said}{so_it_is}.", icon=":material/lightbulb:")
 
 
 def _unanswered(question: Question, entered: Entered, values: Values) -> None:
     """What is right, for those who see it revealed without having answered."""
     anything = {"number": question.low, "cell": [0, 0], "order": list(range(len(question.options)))}
     found = verdict(question, values, anything.get(question.kind, 0))
-    st.info(f"It is {_in_words(question, entered, values, found.correct)}.", icon=":material/lightbulb:")
+    st.info(f"{_it_is(question, entered, values, found.correct)}.", icon=":material/lightbulb:")
 
 
 def _show_picture(
     question: Question, entered: Entered, values: Values, answer: Answer, found: Verdict
 ) -> None:
     if question.kind == "order":
+        st.caption("In the right order")
         answering.order(items=_option_texts(question, values), order=found.correct, label="In the right order",
                         fixed=True, take=lambda order: None, key="lesson_order_right")  # fmt: skip
     if question.kind == "cell" and (picture := _picture(question, entered)):
-        shift = picture["begin"]
-        answering.cells(**picture, chosen=_less(answer, shift), right=_less(found.correct, shift), fixed=True,
-                        take=lambda cell: None, key="lesson_cells_right")  # fmt: skip
+        answering.cells(**picture._asdict(), chosen=picture.within(answer), right=picture.within(found.correct),
+                        fixed=True, take=lambda cell: None, key="lesson_cells_right")  # fmt: skip
 
 
 # What answers each kind
@@ -142,7 +143,7 @@ def _answer_with(question: Question, entered: Entered, values: Values, given: Gi
     draft = _Draft(entered, question, given)
     match question.kind:
         case "choose":
-            texts = [option.filled(values, code) for option in question.options]
+            texts = [option.filled(values, passage) for option in question.options]
             return widgets.radio_or_none("Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__,
                                          label_visibility="collapsed")  # fmt: skip
         case "number":
@@ -185,48 +186,18 @@ def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | No
     picture = _picture(question, entered)
     if picture is None:
         return None
-    begin, chosen = picture["begin"], draft.value
+    begin, chosen = picture.begin, draft.value
 
     def take(cell: list[int]) -> None:
         draft.take([cell[0] + begin[0], cell[1] + begin[1]])
 
-    answering.cells(
-        **picture, chosen=_less(chosen, begin), right=None, fixed=False, take=take, key="lesson_cells"
-    )
+    answering.cells(**picture._asdict(), chosen=chosen and picture.within(chosen), right=None, fixed=False,
+                    take=take, key="lesson_cells")  # fmt: skip
     return chosen
 
 
-def _picture(question: Question, entered: Entered) -> dict[str, Any] | None:
-    """The cells of the head that is asked for: labels of its queries and keys, and what is hidden."""
-    scene = _scene(entered)
-    kinds = attention_modules(library.config(scene.name))
-    wish = question.attention or entered.view.parameters.get("attention", "")
-    kind = wish if wish in kinds else next(reversed(kinds), "")
-    if not kind:
-        return None
-    queries = scene.source if kind == "encoder" else scene.window
-    if kind == "cross":
-        text = scene.tokens
-        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)
-        queries = queries[: library.config(scene.name).context_length]
-    keys = scene.source if kind in ("encoder", "cross") else queries
-    begins = [0 if kind in ("encoder", "cross") else scene.begin] * 2
-    first = [max(len(each) - MOST_CELLS, 0) for each in (queries, keys)]
-    labels = scene.tokenizer.labels
-    return dict(
-        queries=labels(queries[first[0] :]), keys=labels(keys[first[1] :]),
-        begin=(begins[0] + first[0], begins[1] + first[1]), causal=kind in ("self", "decoder"),
-        label=f"The cells of head {_told(question, entered, 'head')} of layer {_told(question, entered, 'layer')}",
-    )  # fmt: skip
-
-
-def _told(question: Question, entered: Entered, name: str) -> int | str:
-    own = getattr(question, name)
-    return own if own is not None else entered.view.parameters.get(name, "0")[:4]
-
-
-def _less(cell: Answer | None, begin: tuple[int, int]) -> list[int] | None:
-    return None if cell is None else [cell[0] - begin[0], cell[1] - begin[1]]
+def _picture(question: Question, entered: Entered) -> cells.Picture | None:
+    return cells.picture(question, entered.view.parameters if entered.view else {})
 
 
 def _scene(entered: Entered) -> Scene:
@@ -260,11 +231,17 @@ class _Draft:
 # Answers in words
 
 
+def _it_is(question: Question, entered: Entered, values: Values, correct: Answer) -> str:
+    """What is right, as the beginning of a sentence."""
+    said = _in_words(question, entered, values, correct)
+    return f"In fact {said}" if question.kind == "cell" else f"It is {said}"
+
+
 def _in_words(question: Question, entered: Entered, values: Values, answer: Answer) -> str:
     """An answer as it is said in a sentence, as Markdown."""
     match question.kind:
         case "choose":
-            return f"“{question.options[answer].filled(values, code)}”"
+            return f"“{question.options[answer].filled(values, passage)}”"
         case "number":
             shown = in_words(float(answer), "%" if question.unit == "%" else "", str)
             return shown if question.unit in ("", "%") else f"{shown} {plain(question.unit)}"
@@ -277,9 +254,4 @@ def _in_words(question: Question, entered: Entered, values: Values, answer: Answ
                 return f"{code(_scene(entered).label(tokens[answer]))} at place {answer}"
             return f"place {answer}"
     picture = _picture(question, entered)
-    labels = (
-        (picture["queries"], answer[0] - picture["begin"][0]),
-        (picture["keys"], answer[1] - picture["begin"][1]),
-    )
-    query, key = (code(texts[place]) if 0 <= place < len(texts) else "another" for texts, place in labels)
-    return f"{query} ({answer[0]}) looks at {key} ({answer[1]})"
+    return picture.said(answer) if picture else f"query {answer[0]}, key {answer[1]}"

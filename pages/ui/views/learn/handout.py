@@ -9,7 +9,7 @@ from html import escape
 
 import streamlit as st
 
-from pages.ui.markdown import code
+from pages.ui.markdown import code, passage
 from pages.ui.models import activations, library
 from pages.ui.models.lessons.claims import Values
 from pages.ui.models.lessons.expressions import ExpressionError, Words, in_words
@@ -17,6 +17,7 @@ from pages.ui.models.lessons.lesson import Lesson, Step
 from pages.ui.models.lessons.questions import Answer, Question, verdict
 from pages.ui.models.lessons.scenes import Scene
 from pages.ui.paper import as_html, document, inline
+from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg
 from transformer import attention_modules
 
@@ -61,16 +62,17 @@ def correct_in_words(question: Question, step: Step, values: Values) -> str:
     correct = verdict(question, values, some).correct
     match question.kind:
         case "choose":
-            return question.options[correct].filled(values, code)
+            return question.options[correct].filled(values, passage)
         case "number":
             shown = in_words(float(correct), "%" if question.unit == "%" else "", str)
             return shown if question.unit in ("", "%") else f"{shown} {question.unit}"
         case "order":
-            return ", then ".join(question.options[place].filled(values, code) for place in correct)
+            return "\n".join(f"1. {question.options[place].filled(values, passage)}" for place in correct)
         case "token":
             scene = _scene(step)
             return f"{code(scene.label(scene.read[correct]))} at place {correct}"
-    return f"query {correct[0]}, key {correct[1]}"
+    picture = cells.picture(question, step.view.parameters if step.view else {})
+    return picture.said(correct) if picture else f"query {correct[0]}, key {correct[1]}"
 
 
 def _asked(number: int, step: Step, values: Values, picture: str) -> str:
@@ -91,7 +93,9 @@ def _told(number: int, step: Step, values: Values, picture: str) -> str:
     """What is right, and why."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
     try:
-        parts.append(f"<p><strong>{inline(correct_in_words(step.question, step, values))}</strong></p>")
+        correct = correct_in_words(step.question, step, values)
+        is_order = step.question.kind == "order"
+        parts.append(as_html(correct) if is_order else f"<p><strong>{inline(correct)}</strong></p>")
     except ExpressionError:
         parts.append(f"<p>{LATER}</p>")
     else:
@@ -102,8 +106,8 @@ def _told(number: int, step: Step, values: Values, picture: str) -> str:
 
 def _question(question: Question, step: Step, values: Values) -> str:
     try:
-        text = inline(question.text.filled(values, code))
-        options = [inline(option.filled(values, code)) for option in question.options]
+        text = inline(question.text.filled(values, passage))
+        options = [inline(option.filled(values, passage)) for option in question.options]
     except ExpressionError:
         return f'<div class="question"><p>{LATER}</p></div>'
     match question.kind:
@@ -118,16 +122,24 @@ def _question(question: Question, step: Step, values: Values) -> str:
             labels = scene.tokenizer.labels(scene.read)
             how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
         case _:
-            how = "<p>Query: __________ Key: __________</p>"
+            how = _cells(cells.picture(question, step.view.parameters if step.view else {}))
     return (
         f'<div class="question"><p>{text}</p>{how}<p class="faint">Why do you think so?</p>'
         '<div class="lines"></div><div class="lines"></div></div>'
     )
 
 
+def _cells(picture: cells.Picture | None) -> str:
+    """The empty cells of a head, one of which is to be marked."""
+    if picture is None:
+        return "<p>Query: __________ Key: __________</p>"
+    drawn = pattern_svg(None, picture.queries, picture.keys, causal=picture.causal)
+    return f"<p>Mark it: rows look, columns are looked at.</p><figure>{drawn}</figure>"
+
+
 def _words(words: Words, values: Values) -> str:
     try:
-        return as_html(words.filled(values, code))
+        return as_html(words.filled(values, passage))
     except ExpressionError:
         return f"<p>{LATER}</p>"
 

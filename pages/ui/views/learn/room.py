@@ -100,6 +100,7 @@ def arrive() -> None:
     """Learn what the room looks like now; called as a run of the page begins."""
     own = seat()
     st.session_state.pop(DRAWN, None)
+    st.session_state.pop(COUNTED, None)
     if own is None:
         return
     try:
@@ -331,7 +332,8 @@ def _count(own: Seat, place: StepPlace | None) -> None:
     st.markdown(
         f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*."
     )
-    if place and st.session_state.get(OPEN_VOTES) == place and st.session_state.get(COUNTED) != found:
+    drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
+    if place and st.session_state.get(OPEN_VOTES) == place and drawn is not None and drawn != found:
         st.rerun()
 
 

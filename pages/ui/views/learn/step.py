@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import passage, plain
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.lessons.claims import Values, unmet
 from pages.ui.models.lessons.expressions import ExpressionError, Words
@@ -41,7 +41,7 @@ def show(session: Session, entered: Entered) -> None:
 
 def _words(words: Words, values: Values) -> None:
     try:
-        st.markdown(words.filled(values, code))
+        st.markdown(words.filled(values, passage))
     except NotYet:
         pass  # which is said where the question stands
     except ExpressionError as error:
