@@ -53,19 +53,13 @@ def show_votes(entered: Entered, values: Values) -> None:
 def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
     """The buttons that take an answer."""
     with st.container(horizontal=True):
-        in_room = room.phase(entered.place) is not None
-        if given is None and in_room:
-            st.button("Answer", key="lesson_answer", type="primary", disabled=answer is None, on_click=_take,
-                      args=(entered, answer))  # fmt: skip
-        elif given is None:
-            st.button("Answer", key="lesson_answer", type="primary", disabled=answer is None, on_click=_take,
-                      args=(entered, answer))  # fmt: skip
+        st.button("Answer" if given is None else "Answer again", key="lesson_answer", type="primary",
+                  disabled=answer is None, on_click=_take, args=(entered, answer))  # fmt: skip
+        if given is not None:
+            st.button("Stay with it", key="lesson_stay", on_click=_take, args=(entered, given.first))
+        elif room.phase(entered.place) is None:  # in a room, its teacher says when it is talked over
             st.button("Answer, and talk it over first", key="lesson_discuss", disabled=answer is None, on_click=_take,
                       args=(entered, answer, True))  # fmt: skip
-        else:
-            st.button("Answer again", key="lesson_answer", type="primary", disabled=answer is None, on_click=_take,
-                      args=(entered, answer))  # fmt: skip
-            st.button("Stay with it", key="lesson_stay", on_click=_take, args=(entered, given.first))
     if given is not None:
         st.caption("Your first answer is kept. Tell somebody why you gave it, hear theirs, and answer again.")
 

@@ -33,7 +33,6 @@ BESIDE = {
     GLOSSARY: "Every word of these pages that a newcomer might not know, with the paper that it comes from.",
 }
 """What each of these, and the list, says of itself."""
-"""What stands in place of a lesson's name for the page for teachers."""
 HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
 """What can't be changed before a question is answered: with it the view would tell the answer."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import streamlit as st
@@ -90,10 +90,8 @@ def vote(place: StepPlace, answer: Answer) -> None:
     own = seat()
     if own is None or own.leads:
         return
-    try:
+    with _telling_problems():
         all_rooms().vote(own.code, own.key, place, _as_text(answer))
-    except RoomError as error:
-        st.session_state[PROBLEM] = str(error)
 
 
 def arrive() -> None:
@@ -195,6 +193,15 @@ def _take_seat(kept: str) -> None:
         st.session_state[SEAT] = found
 
 
+@contextlib.contextmanager
+def _telling_problems() -> Iterator[None]:
+    """What a room refuses is said by the run that follows."""
+    try:
+        yield
+    except RoomError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
 def _leave() -> None:
     for name in (SEAT, DRAWN, LEADING, OPEN_VOTES, COUNTED):
         st.session_state.pop(name, None)
@@ -222,20 +229,14 @@ def _ways_in(place: StepPlace | None) -> None:
 
 
 def _open(place: StepPlace | None) -> None:
-    try:
+    with _telling_problems():
         code, key = all_rooms().open(place)
-    except RoomError as error:
-        st.session_state[PROBLEM] = str(error)
-    else:
         st.session_state[SEAT], st.session_state[LEADING] = Seat(code, key, leads=True), True
 
 
 def _join() -> None:
-    try:
+    with _telling_problems():
         code, key = all_rooms().join(visitor().room)
-    except RoomError as error:
-        st.session_state[PROBLEM] = str(error)
-    else:
         st.session_state[SEAT], visitor().room = Seat(code, key, leads=False), ""
 
 
