@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
 from transformer import hook_points
 from transformer.inference import recompute as recomputing
+from transformer.inference.logits import probabilities_of
 from transformer.inference.recompute import (
     Pass,
     deviations,
@@ -136,3 +137,15 @@ def test_an_operand_says_where_it_is_read():
     operand = Operand("embed.weight", ("vocab", "d_model"), (TOKEN, "d_model"))
     assert operand.at({"pos": 1, "d_model": 4}, token=7) == (7, 4)
     assert Operand("x", ("pos", "d_model"), ("pos", ALL)).at({"pos": 1}) == (1, slice(None))
+
+
+def test_probabilities_over_a_large_vocabulary_are_those_of_double_precision():
+    """Added up in single precision, the most probable one was off by more than what counts as equal."""
+    logits = torch.randn(3, 49_152, generator=torch.Generator().manual_seed(0)) * 2.5
+    logits[:, 7042] = 17.371
+    found, exact = probabilities_of(logits), logits.double().softmax(-1)
+    assert found.dtype == logits.dtype
+    torch.testing.assert_close(found.double(), exact, rtol=1e-7, atol=0)
+    assert (logits.softmax(-1).double() - exact).abs().max() > (found.double() - exact).abs().max()
+    pieces = torch.cat([probabilities_of(row[None]) for row in logits])
+    assert torch.equal(pieces, found)

@@ -21,7 +21,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
 from .interventions import Intervention, hooks_of
-from .logits import logits_in_pieces
+from .logits import logits_in_pieces, probabilities_of
 from .overview import pool, quantise
 from .places_set import places_set
 from .recompute import Pass
@@ -265,7 +265,7 @@ def _next_of(model: DecoderOnly | EncoderDecoder, stream: Tensor, sketch: _Sketc
     """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
     for _, logits in logits_in_pieces(model, stream):
-        shares = logits.softmax(-1)
+        shares = probabilities_of(logits)
         likeliest.append(_likeliest(shares))
         probability.append(shares.gather(-1, likeliest[-1]))
         for name, numbers in ((LOGITS, logits), (PROBABILITIES, shares)):

@@ -22,6 +22,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation, sinusoidal_encoding
 from ..model.registry import hook_points
 from .interventions import Intervention, hooks_of
+from .logits import probabilities_of
 from .places_set import places_set
 
 OUTPUTS_AT_ONCE = 4_000_000
@@ -80,7 +81,7 @@ def whole_pass(
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
     if outputs:
-        tensors |= {LOGITS: logits[0], PROBABILITIES: logits[0].softmax(-1)}
+        tensors |= {LOGITS: logits[0], PROBABILITIES: probabilities_of(logits[0])}
     return Pass(model.config, written, read, tensors, tuple(interventions))
 
 
@@ -144,7 +145,7 @@ def _outputs_compared(
         some = slice(start, start + size)
         parts.append(_compared(LOGITS, logits[:, some], x @ weight[some].double().T + shift[some].double()))
     known = {LOGITS: _largest(parts)}
-    parts = [_compared(PROBABILITIES, rows.softmax(-1), rows.double().softmax(-1))
+    parts = [_compared(PROBABILITIES, probabilities_of(rows), rows.double().softmax(-1))
              for rows in logits.split(max(1, OUTPUTS_AT_ONCE // logits.shape[-1]))]  # fmt: skip
     return {**known, PROBABILITIES: _largest(parts)}
 

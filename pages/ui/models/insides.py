@@ -27,7 +27,7 @@ from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint, Intervention, ModelConfig, Recording, Tokenizer
 from transformer.inference.interventions import hooks_of
-from transformer.inference.logits import stream_of
+from transformer.inference.logits import probabilities_of, stream_of
 from transformer.inference.outline import (
     TensorInfo,
     array_of,
@@ -168,7 +168,7 @@ def row(
         return engine.get_parameter(name)[place].detach().numpy().copy()
     with torch.no_grad():
         logits = engine.unembed(torch.tensor(_stream(model, tokens, source, interventions)[place]))
-    return (logits if name == LOGITS else logits.softmax(-1)).numpy()
+    return (logits if name == LOGITS else probabilities_of(logits[None])[0]).numpy()
 
 
 def is_by_row(info: TensorInfo) -> bool:
