@@ -10,7 +10,7 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.models import rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.views.learn import room
-from tests.app_driver import PAGES, checked, component, markdown_with, start
+from tests.app_driver import PAGES, checked, component, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, SAMPLES, button, choose, click, open_step, said
 
 
@@ -94,6 +94,14 @@ def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in
     assert sorted(votes(teacher)[0]) == [["“As before”", 1, False], ["“Hardly”", 1, False]]
     teacher = click(teacher, "room_show_votes")
     assert "headsup_votes" not in str(teacher.main)
+
+
+def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
+    teacher = click(click(teacher, "learn_next"), "learn_next")
+    one = student(code)
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    click(checked(pills.set_value(5).run()), "lesson_answer")
+    assert votes(click(teacher, "room_reveal")) == [[["q at place 5", 1, True]]]
 
 
 def test_who_has_not_answered_sees_the_answer_too(teacher, code):

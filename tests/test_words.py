@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.markdown import JOINER, architecture, code, command, passage, plain
+from pages.ui.markdown import JOINER, architecture, code, command, passage, plain, unmarked
 from tests.helpers import tiny_config
 
 
@@ -35,6 +35,16 @@ def test_a_passage_keeps_the_spaces_between_its_words_and_shows_all_others():
 @given(st.text(max_size=40))
 def test_whatever_markdown_reads_is_escaped(text):
     assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]!<>$~:#|]", plain(text))
+
+
+@given(st.text(alphabet="ab `\\*_.+<:/@", max_size=30))
+@example("4. + three blocks")
+def test_a_plain_text_is_itself_again_where_no_markdown_is_read(text):
+    assert unmarked(plain(text)) == " ".join(text.split())
+
+
+def test_code_is_its_text_where_no_markdown_is_read():
+    assert unmarked(f"“After {code('a th')}”, {passage('b `c` d')}") == "“After a␣th”, b `c` d"
 
 
 ADDRESSES = re.compile(r"https?://|www(?=\.)|[-.\w+]@[-\w]", re.IGNORECASE)

@@ -16,6 +16,7 @@ POSITIONS = {
 
 
 JOINER = "\u2060"
+MARKED = re.compile(r"(?P<ticks>`+) ?(?P<code>.+?) ?(?P=ticks)|\\(?P<escaped>[!-/:-@\[-`{-~])")
 BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
 FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])", re.IGNORECASE)
 """Where to break `http://`, `a@b.c`, `:material/info:`, `www.`, `->`, `>=`."""
@@ -47,6 +48,11 @@ def plain(text: str, longest: int | None = None) -> str:
     """
     broken = FOUND_LATER.sub(JOINER, _cut(" ".join(text.split()), longest))
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|$~:<>&=^" else c for c in broken)
+
+
+def unmarked(markdown: str) -> str:
+    """The text in what `plain`, `code` and `passage` have made, for where no Markdown is read."""
+    return MARKED.sub(lambda found: found["code"] or found["escaped"], markdown).replace(JOINER, "")
 
 
 def architecture(config: ModelConfig) -> str:

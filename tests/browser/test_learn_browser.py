@@ -111,3 +111,9 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     wait_ready(page, timeout=60)
     assert found(page) == []
     assert "To+be" in page.evaluate("location.search")  # the visitor's own prompt is back
+
+    reach("For teachers$")
+    expect(page.get_by_role("heading", name="With a class")).to_be_visible()
+    sizes = [page.get_by_role("heading", name=name).evaluate("each => parseFloat(getComputedStyle(each).fontSize)")
+             for name in ("With a class", "Before class")]  # fmt: skip
+    assert sizes[0] > sizes[1]

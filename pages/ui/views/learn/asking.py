@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components import answering
-from pages.ui.markdown import code, passage, plain
+from pages.ui.markdown import code, passage, plain, unmarked
 from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import Given
 from pages.ui.models.lessons.claims import Values
@@ -45,7 +45,7 @@ def show_votes(entered: Entered, values: Values) -> None:
     question = entered.step.question
     room.tally(
         entered.place,
-        lambda answer: _in_words(question, entered, values, answer),
+        lambda answer: unmarked(_in_words(question, entered, values, answer)),
         (lambda answer: verdict(question, values, answer).right) if entered.is_revealed else None,
     )
 

@@ -144,7 +144,7 @@ def join_or_open(place: StepPlace | None, *, asks: bool = False) -> None:
 def tally(place: StepPlace, label: Callable[[Answer], str], right: Callable[[Answer], bool] | None) -> None:
     """For the teacher: how the room has voted on a step, once that is revealed, or when it is asked for.
 
-    label: what an answer is called, as Markdown. right: tells right answers from wrong ones; None before that is known.
+    label: what an answer is called, as a text. right: tells right answers from wrong ones; None before that is known.
     """
     own = seat()
     if own is None or not own.leads:
