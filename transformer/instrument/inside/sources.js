@@ -2,7 +2,7 @@
 
 import { HIDDEN } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
-import { pageOf, prepared } from "../heatmap.js";
+import { pageOf, prepared } from "../canvas.js";
 import { Plane, planeDims } from "./plane.js";
 import { imageOf } from "./strips.js";
 import { shortName } from "./structure.js";
