@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 MOST_CLICKS = 4
-HELD_FIRST = ("part", "head")
+HELD_FIRST = ("part", "head", "kv_head")
 """Of a tensor of more than two dimensions, those of which the page shows the first place, until two are left."""
 ENOUGH = 1e-3
 """How far an extreme may be from its own, as a share of the tensor's largest absolute value: it is said in four

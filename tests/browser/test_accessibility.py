@@ -17,6 +17,8 @@ LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20no
 WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
            for question in ("before", "needed", "traced", "beside")]  # fmt: skip
 
+CELL = "Inside?inside=blocks.1.attn.hook_z&cell=3.1.1"  # with a tensor and the arithmetic of a cell open
+
 FIND = """async (rules) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...rules });
   return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
@@ -66,7 +68,7 @@ def turn_dark(page, wait_ready):
     wait_ready(page, timeout=60, settled=1.0)
 
 
-@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", *WHAT_IF, "Learn", "Train"])
+@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", CELL, *WHAT_IF, "Learn", "Train"])
 def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     page = visit(path)
     if not path:  # with a text written, there is more to be found
@@ -79,6 +81,9 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     for drawer in page.locator("summary").all():
         drawer.click()
     wait_ready(page, timeout=60)
+    if path == CELL:  # axe measures it only where something stands beside it
+        drawers = page.get_by_test_id("inside").locator("summary").all()
+        assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
     assert found(page) == []
     light = said(page)
     turn_dark(page, wait_ready)

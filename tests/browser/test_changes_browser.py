@@ -7,11 +7,14 @@ import pytest
 from tests.browser.attention_page import (
     all_equal,
     badges,
+    drag,
     expect,
     head,
     instrument,
+    panel,
     parameters,
     part,
+    place_of,
     shown,
     until,
     until_shown,
@@ -90,9 +93,9 @@ def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
     expect(part(page, "readout")).to_have_text(re.compile("weight 0"))
 
 
-def weights_set(page):
-    """By key, what query 5 of layer 1, head 0 gives it by hand."""
-    found = re.findall(r"weigh~blocks\.1\.attn\.hook_pattern~0~5~(\d+)~([\d.]+)~1", changes(page))
+def weights_set(page, query=5):
+    """By key, what a query of layer 1, head 0 gives it by hand."""
+    found = re.findall(rf"weigh~blocks\.1\.attn\.hook_pattern~0~{query}~(\d+)~([\d.]+)~1", changes(page))
     return {int(key): float(weight) for key, weight in found}
 
 
@@ -116,6 +119,25 @@ def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
     until_shown(page, (1, 0, 5, 4))
     expect(said).to_have_text(re.compile(f"^“e” {both:.3f}"))  # what the changed pass has
     compared(page)
+    in_panel = panel(page, "weights")
+    expect(in_panel.locator("figcaption")).to_contain_text("drag a weight to another key of its row")
+    page.mouse.move(*place_of(page, "weights", 6, 3))
+    page.mouse.down()
+    page.mouse.move(*place_of(page, "weights", 6, 8))  # hidden: it stays where it is
+    page.mouse.move(*place_of(page, "weights", 6, 5))
+    expect(part(page, "readout")).to_have_text(re.compile("^“b” .* → “,”, which then has"))
+    page.mouse.up()
+    until(page, lambda: weights_set(page, 6).keys() == {3, 5})
+    assert weights_set(page, 6)[3] == 0 < weights_set(page, 6)[5]
+    assert "zoom" not in parameters(page)
+    part(page, "change").click()  # closed: a drag zooms again
+    expect(in_panel.locator("figcaption")).not_to_contain_text("drag")
+    drag(page, "weights", (6, 3), (8, 5))
+    until(page, lambda: "zoom" in parameters(page))
+    assert weights_set(page, 6).keys() == {3, 5}
+    part(page, "whole").click()
+    part(page, "change").click()
+    page.mouse.click(*place_of(page, "weights", 5, 4))
     for key in ("End", "Home", "Enter"):
         row.press(key)
     expect(said).to_have_text(re.compile("“T” .* is taken up"))

@@ -156,6 +156,7 @@ test("a place is said in words", () => {
 test("two dimensions are drawn, and the others held", () => {
   assert.deepEqual(planeDims(["pos", "d_model"]), { held: [], drawn: ["pos", "d_model"] });
   assert.deepEqual(planeDims(["pos", "head", "d_head"]), { held: ["head"], drawn: ["pos", "d_head"] });
+  assert.deepEqual(planeDims(["pos", "kv_head", "d_head"]), { held: ["kv_head"], drawn: ["pos", "d_head"] });
   assert.deepEqual(planeDims(["part", "head", "d_head", "d_model"]), { held: ["part", "head"], drawn: ["d_head", "d_model"] });
   assert.deepEqual(planeDims(["part", "head", "d_head"]), { held: ["part"], drawn: ["head", "d_head"] });
   assert.deepEqual(planeDims(["d_model"]), { held: [], drawn: ["d_model"] });

@@ -1,7 +1,7 @@
 // Vectors as rows of bars over the same dimensions, one below the other, so that they can be compared place by place.
 
 import { attribute, node } from "./dom.js";
-import { pageOf, prepared } from "./heatmap.js";
+import { pageOf, prepared } from "./canvas.js";
 import { nextCell } from "./keys.js";
 import { labelFont, scaled } from "./labels.js";
 import { plainNumber } from "./numbers.js";

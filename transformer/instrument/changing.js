@@ -66,8 +66,14 @@ export class Changing {
   }
 
   toggle(isOpen) {
+    const isOther = this.root.hidden === isOpen;
     this.root.hidden = !isOpen;
     attribute(this.button, "aria-expanded", String(isOpen));
+    if (isOther) this.onToggle?.();
+  }
+
+  get isOpen() {
+    return !this.root.hidden;
   }
 
   /** Open it, and put the keyboard into it. */
@@ -160,10 +166,10 @@ export class Changing {
     if (cell) this.change({ add: [this.weightCode(cell.key, this.weight.value)], remove: [] });
   }
 
-  // One key has none any more, the other has both.
+  /** All of a key's weight is put on another key: that has both then. from, to: places in the row that is shown. */
   moveWeight(from, to) {
     const { weights, begin } = this.offered.cell.row;
-    const both = Number(Math.min(1, weights[from] + weights[to]).toFixed(4));
+    const both = Number(Math.min(1, weights[from] + weights[to]).toPrecision(4));
     this.change({ add: [this.weightCode(begin + from, 0), this.weightCode(begin + to, both)], remove: [] });
   }
 

@@ -3,8 +3,9 @@
 // only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
 
 import { DIVERGING, PLAIN, SELECTED, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
+import { hatchBox, pageOf, prepared } from "./canvas.js";
 import { node, attribute, put } from "./dom.js";
-import { LONGEST, cut, fitColumns, fitRows, labelFont, readType, scaled } from "./labels.js";
+import { LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./labels.js";
 import { nextCell } from "./keys.js";
 import { plainNumber } from "./numbers.js";
 
@@ -21,7 +22,8 @@ export class Heatmap {
   /**
    * name: said to screen readers. events: point(cell or null), select(cell), zoom(window), all optional, and step(cell) if
    * keys do something else than select; a cell is { row, column }, a window { top, bottom, left, right } with its last row
-   * and column left out.
+   * and column left out. carry: { canTake(cell), canPut(cell), take(cell), put(from, to) }, where what is in a cell
+   * can be carried along its row: a drag from such a cell carries, any other zooms.
    */
   constructor(parent, name, events) {
     this.events = events;
@@ -82,7 +84,7 @@ export class Heatmap {
     context.fillStyle = this.page.hidden;
     context.fillRect(left, top, wide, high);
     if (this.data.values) {
-      hatch(context, this.box, this.page.hatch);
+      hatchBox(context, this.box, this.page.hatch);
       context.imageSmoothingEnabled = false;
       context.drawImage(this.image(), left, top, wide, high);
     }
@@ -190,34 +192,73 @@ export class Heatmap {
     }
     if (this.pointed) outline(this.pointed.row, this.pointed.column, 1, 1, this.page.ink, 1.5);
     context.restore();
-    if (this.drag?.moved) {
+    if (this.drag?.carried && this.drag.moved) this.drawCarried(context);
+    else if (this.drag?.moved) {
       const { from, to } = this.drag;
       context.fillStyle = "rgb(0 114 178 / 0.25)";
       context.fillRect(from.x, from.y, to.x - from.x, to.y - from.y);
     }
   }
 
+  // Where what is carried comes from, and where it would be put.
+  drawCarried(context) {
+    const { carried, target } = this.drag;
+    const { box, window } = this;
+    const [x, y] = [box.left + (target.column - window.left) * box.cellWide, box.top + (target.row - window.top) * box.cellHigh];
+    const [start, end, middle] = [box.left + (carried.column - window.left + 0.5) * box.cellWide, x + box.cellWide / 2, y + box.cellHigh / 2];
+    context.strokeStyle = context.fillStyle = SELECTED;
+    context.lineWidth = 2.5;
+    context.beginPath();
+    context.moveTo(start, middle);
+    context.lineTo(end, middle);
+    context.stroke();
+    context.globalAlpha = 0.6;
+    context.fillRect(x, y, box.cellWide, box.cellHigh);
+    context.globalAlpha = 1;
+  }
+
+  /** What is carried, { from, to }, or null. */
+  get carrying() {
+    return this.drag?.carried && this.drag.moved ? { from: this.drag.carried, to: this.drag.target } : null;
+  }
+
+  carryTo(event) {
+    const { drag } = this;
+    const target = { row: drag.carried.row, column: this.cellAt(this.placeOf(event)).column };
+    if (target.column === drag.target.column || !this.events.carry.canPut(target)) return;
+    if (!drag.moved) this.events.carry.take(drag.carried); // not before: a finger may only scroll the page
+    Object.assign(drag, { target, moved: true });
+    this.drawMarks();
+  }
+
   listen() {
     const { marks, events } = this;
     marks.addEventListener("pointermove", (event) => {
-      if (this.drag && event.pointerType === "mouse") {
+      if (this.drag?.carried) this.carryTo(event);
+      else if (this.drag && event.pointerType === "mouse") {
         this.drag.to = this.placeOf(event);
         const { from, to } = this.drag;
         this.drag.moved ||= Math.hypot(to.x - from.x, to.y - from.y) > DRAG;
         if (this.drag.moved) this.drawMarks();
       }
-      events.point?.(this.cellOf(event));
+      events.point?.(this.drag?.carried ? this.drag.target : this.cellOf(event));
     });
     marks.addEventListener("pointerleave", () => events.point?.(null));
     marks.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      this.drag = { from: this.placeOf(event), to: this.placeOf(event), moved: false };
-      if (event.pointerType === "mouse" && events.zoom) marks.setPointerCapture(event.pointerId);
+      const cell = this.cellOf(event);
+      const carried = cell && events.carry?.canTake(cell) ? cell : null;
+      this.drag = { from: this.placeOf(event), to: this.placeOf(event), moved: false, carried, target: carried };
+      if (carried || (event.pointerType === "mouse" && events.zoom)) marks.setPointerCapture(event.pointerId);
     });
     marks.addEventListener("pointercancel", () => this.endDrag());
     marks.addEventListener("pointerup", (event) => {
       const drag = this.endDrag();
       if (!drag) return;
+      if (drag.carried && drag.moved) {
+        if (drag.target.column !== drag.carried.column) events.carry.put(drag.carried, drag.target);
+        return;
+      }
       const [from, to] = [this.cellAt(drag.from), this.cellAt(drag.to)];
       // Within one cell it was a click of an unsteady hand.
       if (drag.moved && events.zoom && (from.row !== to.row || from.column !== to.column)) {
@@ -236,6 +277,11 @@ export class Heatmap {
 
   onKey(event) {
     if (!this.data) return;
+    if (event.key === "Escape" && this.drag) {
+      event.stopPropagation(); // it leaves the drag, and nothing else
+      this.endDrag();
+      return;
+    }
     const { rows, columns } = this.data;
     const here = this.selected ?? { row: rows - 1, column: 0 };
     const next = nextCell(event, { row: here.row, column: here.column ?? 0 }, rows, columns);
@@ -275,33 +321,6 @@ export class Heatmap {
   }
 }
 
-/**
- * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has
- * to lay the page out, and between two changes of the page that would take longer than the drawing.
- */
-export function pageOf(element) {
-  readType();
-  const style = getComputedStyle(element);
-  const colour = (name) => style.getPropertyValue(name) || style.color;
-  const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
-  return { width: element.clientWidth, ink: style.color, paper, hidden, hatch, muted };
-}
-
-/** A canvas of this size in CSS pixels, empty, as sharp as the screen allows; returns its context. */
-export function prepared(canvas, width, height) {
-  const ratio = devicePixelRatio || 1;
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    Object.assign(canvas, { width: wide, height: high });
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return context;
-}
-
 const measured = { [LONGEST.rows]: new WeakMap(), [LONGEST.columns]: new WeakMap() };
 
 /** Pixels that each label takes; measured once for a list of labels in one font. */
@@ -329,21 +348,4 @@ function mostOutstanding(values, columns, top, bottom, left, right) {
     }
   }
   return found;
-}
-
-// Hidden cells are hatched, so that no colour scale has to be told from a grey.
-function hatch(context, { left, top, wide, high }, colour) {
-  context.save();
-  context.beginPath();
-  context.rect(left, top, wide, high);
-  context.clip();
-  context.strokeStyle = colour;
-  context.lineWidth = 1;
-  context.beginPath();
-  for (let x = left - high; x < left + wide; x += 6) {
-    context.moveTo(x, top + high);
-    context.lineTo(x + high, top);
-  }
-  context.stroke();
-  context.restore();
 }

@@ -2,7 +2,7 @@
 
 import { SELECTED } from "./colours.js";
 import { attribute, node, put } from "./dom.js";
-import { pageOf, prepared } from "./heatmap.js";
+import { pageOf, prepared } from "./canvas.js";
 import { LONGEST, cut, fitColumns, labelFont } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 
@@ -78,7 +78,7 @@ export class WeightsRow {
     context.strokeStyle = muted;
     context.strokeRect(0, ground + 0.5, this.pitch * count, 0);
     if (this.isCarrying) {
-      const high = HIGH * Math.min(1, this.weights[this.from] + this.weights[this.at]);
+      const high = HIGH * this.bothOf(this.from, this.at);
       context.fillStyle = SELECTED;
       context.globalAlpha = 0.6;
       context.fillRect((this.at + 0.1) * this.pitch, ground - high, 0.8 * this.pitch, high);
@@ -95,9 +95,22 @@ export class WeightsRow {
   }
 
   inWords() {
-    const named = (key) => `“${this.labels[key]}” ${plainNumber(this.weights[key], 3)}`;
-    if (this.isCarrying) return `${named(this.from)} → “${this.labels[this.at]}”, which then has ${plainNumber(Math.min(1, this.weights[this.from] + this.weights[this.at]), 3)}`;
-    return this.from === null ? `${named(this.at)}; drag a weight to another key` : `${named(this.at)} is taken up`;
+    if (this.from !== null) return this.moveInWords(this.from, this.at);
+    return `${this.named(this.at)}; drag a weight to another key`;
+  }
+
+  /** What is carried from a key to a key. */
+  moveInWords(from, to) {
+    if (from === to) return `${this.named(from)} is taken up`;
+    return `${this.named(from)} → “${this.labels[to]}”, which then has ${plainNumber(this.bothOf(from, to), 3)}`;
+  }
+
+  named(key) {
+    return `“${this.labels[key]}” ${plainNumber(this.weights[key], 3)}`;
+  }
+
+  bothOf(from, to) {
+    return Math.min(1, this.weights[from] + this.weights[to]);
   }
 
   keyAt(event) {

@@ -25,11 +25,15 @@ export function changesAt(pass, { layer, head }, cell, steps) {
   };
 }
 
-function rowOf(pass, { row, column }, { masked, weights }) {
+/** Whether no weight can be put into a cell, at this place of (query, key). steps: as `Pass.steps` has them. */
+export const isHiddenIn = ({ masked, weights }, at) => (masked ? masked[at] === -Infinity : weights[at] === 0);
+
+function rowOf(pass, { row, column }, steps) {
+  const { weights } = steps;
   const begin = row * pass.keys;
   return {
     title: `Weights of ${pass.token("queries", row)}`, weights: [...weights.subarray(begin, begin + pass.keys)], labels: pass.labels.keys,
-    isHidden: (key) => (masked ? masked[begin + key] === -Infinity : weights[begin + key] === 0), key: column, begin: pass.offsets.keys,
+    isHidden: (key) => isHiddenIn(steps, begin + key), key: column, begin: pass.offsets.keys,
   };
 }
 

@@ -8,7 +8,7 @@ import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { SEQUENTIAL, gradient } from "../colours.js";
 import { ByHand } from "./by_hand.js";
-import { changedHeads, changesAt } from "./changes.js";
+import { changedHeads, changesAt, isHiddenIn } from "./changes.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { Measures } from "./measures.js";
@@ -44,7 +44,15 @@ export class AttentionInstrument {
       host.change(change);
     }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());
+    this.changing.onToggle = () => this.pass && this.show();
     this.panels = new Panels(this.parts.panels, {
+      carry: {
+        canTake: ({ row, column }) => this.canCarry && !this.panels.isCrowded && this.steps.weights[row * this.pass.keys + column] > 0,
+        canPut: ({ row, column }) => !isHiddenIn(this.steps, row * this.pass.keys + column),
+        // Its row becomes the one that is looked at: the drawer changes what is looked at.
+        take: ({ row, column }) => this.choose({ query: row, key: column }),
+        put: (from, to) => this.changing.moveWeight(from.column, to.column),
+      },
       point: (cell) => this.point(this.isPooled ? null : cell),
       select: ({ row, column }) => !this.isPooled && this.choose({ query: row, key: column }),
       zoom: (window) => !this.isPooled && this.choose({ zoom: window }),
@@ -144,6 +152,11 @@ export class AttentionInstrument {
     return !this.steps && this.pass.cells.shape[2] < this.pass.queries;
   }
 
+  /** Whether a drag in the last picture carries a weight: while the drawer is open, and that is the model's own picture. */
+  get canCarry() {
+    return this.changing.isOpen && Boolean(this.steps) && !this.without.length && !this.isPooled;
+  }
+
   choose(change) {
     const entries = Object.entries(change);
     if (entries.every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value))) return;
@@ -189,7 +202,7 @@ export class AttentionInstrument {
     const cell = (this.cell = this.findCell(model));
     const window = (this.window = chosen.zoom);
     this.showControls();
-    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window });
+    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry });
     this.point(this.pointed);
     this.note();
     this.showOver(model);
@@ -234,7 +247,8 @@ export class AttentionInstrument {
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
-    put(this.parts.readout, cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
+    const { carrying } = this.panels;
+    put(this.parts.readout, carrying ? this.changing.row.moveInWords(carrying.from.column, carrying.to.column) : cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
   }
 
   /** Which labels had no room, and which part of the text is seen. */

@@ -10,6 +10,7 @@ export const STAGES = {
   masked: { title: "+ mask", what: "a hidden key's score becomes −∞" },
   weights: { title: "softmax", what: "each row's weights sum to one" },
 };
+const CARRIED = "drag a weight to another key of its row";
 const UNIFORM = "This attention is uniform: it has no queries and keys to choose with.";
 const NO_MASK = {
   cross: "No mask here: the whole source is there before the first word is written, so every query sees all of it. "
@@ -19,12 +20,13 @@ const NO_MASK = {
 };
 
 export class Panels {
-  constructor(parent, events) {
+  /** events: as a `Heatmap` takes them; weights are carried in the last step alone. */
+  constructor(parent, { carry, ...events }) {
     this.panels = {};
     for (const figure of parent.querySelectorAll("figure")) {
       const stage = figure.dataset.panel;
       const [title, what, drawn, instead] = [".title", ".what", ".drawn", ".instead"].map((name) => figure.querySelector(name));
-      const heatmap = new Heatmap(drawn, STAGES[stage].title, events);
+      const heatmap = new Heatmap(drawn, STAGES[stage].title, stage === "weights" ? { ...events, carry } : events);
       heatmap.marks.addEventListener("focus", () => events.stage(stage));
       this.panels[stage] = { figure, title, what, drawn, instead, heatmap };
     }
@@ -32,20 +34,21 @@ export class Panels {
 
   /**
    * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
-   * without: what is left out that the model had; window: what is zoomed into.
+   * without: what is left out that the model had; window: what is zoomed into; canCarry: whether weights can be carried.
    */
-  show(pass, { layer, steps, outline, without, window }) {
+  show(pass, { layer, steps, outline, without, window, canCarry }) {
     const left = pass.left(layer, without);
     for (const [stage, panel] of Object.entries(this.panels)) {
       const { title, what } = STAGES[stage];
       put(panel.title, title);
       const isAwaited = !steps && stage !== "weights";
-      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? what);
+      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (stage === "weights" && canCarry ? CARRIED : what));
       const instead = this.instead(pass, stage, left);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
       put(panel.instead, instead);
       attribute(panel.figure, "aria-busy", String(!steps));
+      attribute(panel.figure, "data-carries", String(stage === "weights" && canCarry));
       if (!instead) panel.heatmap.show(this.data(pass, stage, steps, outline), window);
     }
   }
@@ -85,6 +88,16 @@ export class Panels {
 
   mark(selected, pointed) {
     for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.mark(selected, pointed);
+  }
+
+  /** The weight that is being carried, { from, to }, or null. */
+  get carrying() {
+    return this.panels.weights.heatmap.carrying;
+  }
+
+  /** Whether cells are too small for each to be hit. */
+  get isCrowded() {
+    return Boolean(this.panels.weights.heatmap.pooled);
   }
 
   /** Draw again on a page of another size or other colours. */

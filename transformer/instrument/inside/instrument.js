@@ -2,7 +2,7 @@
 // host is told, and asked only for what has to be computed.
 
 import { attribute, partsOf, put } from "../dom.js";
-import { pageOf } from "../heatmap.js";
+import { pageOf } from "../canvas.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";

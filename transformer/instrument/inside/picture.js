@@ -10,7 +10,7 @@ import { drawNorm, drawPlus } from "./signs.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
 import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";
-import { prepared } from "../heatmap.js";
+import { prepared } from "../canvas.js";
 
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const THIN = 6; // pixels of a column below which nothing parts it from the next

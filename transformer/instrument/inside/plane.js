@@ -2,7 +2,7 @@
 
 import { largestAbsolute } from "../arithmetic.js";
 
-const TABLE = ["part", "head"]; // dimensions that are held before others are
+const TABLE = ["part", "head", "kv_head"]; // dimensions that are held before others are
 const OWN_SCALE = /_scores$/; // a head's own, as on the page Attention; other tensors have one scale for all that is held
 const LABELLED = 4096; // places along a dimension that are labelled at most
 const SHARES = /hook_pattern$|hook_mask$|^probabilities$/; // from 0 to 1

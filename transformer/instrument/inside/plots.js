@@ -3,7 +3,7 @@
 
 import { attribute, node } from "../dom.js";
 import { SEQUENTIAL, colourAt } from "../colours.js";
-import { pageOf, prepared } from "../heatmap.js";
+import { pageOf, prepared } from "../canvas.js";
 import { labelFont } from "../labels.js";
 import { plainNumber } from "../numbers.js";
 

@@ -2,11 +2,12 @@
 
 import { HIDDEN } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
-import { pageOf, prepared } from "../heatmap.js";
+import { pageOf, prepared } from "../canvas.js";
 import { Plane, planeDims } from "./plane.js";
 import { imageOf } from "./strips.js";
 import { shortName } from "./structure.js";
 
+const WORDS = { qkv_head: "", kv_head: "key–value head " }; // before the place in a dimension, where its name says too little
 const WIDEST = 190; // pixels of a heatmap
 const TALLEST = 84;
 const CELL = 12; // pixels of a cell at most
@@ -37,7 +38,7 @@ export class Sources {
       const button = this.list.children[at];
       button.onclick = () => this.open(source);
       button.title = `Open ${source}`;
-      const held = Object.entries(plane.fixed).map(([dim, index]) => `, ${dim} ${pass.label(source, dim, index)}`).join("");
+      const held = Object.entries(plane.fixed).map(([dim, index]) => `, ${WORDS[dim] ?? `${dim} `}${pass.label(source, dim, index)}`).join("");
       put(button.firstChild, `${shortName(source)}${held}`);
     });
     this.draw();

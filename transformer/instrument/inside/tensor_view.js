@@ -9,6 +9,7 @@ import { exactNumber, plainNumber } from "../numbers.js";
 import { composed, csv, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
+import { keyHeadOf } from "../shape.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
 
@@ -16,7 +17,7 @@ const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
 const DIGITS = 4; // of a number that sums up a tensor
 const LISTED = 4096; // places that can be picked from a list
-const HELD = { vocab: "Token", head: "Head", part: "Part" }; // what stands before a picker
+const HELD = { vocab: "Token", head: "Head", kv_head: "Key–value head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
   /** events: cell(place) was chosen, slice(head) is to be drawn, open(name) another tensor. */
@@ -75,16 +76,17 @@ export class TensorView {
     const isNew = this.pass !== pass || this.name !== name;
     const { held } = planeDims(entry.dims, pass.isByRow(name) ? 1 : 2);
     const before = isNew ? {} : this.fixed;
+    const isOtherHead = head !== null && (isNew || head !== this.head); // it brings the one that it shares with others
     const isMoved = String(cell) !== String(this.cell) || isNew;
     const fixed = Object.fromEntries(held.map((dim) => {
       const own = cell && isMoved ? cell[entry.dims.indexOf(dim)] : null;
       const size = entry.sizes[entry.dims.indexOf(dim)];
-      const first = { head: head ?? before.head, pos: token, vocab: before.vocab ?? pass.ids.text[token ?? 0] };
+      const first = { head: head ?? before.head, kv_head: isOtherHead ? keyHeadOf(pass.config, head) : before.kv_head, pos: token, vocab: before.vocab ?? pass.ids.text[token ?? 0] };
       return [dim, Math.min(own ?? (dim in first ? first[dim] : before[dim]) ?? 0, size - 1)];
     }));
     const isThere = pass.has(name, fixed.head ?? (pass.isByRow(name) ? fixed[held[0]] : null));
     const isRedrawn = isNew || JSON.stringify(fixed) !== JSON.stringify(this.fixed) || isThere !== this.isThere;
-    Object.assign(this, { pass, name, cell, token, fixed, isThere });
+    Object.assign(this, { pass, name, cell, token, fixed, isThere, head: head ?? this.head });
     if (isNew) this.window = null;
     if (isRedrawn) {
       this.plane = new Plane(pass, name, fixed);

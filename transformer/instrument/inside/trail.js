@@ -2,7 +2,7 @@
 
 import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
-import { prepared } from "../heatmap.js";
+import { prepared } from "../canvas.js";
 import { shortName } from "./structure.js";
 import { roleColour } from "./roles.js";
 

@@ -1,7 +1,7 @@
 // How the next token is drawn, in five steps over one vocabulary: logits, ÷ temperature, top-k and top-p, probabilities, and the
 // random number that falls into one token's share. A column is a token, the same in each step; the last is cut into shares.
 import { attribute, put } from "../dom.js";
-import { pageOf, prepared } from "../heatmap.js";
+import { pageOf, prepared } from "../canvas.js";
 import { nextCell } from "../keys.js";
 import { cut, labelFont, scaled } from "../labels.js";
 import { plainNumber } from "../numbers.js";

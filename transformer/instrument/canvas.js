@@ -1,0 +1,47 @@
+// A canvas in its page: how wide that is, which colours it has, and a fresh context to draw with.
+
+import { readType } from "./labels.js";
+
+/**
+ * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has
+ * to lay the page out, and between two changes of the page that would take longer than the drawing.
+ */
+export function pageOf(element) {
+  readType();
+  const style = getComputedStyle(element);
+  const colour = (name) => style.getPropertyValue(name) || style.color;
+  const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
+  return { width: element.clientWidth, ink: style.color, paper, hidden, hatch, muted };
+}
+
+/** A canvas of this size in CSS pixels, empty, as sharp as the screen allows; returns its context. */
+export function prepared(canvas, width, height) {
+  const ratio = devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    Object.assign(canvas, { width: wide, height: high });
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+/** Hatch a box: so hidden cells are drawn, so that no colour scale has to be told from a grey. */
+export function hatchBox(context, { left, top, wide, high }, colour) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, high);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = left - high; x < left + wide; x += 6) {
+    context.moveTo(x, top + high);
+    context.lineTo(x + high, top);
+  }
+  context.stroke();
+  context.restore();
+}
