@@ -142,11 +142,12 @@ right = "[2, first]"
 """
 
 
-class TestHandout:
-    @pytest.fixture(scope="class")
-    def page(self):
-        return handout(read_lesson("small", LESSON))
+@pytest.fixture(scope="module")
+def page():
+    return handout(read_lesson("small", LESSON))
 
+
+class TestHandout:
     def test_what_is_right_stands_at_the_end_and_nowhere_before(self, page):
         asked, told = page.split('<h1 class="new-page">')
         assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked

@@ -1,31 +1,9 @@
 """The picture of a whole pass in a page of its own, without Streamlit: looked at, zoomed into, and played."""
 
-import base64
-import re
 
 import pytest
 
-from tests.inside_answers import Inside
-from transformer import ov_circuit, qk_circuit
-from transformer.instrument import FOLDER, bundle
-
-PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;
-  --radius: 4px; --font: sans-serif"><main></main></body>"""
-IMPORT = """async (source) => {
-  Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
-}"""
-BEGIN = """async ([bytes, chosen]) => {
-  const read = (text) => readRecording(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)));
-  Object.assign(window, { wanted: [], chosen: [] });
-  const want = async (parts) => {
-    window.wanted.push(...parts);
-    window.instrument.add(read(await answer(parts)));
-  };
-  const select = (one) => window.chosen.push(one);
-  window.instrument = new InsideInstrument(document.querySelector("main"), { select, want });
-  window.instrument.begin(read(bytes), chosen);
-}"""
-
+from tests.browser.inside_picture import opened, readout, shows, trail
 
 NAMES_IN_THE_WAY = """() => {
   const boxes = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
@@ -40,59 +18,9 @@ NAMES_IN_THE_WAY = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def passes():
-    """`passes(name, prompt, written)`: each is made once."""
-    made = {}
-
-    def find(*which):
-        if which not in made:
-            made[which] = Inside(*which)
-        return made[which]
-
-    return find
-
-
-@pytest.fixture(scope="module")
-def answering():
-    """The pass that each tab's page asks about; a tab keeps its way of asking from one test to the next."""
-    return {}
-
-
 @pytest.fixture
-def show(new_page, passes, answering):
-    """`show(name, prompt, written=0, chosen={}, **options)`: a page with the picture of this pass."""
-
-    def open_page(name, prompt, written=0, chosen=None, **options):
-        page = new_page(**{"width": 1100, "height": 900, **options})
-        if page not in answering:
-            page.expose_function("answer", lambda parts: _text(answering[page].parts(parts)))
-        found = answering[page] = passes(name, prompt, written)
-        page.set_content(PAGE)
-        for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
-            page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
-        for script in ("recording.js", "inside/instrument.js"):
-            page.evaluate(IMPORT, bundle(FOLDER / script))
-        page.evaluate(BEGIN, [_text(found.outline), chosen or {}])
-        return page
-
-    return open_page
-
-
-def _text(recording):
-    return base64.b64encode(recording.to_bytes()).decode()
-
-
-def opened(page):
-    return page.evaluate("window.instrument.chosen.open")
-
-
-def trail(page):
-    return page.get_by_role("navigation").get_by_role("button").all_inner_texts()
-
-
-def readout(page):
-    return page.locator("[data-part=readout]").inner_text()
+def show(new_page):
+    return shows(new_page)
 
 
 def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
@@ -278,105 +206,6 @@ def test_a_link_leads_to_a_moment(show):
     assert page.get_by_label("Where in the pass").input_value() == "3.5"
 
 
-def test_who_said_it_sums_to_the_logit(show):
-    page = show("next-vowel", "abc", 1)
-    page.get_by_text("Who said it").click()
-    page.locator(".total[data-state=equal]").wait_for()
-    page.locator(".candidates button").nth(1).click()
-    page.locator(".candidates button[aria-pressed=true]", has_text="#").wait_for()
-    page.locator(".total[data-state=equal]").wait_for()
-    page.locator(".shares button", has_text="mlp_out").click()
-    assert opened(page) == "decoder.blocks.0.hook_mlp_out"
-
-
-def test_what_each_height_would_say_ends_in_what_the_model_says(show):
-    page = show("shakespeare", "ROMEO:")
-    page.get_by_text("What each height would say").click()
-    rows = page.locator(".below tbody tr")
-    rows.first.wait_for()
-    assert rows.count() == 7
-    above = page.locator(".names .next b").all_inner_texts()
-    assert rows.first.locator("td b").all_inner_texts() == above
-    page.get_by_role("button", name="Token 2: M").last.click()
-    assert readout(page).startswith("Token 2 “M”")
-
-
-# Circuits
-
-
-def circuits(page):
-    return page.get_by_role("region", name="Circuits")
-
-
-def named(page):
-    """What the chosen or pointed cell is said to be, and its number."""
-    said = circuits(page).locator(".readout").inner_text()
-    return said, float(re.search(r"(?:by|:) (−?[\d.]+)", said)[1].replace("−", "-"))
-
-
-def test_the_circuits_of_the_head_that_is_looked_at_open_below(show, passes):
-    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn", "head": 2})
-    page.get_by_role("button", name="Circuits").click()
-    circuits(page).locator(".pairs button").first.click()
-    asked = page.evaluate("window.wanted.filter(([kind]) => kind === 'circuit')")
-    assert asked == [["circuit", "ov", "blocks.1.attn", 2]]
-    found = passes("shakespeare", "ROMEO:", 0).found
-    full = ov_circuit(found, "blocks.1.attn", 2).full()
-    said, value = named(page)
-    assert said.endswith("more than any other token.") and value == pytest.approx(float(full.max()), abs=1e-3)
-    circuits(page).locator("canvas.marks").press("ArrowRight")
-    row, column = divmod(int(full.argmax()), len(full))
-    assert page.evaluate("window.instrument.below.circuits.chosen.cell") == [row, column + 1]
-    assert abs(named(page)[1]) == pytest.approx(abs(float(full[row, column + 1])), abs=1e-3)
-
-
-def test_queries_turn_in_the_browser_as_in_the_model(show, passes):
-    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.0.attn", "head": 0})
-    page.get_by_role("button", name="Circuits").click()
-    circuits(page).get_by_label("Circuit", exact=True).select_option("qk")
-    circuits(page).locator(".pairs button").first.wait_for()
-    asked = page.evaluate("window.wanted.length")
-    circuits(page).get_by_role("slider").fill("5")
-    circuits(page).locator(".pairs button").first.click()
-    full = qk_circuit(passes("shakespeare", "ROMEO:", 0).found, "blocks.0.attn", 0, 5).full()
-    assert named(page)[1] == pytest.approx(float(full.max()), abs=1e-3)
-    assert "5 tokens before the query" in circuits(page).inner_text()
-    assert page.evaluate("window.wanted.length") == asked
-    again = show("shakespeare", "ROMEO:", 0, page.evaluate("window.instrument.chosen"))  # as a link would
-    circuits(again).locator(".pairs button").first.wait_for()
-    assert named(again) == named(page) and "5 tokens before the query" in circuits(again).inner_text()
-    assert again.evaluate("window.instrument.chosen.folds") == ["circuits"]
-
-
-@pytest.mark.parametrize(("name", "attention", "kinds"), [
-    ("ladder-1-bigram", None, []), ("ladder-3-average", "blocks.0.attn", ["ov"]),
-    ("next-vowel", "encoder.blocks.0.attn", ["qk"]), ("next-vowel", "decoder.blocks.0.cross_attn", ["ov", "qk"]),
-])  # fmt: skip
-def test_a_model_has_the_circuits_it_can_have(show, name, attention, kinds):
-    page = show(name, "abc", 1 if name == "next-vowel" else 0, {"open": attention or ""}, width=420)
-    button = page.get_by_role("button", name="Circuits")
-    assert button.is_visible() == bool(kinds)
-    if not kinds:
-        return
-    button.click()
-    circuits(page).locator(".pairs button").first.wait_for()
-    offered = circuits(page).get_by_label("Circuit", exact=True).locator("option")
-    assert [option.get_attribute("value") for option in offered.all()] == kinds
-    assert not circuits(page).get_by_role("slider").is_visible()  # positions don't rotate here
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_a_circuit_s_numbers_are_saved(show):
-    page = show("next-vowel", "abc", 1, {"open": "decoder.blocks.0.attn"})
-    page.get_by_role("button", name="Circuits").click()
-    circuits(page).locator(".pairs button").first.wait_for()
-    with page.expect_download() as saved:
-        circuits(page).get_by_role("button", name="CSV").click()
-    assert saved.value.suggested_filename == "next-vowel-ov-decoder.blocks.0.attn-head0.csv"
-    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "read,next,value" and len(lines) == 1 + 31 * 31
-
-
 def test_the_picture_is_saved_with_its_names(show):
     page = show("shakespeare", "ROMEO:")
     page.evaluate("""() => {
@@ -394,13 +223,6 @@ def test_the_picture_is_saved_with_its_names(show):
     on_page = page.locator(".names :is(button, b, small, .lens-title)").all_inner_texts()
     written = page.evaluate("window.written")
     assert set(filter(str.strip, on_page)) <= set(written) and "“ROMEO:”" in written
-
-
-def test_what_holds_is_listed(show):
-    page = show("ladder-4-attention", "ROMEO:")
-    page.get_by_text("What holds").click()
-    page.locator(".below tbody tr").first.wait_for()
-    assert page.locator(".below tbody tr").count() == page.evaluate("window.instrument.pass.equations.size")
 
 
 def test_a_chosen_cell_lights_what_it_is_made_of(show):
