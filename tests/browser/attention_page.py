@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from tests.browser.address import address
+
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
@@ -161,13 +163,13 @@ def drag(page, stage, start, end):
 
 
 def parameters(page):
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+    return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query).items()}
 
 
 def until(page, condition, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, page.url
+        assert time.monotonic() < deadline, address(page)
         page.wait_for_timeout(50)
 
 

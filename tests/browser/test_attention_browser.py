@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.browser.address import address
 from tests.browser.attention_page import (
     WHOLE,
     all_equal,
@@ -131,7 +132,7 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     page.reload()
     page.locator(WHOLE).wait_for()
     until(page, lambda: state(page) == chosen)
-    other, _ = visit(urlsplit(page.url).query, apart=True)
+    other, _ = visit(urlsplit(address(page)).query, apart=True)
     assert state(other) == chosen
 
 

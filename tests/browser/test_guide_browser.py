@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.browser.address import address
 from tests.browser.servers import ROOT
 
 TERM = """(name) => {
@@ -114,7 +115,7 @@ def test_the_start_is_gone_through_by_keyboard_and_never_shown_again(visit, wait
     page.keyboard.press("Escape")
     card.wait_for(state="hidden")
 
-    page.goto(page.url.partition("/Inside")[0])
+    page.goto(address(page).partition("/Inside")[0])
     wait_ready(page, timeout=60)
     assert card.is_hidden()
 

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.browser.address import address
 from tests.browser.writing_page import expect, focused, look_at, picture, tokens
 
 
@@ -47,14 +48,14 @@ def entries(page):
 
 
 def parameters(page):
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query, keep_blank_values=True).items()}
+    return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query, keep_blank_values=True).items()}
 
 
 def until(page, condition, seconds=30):
     """Wait for what the address says; it is written when the page has been drawn."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, page.url
+        assert time.monotonic() < deadline, address(page)
         page.wait_for_timeout(50)
 
 
@@ -79,12 +80,12 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
 
     page.go_back()
     until_on(page, "Attention", wait_ready)
-    until(page, lambda: urlsplit(page.url).path == "/Attention" and parameters(page) == attention)
+    until(page, lambda: urlsplit(address(page)).path == "/Attention" and parameters(page) == attention)
     expect(prompt_box(page)).to_have_value("KING: I am")
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
     page.go_back()
     until_on(page, "Generate", wait_ready)
-    assert urlsplit(page.url).path == "/"
+    assert urlsplit(address(page)).path == "/"
     until(page, lambda: parameters(page) == attention | {"head": "0"})
     expect(picture(page)).to_contain_text("layer 1, head 0")
     page.go_forward()
@@ -189,7 +190,7 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     page = visit("?seed=7")
     type_prompt(page, "😀" * 2_500, wait_ready)
     expect(page.get_by_text("Too long for the link, and left out of it: the prompt.")).to_be_visible()
-    until(page, lambda: len(page.url) < 8_000 and "prompt" not in parameters(page))
+    until(page, lambda: len(address(page)) < 8_000 and "prompt" not in parameters(page))
     turn_to(page, "Masks", wait_ready)
     page.go_back()
     until_on(page, "Generate", wait_ready)
