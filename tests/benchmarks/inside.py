@@ -120,6 +120,7 @@ def _answers(opened: tuple, length: int, times: int) -> dict[str, float]:
             _settle_once(page, traffic, at, number)
             if at >= 2:  # both blocks have come by then
                 found["zoom"].append(waited)
+        root.locator(".stage").evaluate("(stage) => stage.scrollIntoView({ block: 'center' })")
         box = root.locator(".stage").bounding_box()
         place = box["x"] + box["width"] * (0.3 + 0.02 * at), box["y"] + box["height"] * (0.2 + 0.03 * at)
         found["hover"].append(_answer(page, "pointermove", lambda place=place: page.mouse.move(*place)))
