@@ -1,0 +1,160 @@
+"""What can be taken along from the page Inside: the view as a page, its numbers as a file, the lines of Python."""
+
+import re
+
+import numpy as np
+import pytest
+
+from pages.ui.models import insides, library, taken_along
+from tests.app_driver import (
+    fed,
+    open_drawers,
+    outline,
+    said,
+    start,
+    tell,
+    use,
+)
+from tests.tiny_models import save_tiny, save_translator
+from transformer import (
+    Scaled,
+    Without,
+    from_code,
+    in_window,
+    load_checkpoint,
+    standalone,
+    to_code,
+    whole_pass,
+)
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+def chosen(at):
+    return fed(at).metadata["chosen"]
+
+
+def choose_inside(at, **changes):
+    return tell(at, "headsup_inside_feed", "chosen", {**chosen(at), **changes})
+
+
+# The view to take along
+
+
+VIEWS = [
+    ("shakespeare", {}),
+    ("shakespeare", {"inside": "blocks.1.attn.qkv.weight", "cell": "2,1,3,4", "head": 1, "heads": "one"}),
+    ("shakespeare", {"inside": "blocks.1", "place": 2, "changes": "scale~blocks.0.attn.hook_z~0~~0"}),
+    ("translator", {"inside": "decoder.blocks.0.cross_attn.hook_pattern", "cell": "0,0,1", "source_place": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "link"), VIEWS)
+def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypatch, capsys):
+    save_tiny(tmp_path / "checkpoints", "shakespeare")
+    save_translator(tmp_path / "checkpoints")
+    use(monkeypatch, tmp_path / "checkpoints")
+    at = start("Inside", model=model, **link)
+    assert not said(at)
+    (lines,) = [block.value for block in open_drawers(at).code if "record_pass" in block.value]
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(lines, "lines", "exec"), names)
+    ids, looked, there = outline(at).metadata["ids"], chosen(at), names["recording"].tensors
+    computed = library.opened(model), tuple(ids["text"]), tuple(ids["source"])
+    changed = tuple(from_code(code) for code in [link.get("changes")] if code)
+    name = looked["open"] if looked["open"] in there else "logits"
+    shown = insides.tensor(*computed, name, changed)
+    np.testing.assert_allclose(there[name].reshape(-1), shown.reshape(-1), atol=1e-5)
+    if looked["cell"]:
+        assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
+    # The page that is saved shows the same, but for what it is called.
+    page = taken_along.page_of(*computed, changed, options={"title": "inside", **looked})
+    assert page == eval(lines.strip().splitlines()[-1], names).html
+
+
+def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
+    at = open_drawers(start("Inside", prompt="To be"))
+    ids = tuple(outline(at).metadata["ids"]["text"])
+    page = taken_along.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
+    (button,) = [each for each in at.get("download_button") if "page" in each.proto.label]
+    size = int(re.search(r"\((\d+) kB\)", button.proto.label)[1])
+    empty = taken_along.page_of(library.opened("shakespeare"), ids[:1], (), options={"title": "x"})
+    assert size * 1000 < len(page) < size * 1000 + len(empty)
+    assert "every number of the pass" in words_of(at)
+    all_of_it = standalone.page_fit(library.config("shakespeare"), len(ids)).size
+    monkeypatch.setattr(standalone, "MOST_BYTES", all_of_it - 1)
+    assert "it lacks the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
+    monkeypatch.setattr(standalone, "MOST_BYTES", 100)
+    at = open_drawers(start("Inside", prompt="To be"))
+    assert "too many for one page, however short the text" in words_of(at)
+    assert not [each for each in at.get("download_button") if "page" in each.proto.label]
+    for most in range(100, all_of_it, 100):  # the first limit under which one token fits
+        monkeypatch.setattr(standalone, "MOST_BYTES", most)
+        if standalone.page_fit(library.config("shakespeare"), 1):
+            break
+    assert "With a shorter text it can be saved" in words_of(open_drawers(start("Inside", prompt="To be")))
+
+
+def words_of(at):
+    return " ".join(block.value for block in at.markdown)
+
+
+# The numbers to take along
+
+
+def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(monkeypatch):
+    views = {"": "model", "blocks.1": "block", "logits": "tensor", "embed.weight": "weights"}
+    model, ids = library.opened("shakespeare"), tuple(library.tokenizer("shakespeare").encode("To be, or not"))
+    sizes = {place: sum(array.nbytes for array in taken_along.file_of(model, ids, (), place).tensors.values())
+             for place in views}  # fmt: skip
+    for place, what in views.items():
+        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place])
+        at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
+        assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
+        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place] - 1)
+        at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
+        assert not [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
+        told = words_of(at)
+        assert "All numbers of this view take" in told
+        assert ("open a part of it" in told.lower()) == (what in ("model", "block"))
+        assert ("They are weights" in told) == (what == "weights")
+        if found := re.search(r"text of at most (\d+) tokens", told):
+            longest = int(found[1])
+            fits = taken_along.file_of(model, ids[:longest], (), place)
+            assert longest == len(ids) - 1 and sum(each.nbytes for each in fits.tensors.values()) < sizes[place]
+        assert bool(found) == (what != "weights")
+        with pytest.raises(ValueError, match="All numbers of this view take"):
+            taken_along.file_of(model, ids, (), place)
+
+
+def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(monkeypatch):
+    monkeypatch.setattr(taken_along, "MOST_BYTES", 5_000)
+    at = open_drawers(start("Inside", prompt="To be"))
+    assert "All numbers of this view take" in words_of(at)
+    choose_inside(at, open="blocks.0.hook_mlp_out")
+    assert "All numbers of this view take" not in words_of(at)
+    assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"]
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "changes"),
+    [("shakespeare", "", ()), ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
+     ("translator", "", ())],
+)  # fmt: skip
+def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, changes, tmp_path, monkeypatch, capsys):
+    save_tiny(tmp_path / "checkpoints", "shakespeare")
+    save_translator(tmp_path / "checkpoints")
+    use(monkeypatch, tmp_path / "checkpoints")
+    at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
+    (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
+    opened, ids = library.opened(model), outline(at).metadata["ids"]
+    file = taken_along.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
+                          in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
+    (name,) = re.findall(r'Path\("(.*?)"\)', lines)
+    (tmp_path / name).write_bytes(file.to_bytes())
+    monkeypatch.chdir(tmp_path)
+    exec(compile(lines, "lines", "exec"), {})
+    printed = capsys.readouterr().out.strip().splitlines()
+    assert len(printed) == len(file.tensors) and all(line.endswith("True") for line in printed)
+    checkpoint = load_checkpoint(tmp_path / "checkpoints" / model)
+    assert set(whole_pass(checkpoint.model, ids["text"], ids["source"]).tensors) >= set(file.tensors)
