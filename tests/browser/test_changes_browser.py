@@ -149,7 +149,43 @@ def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
     assert weights_set(page)[0] == 0 < weights_set(page)[1]
 
 
-def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready, browser_errors):
+class Finger:
+    """A finger on a page's glass. It takes its time, as Chromium tells a swipe from a jump by its speed."""
+
+    def __init__(self, page):
+        self._page, self._session = page, page.context.new_cdp_session(page)
+
+    def drag(self, start, end, steps=6):
+        self._touch("touchStart", start)
+        for step in range(1, steps + 1):
+            self._touch("touchMove", [a + (b - a) * step / steps for a, b in zip(start, end, strict=True)])
+        self._touch("touchEnd")
+
+    def _touch(self, kind, place=None):
+        points = [{"x": place[0], "y": place[1]}] if place else []
+        self._session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        self._page.wait_for_timeout(20)
+
+
+def test_a_finger_carries_a_weight_along_its_row_and_scrolls_across_it(visit, chromium, listen, browser_errors):
+    with chromium.new_context(viewport={"width": 420, "height": 900}, has_touch=True) as phone:
+        listen(phone, browser_errors)
+        page, _ = visit("prompt=To be, or not&layer=1&head=0&query=6&key=3", page=phone.new_page())
+        part(page, "change").tap()
+        main = page.get_by_test_id("stMain")
+        start, end = place_of(page, "weights", 6, 3), place_of(page, "weights", 6, 5)
+        above = main.evaluate("(main) => main.scrollTop")
+        finger = Finger(page)
+        finger.drag(start, (start[0], start[1] - 200))
+        until(page, lambda: main.evaluate("(main) => main.scrollTop") > above)
+        assert not changes(page) and "zoom" not in parameters(page)
+        finger.drag(place_of(page, "weights", 6, 3), (end[0], place_of(page, "weights", 6, 3)[1]))
+        until(page, lambda: weights_set(page, 6).keys() == {3, 5})
+        assert weights_set(page, 6)[3] == 0 < weights_set(page, 6)[5]
+        assert "zoom" not in parameters(page)
+
+
+def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready):
     page = new_page(width=420)
     page.goto(f"{tiny_server.url}/Inside?prompt=To be&inside=blocks.0.attn")
     page.get_by_test_id("inside").wait_for(timeout=60_000)
@@ -166,4 +202,3 @@ def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, 
     expect(page.get_by_text(re.compile("In the other one something was set"))).to_be_visible()
     expect(page.get_by_role("cell", name="set by: without ÷ √d_head in layer 0")).to_have_count(1)
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-    browser_errors[:] = [error for error in browser_errors if "_stcore" not in error]
