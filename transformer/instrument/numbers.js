@@ -35,9 +35,9 @@ function inPowers(value, digits) {
 /** A share from 0 to 1 in per cent, finer where it is small. */
 export function percent(share) {
   const value = 100 * share;
-  if (value === 0) return "0 %";
-  if (value < 0.1) return "<0.1 %";
-  return `${value.toFixed(value < 10 ? 1 : 0)} %`;
+  if (value === 0) return "0%";
+  if (value < 0.1) return "<0.1%";
+  return `${value.toFixed(value < 10 ? 1 : 0)}%`;
 }
 
 const ORDINALS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };

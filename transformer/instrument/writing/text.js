@@ -4,9 +4,9 @@
 export function chance(p) {
   if (p == null || Number.isNaN(p)) return "–";
   const value = 100 * p;
-  if (value === 0) return "0 %";
-  if (value < 0.001) return "<0.001 %";
-  return `${value < 1 ? value.toPrecision(2) : value.toFixed(value > 99 && value < 100 ? 2 : 1)} %`;
+  if (value === 0) return "0%";
+  if (value < 0.001) return "<0.001%";
+  return `${value < 1 ? value.toPrecision(2) : value.toFixed(value > 99 && value < 100 ? 2 : 1)}%`;
 }
 
 export function counted(tokens) {
