@@ -104,6 +104,21 @@ def test_axe_finds_nothing_serious_on_the_ladder_s_rungs_or_in_the_menu_of_a_cha
     assert found(page) == []
 
 
+def test_the_keyboard_passes_by_a_sidebar_that_is_closed(visit, wait_ready):
+    page = visit("Positions", width=420)
+    wait_ready(page, timeout=60)
+    in_sidebar = "document.activeElement.closest('[data-testid=stSidebar]') !== null"
+
+    def reached():
+        page.keyboard.press("Tab")
+        return page.evaluate(in_sidebar)
+
+    assert not any(reached() for _ in range(12))
+    page.get_by_role("button", name="Expand sidebar").click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Masks").focus()
+    assert page.evaluate(in_sidebar) and reached()
+
+
 def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready):
     page = visit()
     light = {}
