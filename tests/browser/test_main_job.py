@@ -95,7 +95,8 @@ def turn_to(page, name):
 
 
 def prompt_box(page):
-    return page.get_by_role("textbox", name="Prompt", exact=True)
+    """The box, which is hidden on a phone while the sidebar is closed."""
+    return page.get_by_role("textbox", name="Prompt", exact=True, include_hidden=True)
 
 
 def type_prompt(page, typed):

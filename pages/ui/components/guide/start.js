@@ -130,7 +130,7 @@ export class Start {
 
   get target() {
     const selectors = (this.isDone && this.record.then) || this.record.at;
-    const found = selectors.map(find).find((element) => element?.checkVisibility({ visibilityProperty: true })) ?? null;
+    const found = selectors.map(find).find((element) => element && isThere(element)) ?? null;
     return found && reachable(found);
   }
 
@@ -183,6 +183,11 @@ function reveal(target) {
   target.scrollIntoView({ block: isLong ? "start" : "center" });
   const scroller = target.closest("[data-testid=stSidebarContent]") ?? document.querySelector("[data-testid=stMain]");
   if (isLong) scroller.scrollBy(0, -HEADER);
+}
+
+/** Is it shown, or would it be in an open sidebar? */
+function isThere(element) {
+  return element.checkVisibility({ visibilityProperty: !element.closest("[data-testid=stSidebar][data-collapsed=true]") });
 }
 
 /** What has to be pressed first to get at a control: the sidebar may be closed, or lie over the page. */
