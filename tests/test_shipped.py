@@ -1,5 +1,6 @@
 """The checkpoints that ship: each loads, reads its own examples, is small, and does what its card says."""
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from transformer import (
     load_checkpoint,
     whole_pass,
 )
-from transformer.data.tasks import Induction
+from transformer.data.stories import NAMES, PLACES, THINGS
+from transformer.data.tasks import Example, Induction
 from transformer.training.evaluation import exact_matches, measure_induction, measure_reading
 from transformer.training.presets import PRESETS, RUNGS, Group
 
@@ -142,18 +144,38 @@ def test_it_does_its_task_on_what_its_training_never_met(entry):
         assert found.second_loss < 0.5 < 3 < found.first_loss
         assert found.best_score > 0.5
     else:
-        least = {"stories": 0.98}.get(task.name, 0.99)
-        assert exact_matches(model, task, task.sample(100)) >= least - 0.01
-        assert entry.card.accuracy >= least
+        assert exact_matches(model, task, task.sample(100)) >= 0.98
+        assert entry.card.accuracy >= 0.99
 
 
 def test_the_model_that_reads_looks_from_the_question_to_the_word_that_answers_it():
     """On 200 held-out questions; `python -m transformer evaluate stories` measures 1,000."""
     checkpoint = load_checkpoint(next(entry.path for entry in ENTRIES if entry.name == "stories"))
     found = measure_reading(checkpoint.model, TASKS["stories"], questions=200)
-    assert found.accuracy >= 0.97
+    assert found.accuracy >= 0.98
     assert found.weight >= 0.45
-    assert checkpoint.card.accuracy >= 0.98
+
+
+@pytest.mark.parametrize(
+    ("fact", "question", "is_of_the_fact"),
+    [
+        ("{who} took the {what} .", "Who has the {what} ?", "{who}"),
+        ("{who} took the {what} .", "What does {who} have ?", "{what}"),
+        ("{who} went to the {where} .", "Where is {who} ?", "{where}"),
+    ],
+)
+def test_of_two_people_the_model_that_reads_tells_who_is_meant_whoever_came_last(fact, question, is_of_the_fact):
+    """The simplest stories that have a choice: no habit of place, neither the first nor the last, answers them all."""
+    model = load_checkpoint(next(entry.path for entry in ENTRIES if entry.name == "stories")).model
+    people = [
+        {"who": who, "what": what, "where": where} for who, what, where in zip(NAMES, THINGS, PLACES, strict=False)
+    ]
+    asked = []
+    for told in permutations(people, 2):
+        story = " ".join(fact.format(**each) for each in told)
+        for each in told:
+            asked.append(Example(f"{story} {question.format(**each)}", is_of_the_fact.format(**each)))
+    assert exact_matches(model, TASKS["stories"], asked) >= 0.99
 
 
 @every_checkpoint

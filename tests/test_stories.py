@@ -115,8 +115,9 @@ def test_whatever_is_asked_in_the_course_of_a_story_is_answered_by_what_has_been
     assert story.words.count(".") == facts
     assert 1 <= len(asked) <= MOST_QUESTIONS
     places = [each.told for each in asked]
-    assert places == sorted(places) and places[-1] == len(story.words)
+    assert places == sorted(places) and places[-1] <= len(story.words)
     assert min(first, facts) <= story.words[: places[0]].count(".") <= facts
+    assert len({story.fact(question) for _, question in asked}) == len(asked)  # none gives another away
     for told, question in asked:
         so_far = written(story.words[:told])
         answer, fact = read(so_far).answer(question.text)
@@ -165,7 +166,7 @@ def test_the_last_place_of_a_story_is_no_answer_to_rely_on():
     """Where two people are said to be somewhere, the one who is told of last isn't asked for more often."""
     told_last = []
     for seed in range(300):
-        for example in STORIES.draw_batch(np.random.default_rng(seed), 4):
+        for example in STORIES.draw_batch(np.random.default_rng(seed), 4, 1000):
             for story, part in zip(stories_of(example), (example, *example.further), strict=True):
                 places = {fact["who"]: fact["place"] for fact in read(story).facts if fact["place"]}
                 if part.source.rpartition(".")[2].strip().startswith("Where is") and len({*places.values()}) > 1:
@@ -204,12 +205,11 @@ def words_of(story: str) -> list[str]:
     return STORIES.tokenizer.labels(STORIES.tokenizer.encode(story))
 
 
-def test_what_is_learnt_from_at_once_is_equally_long_answers_all_its_questions_and_asks_nothing_held_out():
+def test_what_is_learnt_from_at_once_answers_all_its_questions_and_asks_nothing_held_out():
     lengths, questions = set(), set()
     for seed in range(60):
-        batch = STORIES.draw_batch(np.random.default_rng(seed), 8)
-        (facts,) = {stories_of(example)[-1].count(".") for example in batch}
-        lengths.add(facts)
+        batch = STORIES.draw_batch(np.random.default_rng(seed), 8, 1000)
+        lengths.add(max(stories_of(example)[-1].count(".") for example in batch))  # some end with a question before
         for example in batch:
             parts = (example, *example.further)
             questions.add(len(parts))

@@ -140,8 +140,10 @@ class TestParts:
              "four hundred and seventy-eight thousand six hundred and thirty-six"),
             (NUMBERS, 1, "four hundred and thirty-three thousand four hundred and ninety",
              "six hundred and eighteen thousand six hundred and ninety-eight"),
-            (STORIES, 0, "Anna ran to the bedroom. Anna ran to the park. Where is Anna?",
-             "John ran to the garden. He walked to the cellar. Where is John?"),
+            (STORIES, 0,
+             "Max took the ball. John walked to the cellar. Max gave the ball to Emma. Emma took the key. "
+             "Who gave the ball to Emma?",
+             "Anna walked to the garden. Ben ran to the kitchen. He took the book. Where is Ben?"),
         ],
     )  # fmt: skip
     def test_they_are_those_that_the_shipped_cards_were_measured_on(self, task, seed, first, last):

@@ -4,8 +4,8 @@
 
 Without a model named, of every shipped one. The way is found as a visitor finds it: whatever can be clicked in the
 picture is clicked, from the page's first view on, until every name has been seen. Then each is opened by its way, in
-at most four clicks, and once more by typing its name; both times the extremes that the page says are those of a pass
-that is computed here.
+at most four clicks, once more with the arrow keys and Enter alone, and once more by typing its name; each time the
+extremes that the page says are those of a pass that is computed here.
 """
 
 import argparse
@@ -38,6 +38,12 @@ SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 TARGETS = """(root) => [...root.querySelectorAll(".names [data-open]")]
   .filter((each) => each.checkVisibility()).map((each) => each.dataset.open)"""
+STEPS = """(root, target) => {
+  const all = [...root.querySelectorAll(".names [data-open]")];
+  const at = all.indexOf(root.getRootNode().activeElement);
+  return all.findIndex((each) => each.dataset.open === target) - (at < 0 ? -1 : at);
+}"""
+"""How many names up the target is from the one that has the focus; from the stage, one press leads to the first."""
 SHOWN = """([root, name]) => {
   const tensor = root.querySelector(".numbers.tensor");
   const isOpen = root.dataset.open === name && tensor.querySelector("h2").textContent === name;
@@ -130,6 +136,18 @@ class Explorer:
         for target in self.ways[name]:
             self.click(target)
 
+    def reach_by_keys(self, name: str) -> None:
+        """Go the same way with the arrow keys and Enter."""
+        keyboard = self.page.keyboard
+        self.root.get_by_role("group", name="The forward pass").focus()
+        while self.root.get_attribute("data-open"):
+            keyboard.press("Escape")
+        for target in self.ways[name]:
+            steps = self.root.evaluate(STEPS, target)
+            for _ in range(abs(steps)):
+                keyboard.press("ArrowUp" if steps > 0 else "ArrowDown")
+            keyboard.press("Enter")
+
     def reach_by_name(self, name: str) -> None:
         """Type the whole name."""
         self.begin()
@@ -178,9 +196,8 @@ def reach(
     lost = explorer.look_for(chosen)
     problems = [f"{name} can't be reached in {MOST_CLICKS} clicks" for name in sorted(lost)]
     for name in chosen:
-        for go in (explorer.reach_by_clicks, explorer.reach_by_name):
-            if name in lost and go == explorer.reach_by_clicks:
-                continue
+        by_way = () if name in lost else (explorer.reach_by_clicks, explorer.reach_by_keys)
+        for go in (*by_way, explorer.reach_by_name):
             go(name)
             if problem := explorer.problem(name, expected[name]):
                 problems.append(f"{go.__name__.replace('_', ' ')}: {problem}")

@@ -26,19 +26,25 @@ WORDS = frozenset(
 )
 MOST_FACTS = 5
 """Sentences of a story, its question aside."""
-TOLD_LENGTHS = (1, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5)
+TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 5, 5)
 """Sentences of the stories to learn from, each number as often as it is here: short ones have little to teach."""
-HOW_MANY = (1, 2, 2, 2, 3, 3, 3, 3)
+AT_FIRST = {400: (2,), 700: (2, 3)}
+"""The same for the batches before one of these numbers. Who is where, of two, can be told from one sentence; from five,
+a reader learns to guess sooner than to look up, and stays with it for thousands of batches (Bengio et al. 2009, §3)."""
+HOW_MANY = (1, 2, 3, 3, 3, 4, 4, 4)
 """People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
-MOST_QUESTIONS = 8
-"""About one story."""
+MOST_QUESTIONS = MOST_FACTS
+"""About one story: one about each sentence."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
 EASY = 0.1
 """Of all questions, how many may have an answer that is the only word of its kind."""
-EARLIER = 0.8
-"""How often, where there is such a question, one is asked whose answer isn't the last word of its kind in the story."""
+TELLING = 0.6
+"""How often, where there is such a kind, a question is asked of a kind whose questions have different answers in this
+story: only these must be read to the end. Of those, no answer can be told by its place: neither the last word of its
+kind nor an earlier one is the likelier.
+"""
 ROLLS = 200
 """Random numbers for one story: more than the longest takes."""
 
@@ -101,9 +107,9 @@ class Story:
         self.gifts.pop((person, thing, receiver), None)
         self.gifts[person, thing, receiver] = at, at + 3, at + 5
 
-    def says_last(self, word: str) -> bool:
-        """Whether no other word of its kind comes after this one's last place."""
-        return next(each for each in reversed(self.words) if ALIKE.get(each) == ALIKE[word]) == word
+    def fact(self, question: Question) -> int:
+        """The sentence that answers a question, counted from 0."""
+        return self.words[: question.place].count(".")
 
     def pronoun_means(self, person: str) -> bool:
         """Whether *she* or *he* would now mean this person and nobody else."""
@@ -191,6 +197,11 @@ class Dice:
         return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
 
 
+def lengths_told(batch: int) -> tuple[int, ...]:
+    """How many sentences the stories of a batch may have, counted from 0, each number as often as it is there."""
+    return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
+
+
 class Asked(NamedTuple):
     """A question in the course of a story."""
 
@@ -204,30 +215,25 @@ def tell(
 ) -> tuple[Story, list[Asked]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    There is one, at the end, and each kind of question is as likely; or else there are `MOST_QUESTIONS`, fewer if there
-    are fewer to ask: one after each sentence from `asking_from` on, and the rest at the end. Most answers are one word
-    of several that could be it, or a reader would learn to take whatever stands there.
+    There is one, at the end, and each kind of question is as likely; or else there are several: one after each sentence
+    from `asking_from` on, and the rest at the end. Each sentence is asked for once: *Who has the ball? Mary* would give
+    away what Mary has, and a reader would learn to read answers instead of the story.
     """
     while True:
         dice = Dice(random, ROLLS)
         story, asked = Story(), []
         people = dice.some(NAMES, dice.one(HOW_MANY))
-        things = dice.some(THINGS, dice.number(1, 3))
-        places = dice.some(PLACES, dice.number(2, 4))
+        things = dice.some(THINGS, dice.number(2, 4))
+        places = dice.some(PLACES, dice.number(3, 5))
         for number in range(1, facts + 1):
             _go_on(story, dice, people, things, places)
-            if asking_from and asking_from <= number < facts and story.questions(with_choice=True):
-                asked.append(Asked(len(story.words), _question(story, dice)))
+            is_asked = asking_from and asking_from <= number < facts and story.questions(with_choice=True)
+            if is_asked and _ask(story, dice, asked):
                 story.mentioned = ()  # a pronoun would mean somebody of the question
-        kinds = story.questions(with_choice=True)
-        if kinds or facts == 1:
+        if story.questions(with_choice=True) or facts == 1:
             break
-    asked.append(Asked(len(story.words), _question(story, dice)))
-    if asking_from:
-        more = [each for kind in kinds for each in kind if each != asked[-1].question
-                and not (story.says_last(each.answer) and dice.below(0.5))]  # fmt: skip
-        room = min(MOST_QUESTIONS - len(asked), len(more))
-        asked += [Asked(len(story.words), each) for each in dice.some(more, room)]
+    while _ask(story, dice, asked) and asking_from:
+        pass
     return story, asked
 
 
@@ -236,13 +242,23 @@ def written(words: Sequence[str]) -> str:
     return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
-def _question(story: Story, dice: Dice) -> Question:
+def _ask(story: Story, dice: Dice, asked: list[Asked]) -> bool:
+    """Ask for a sentence that hasn't been asked for yet; False if there is none."""
+    known = {story.fact(each.question) for each in asked}
     kinds = None if dice.below(EASY) else story.questions(with_choice=True)
     kinds = kinds or story.questions()
-    if dice.below(EARLIER):
-        earlier = [[each for each in kind if not story.says_last(each.answer)] for kind in kinds]
-        kinds = [kind for kind in earlier if kind] or kinds
-    return dice.one(dice.one(kinds))
+    if dice.below(TELLING):
+        kinds = [kind for kind in kinds if _is_telling(kind)] or kinds
+    left = [[each for each in kind if story.fact(each) not in known] for kind in kinds]
+    left = [kind for kind in left if kind]
+    if left:
+        asked.append(Asked(len(story.words), dice.one(dice.one(left))))
+    return bool(left)
+
+
+def _is_telling(kind: list[Question]) -> bool:
+    """Whether the kind of question doesn't give the answer yet."""
+    return len({each.answer for each in kind}) > 1
 
 
 def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], places: list[str]) -> None:
@@ -256,7 +272,7 @@ def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], place
     person = dice.one(people)
     pronoun = _with_pronoun(story, dice, person)
     free = [thing for thing in things if thing not in story.holders]
-    if free and dice.below(0.4):
+    if free and dice.below(0.5):
         story.take(person, dice.one(TOOK), dice.one(free), pronoun=pronoun)
     else:
         elsewhere = [place for place in places if place != story.place_of(person)]

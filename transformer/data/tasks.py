@@ -23,8 +23,8 @@ from .stories import (
     LONGEST_QUESTION,
     MOST_FACTS,
     MOST_QUESTIONS,
-    TOLD_LENGTHS,
     WORDS,
+    lengths_told,
     tell,
     written,
 )
@@ -77,8 +77,8 @@ class Task(ABC):
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         """A random example of the training part, or of the part held out."""
 
-    def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
-        """Random examples of the training part that are learnt from at once."""
+    def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
+        """Random examples of the training part that are learnt from at once. batch: its number, counted from 0."""
         return [self.draw(random) for _ in range(count)]
 
     @abstractmethod
@@ -291,9 +291,9 @@ class Stories(Task):
             if self.is_held_out(story.words) == held_out:
                 return Question(f"{story.text} {asked.text}", asked.answer, place=asked.place)
 
-    def draw_batch(self, random: np.random.Generator, count: int) -> list[Example]:
+    def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
         """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
-        facts = int(random.choice(TOLD_LENGTHS))
+        facts = int(random.choice(lengths_told(batch)))
         return [self._with_questions(random, facts, is_told=number == 0) for number in range(count)]
 
     def _with_questions(self, random: np.random.Generator, facts: int, *, is_told: bool) -> Example:

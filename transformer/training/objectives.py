@@ -90,7 +90,8 @@ class TaskObjective(Objective):
         }
 
     def batches(self, step: int) -> Batch:
-        return task_batch(self.task, self.task.draw_batch(np.random.default_rng((self.seed, step)), self.batch))
+        random = np.random.default_rng((self.seed, step))
+        return task_batch(self.task, self.task.draw_batch(random, self.batch, step))
 
     def card(self) -> dict[str, Any]:
         return {

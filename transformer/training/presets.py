@@ -193,8 +193,8 @@ _PRESETS = (
             "attention_windows": (6, 12, 0, 0, 0),
         },
         training=TrainingConfig(
-            steps=16000,
-            learning_rate=1.2e-2,
+            steps=6000,
+            learning_rate=4e-3,
             warmup_steps=100,
             optimizer="muon",
             momentum=0.9,
@@ -202,8 +202,8 @@ _PRESETS = (
             average_decay=0.998,
             seed=1337,
         ),
-        batch=32,
-        evaluate_every=400,
+        batch=128,
+        evaluate_every=200,
         examples=(
             "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",
             "Anna found the key. She gave the key to Ben. Ben went to the school. Who has the key?",

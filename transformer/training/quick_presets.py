@@ -81,11 +81,11 @@ _QUICK = (
         shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary",
                "attention_windows": (6, 12, 0, 0)},
         training=TrainingConfig(
-            steps=2000, learning_rate=1.5e-2, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01,
+            steps=750, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01,
             seed=1,
         ),
-        batch=32,
-        evaluate_every=100,
+        batch=128,
+        evaluate_every=50,
         examples=("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",),
     ),
     Preset(
