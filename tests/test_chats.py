@@ -1,9 +1,12 @@
 """Models that were tuned to answer: their template is data, is read as its tokens, and can be left away."""
 
 import json
+from urllib.parse import parse_qsl
 
 import pytest
 
+from pages.ui.models import library
+from pages.ui.models.lessons.scenes import Scene
 from tests.app_driver import link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
 from transformer import Card, load_checkpoint, load_pretrained
@@ -92,3 +95,14 @@ def test_half_a_character_waits_for_the_other_half():
     assert HALF in "".join(tokenizer.pieces(ids[:1]))  # nothing follows that it could wait for
     broken = [*ids[:1], *tokenizer.encode("abc")]
     assert "".join(tokenizer.pieces(broken)).endswith("abc")
+
+
+@pytest.mark.parametrize("reads", ["", "&reads=chat", "&reads=plain"])
+def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, monkeypatch, reads):
+    save_chatty(tmp_path)
+    use(monkeypatch, tmp_path)
+    link = dict(parse_qsl(f"model=chatty&prompt=hello{reads}"))
+    scene = Scene.of(link, {})
+    assert scene.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
+    assert Scene.of(link, {"prompt": "you"}).reads == scene.reads
+    assert (list(scene.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")

@@ -17,6 +17,7 @@ from pages.ui.models.places import chosen_attention
 from pages.ui.shell.link import PARSERS, from_query
 from tests import app_driver
 from transformer import attention_modules
+from transformer.training.presets import PRESETS
 
 FILES = sorted(shelf.FOLDER.glob("*.md"))
 COURSE = 15
@@ -66,6 +67,13 @@ class TestFiles:
         asked = [step for step in found.steps if step.question]
         assert len(asked) >= 3 and all(step.reveal for step in asked)
         assert bool(found.needs) == bool(found.get)
+
+    @every_lesson
+    def test_what_a_model_from_elsewhere_reads_is_said(self, name):
+        """It may have been tuned to answer, and would read what a step is about in its chat template."""
+        for step in lesson(name).steps:
+            link = step.view.parameters if step.view else {}
+            assert link.get("model", "shakespeare") in PRESETS or link["reads"] == "plain"
 
     def test_every_kind_of_page_and_several_kinds_of_question_are_used(self):
         steps = [step for path in FILES for step in lesson(path.stem).steps]

@@ -10,7 +10,7 @@ from pages.ui.models.changes import Partly, from_text, in_force
 from pages.ui.models.lessons.expressions import ExpressionError
 from transformer import TASKS, CheckpointError, Intervention, Tokenizer
 
-FIELDS = ("model", "prompt", "text", "changes")
+FIELDS = ("model", "prompt", "text", "changes", "reads")
 """What makes a scene; the names are those of a link's parameters."""
 DEFAULT_MODEL = "shakespeare"
 MOST_TOKENS = 1_000
@@ -31,21 +31,29 @@ class Scene:
 
     Lessons are kept while models come and go, so nothing of the model is kept here.
 
-    prompt: None for the model's first example. text: what stands after it. changes: as in a link.
+    prompt: None for the model's first example. text: what stands after it. changes: as in a link. reads: whether the
+    prompt is read in the model's chat template, if it has one ("chat"), or as it stands ("plain").
     """
 
     model: str = DEFAULT_MODEL
     prompt: str | None = None
     text: str = ""
     changes: str = ""
+    reads: str = "chat"
 
     @classmethod
     def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Scene:
-        """That of a view, less what is given instead. With another model come its own prompt, text and changes."""
+        """That of a view, less what is given instead. With another model come its own prompt, text and changes.
+
+        Raises MeasureError for a prompt that is to be read in no way that there is.
+        """
         own = {name: link[name] for name in FIELDS if name in link}
         if given.get("model", own.get("model")) != own.get("model"):
             own = {}
-        return cls(**{**own, **{name: given[name] for name in FIELDS if name in given}})
+        found = cls(**{**own, **{name: given[name] for name in FIELDS if name in given}})
+        if found.reads not in ("chat", "plain"):
+            raise MeasureError(f"reads is chat or plain, not “{found.reads[:20]}”")
+        return found
 
     @property
     def name(self) -> str:
@@ -70,7 +78,8 @@ class Scene:
         prompt = self.prompt if self.prompt is not None else (card.examples or [""])[0]
         if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
             raise MeasureError(problem.rstrip("."))
-        tokens = self._encoded(prompt)
+        self._check_pieces(prompt)
+        tokens = library.encoded(self.name, prompt, self.reads)
         most = shape.context_length if self._translates else MOST_TOKENS
         if not 0 < len(tokens) <= most:
             raise MeasureError(f"a prompt for {self.model} has 1 to {most} tokens, not {len(tokens)}")
@@ -85,7 +94,8 @@ class Scene:
     def tokens(self) -> tuple[int, ...]:
         """What the decoder has before it: the prompt, or a translator's start token, and the text after it."""
         start = (library.model(self.name).card.start_token_id or 0,) if self._translates else self.read
-        tokens = (*start, *self._encoded(self.text))
+        self._check_pieces(self.text)
+        tokens = (*start, *self.tokenizer.encode(self.text))
         most = library.config(self.name).context_length if self._translates else MOST_TOKENS
         if len(tokens) > most:
             raise MeasureError(f"a text for {self.model} has at most {most} tokens, not {len(tokens)}")
@@ -141,7 +151,6 @@ class Scene:
     def _translates(self) -> bool:
         return library.config(self.name).architecture == "encoder-decoder"
 
-    def _encoded(self, text: str) -> tuple[int, ...]:
+    def _check_pieces(self, text: str) -> None:
         if unknown := self.tokenizer.unknown_pieces(text):
             raise MeasureError(f"{self.model} has never seen “{unknown[0].text[:20]}”")
-        return tuple(self.tokenizer.encode(text))
