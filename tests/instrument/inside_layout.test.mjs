@@ -55,6 +55,17 @@ for (const name of MODELS) {
     }
   });
 
+  test(`${name}: the whole text is in the picture, however long it is and however narrow the screen`, () => {
+    const stacks = structure.stacks.map((stack) => ({ ...stack, count: stack.count && 2048 }));
+    const room = { ...ROOM, width: 388, gutter: 88, margin: 46 };
+    const { stacks: standing } = layOut({ ...structure, stacks }, focusOf(structure, ""), room);
+    assert.ok(standing.at(-1).right <= room.width - room.margin);
+    for (const stack of standing) {
+      const last = columnAt(stack, stack.count - 1);
+      assert.ok(last.middle <= stack.right && tokenAt(stack, last.middle) === stack.count - 1);
+    }
+  });
+
   test(`${name}: nothing overlaps, and the pass goes up`, () => {
     for (const open of places) {
       const layout = laidOut(name, open);

@@ -6,10 +6,11 @@ A page imports its own parts alone, and when it is drawn.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
-from pages.ui.models import places
+from pages.ui.models import library, places
 from pages.ui.shell.choices import QUESTIONS
 from pages.ui.shell.sidebar import Session
 
@@ -34,7 +35,8 @@ def attention(session: Session) -> None:
         return
     looked = view.choose(session, kind)
     view.explain(session, looked)
-    view.show(session, looked)
+    with _reading(session):
+        view.show(session, looked)
     offer_files(session, looked)
 
 
@@ -45,7 +47,8 @@ def masks(session: Session) -> None:
 
     view.three_masks(session)
     padded_batch.batch(session)
-    view.without_mask(session)
+    with _reading(session):
+        view.without_mask(session)
 
 
 def positions(session: Session) -> None:
@@ -67,7 +70,8 @@ def inside(session: Session) -> None:
 
     looked = view.choose(session)
     view.explain(session, looked)
-    view.show(session, looked)
+    with _reading(session):
+        view.show(session, looked)
     inside_files.offer_page(session, looked)
     view.offer_numbers(session, looked)
 
@@ -101,6 +105,12 @@ def train(session: Session) -> None:
     pressed = st.button("Train", type="primary", icon=":material/model_training:", disabled=not bearable)
     if pressed and bearable and train_choice.start(choice):
         st.rerun()
+
+
+def _reading(session: Session) -> AbstractContextManager:
+    """Says what is waited for while a large model reads a long text; a tiny one is through before anybody looks."""
+    is_large = library.is_large(library.opened(session.name).checkpoint)
+    return st.spinner("The model reads the text …", show_time=True) if is_large else nullcontext()
 
 
 BODIES: dict[str, Callable[[Session], None]] = {

@@ -4,7 +4,7 @@
 
 import { shortName } from "./structure.js";
 
-const MOST_PITCH = 92; // of columns
+const PITCH = { least: 0.01, most: 92 }; // of columns; the text is always there as a whole
 const LEAST_CLOSED = 16; // of a block: it folds to one strip
 const FOLDED_BELOW = 58;
 export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
@@ -98,7 +98,7 @@ export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
   const crossing = width > ROOMY ? CROSSING.wide : CROSSING.narrow;
   const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
-  const pitch = Math.max(1, Math.min(MOST_PITCH, free / Math.max(total, 1)));
+  const pitch = Math.max(PITCH.least, Math.min(PITCH.most, free / Math.max(total, 1)));
   let left = Math.max(0, (free - pitch * total) / 2);
   return stacks.map(({ count }) => {
     const column = { left: left + gutter, pitch, right: left + gutter + count * pitch, gutter };

@@ -9,6 +9,7 @@ import { shortName } from "./structure.js";
 
 const LONGEST = 12; // characters of a token
 const NAMED = 60; // pixels of a closed block from which on its sublayers are named too
+const LENS = 70; // pixels beside the picture up to which what a height would say is one word or one per cent
 const LINE = 15;
 const SHORT = 84; // pixels left of the columns up to which sublayers go by their short names
 const DIGITS = 30; // pixels of a column that have room for per cents
@@ -232,10 +233,14 @@ export class Names {
       const at = height * shape[1] + scene.token;
       const made = this.place(`lens ${height}`, "div", "lens", null, { left, top: y - 9, width, height: 18 });
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
-      put(made.firstChild, cut(pass.hasLens(scene.token) ? (pass.vocabulary[data[at]] ?? "?") : "…", Math.max(1, Math.floor((width - 42) / 7.4))));
-      put(made.lastChild, pass.hasLens(scene.token) ? percent(shares[at]) : "");
+      const isThere = pass.hasLens(scene.token);
+      const label = isThere ? (pass.vocabulary[data[at]] ?? "?") : "…";
+      const most = Math.max(1, Math.floor((width - 42) / 7.4));
+      const isAlone = width < LENS && label.length > most; // a word says more than its per cent
+      put(made.firstChild, cut(label, isAlone ? Math.floor(width / 7.4) : most));
+      put(made.lastChild, isThere && !isAlone ? percent(shares[at]) : "");
       made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
-      made.title = height ? `After block ${height - 1} it would say “${pass.vocabulary[data[at]]}”` : `Before the first block it would say “${pass.vocabulary[data[at]]}”`;
+      made.title = `${height ? `After block ${height - 1}` : "Before the first block"} it would say “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
     }
   }
 
