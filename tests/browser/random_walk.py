@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from tests.browser.server_log import has_traceback
 from tests.browser.usable import DESCRIBE, DRAWN, FIND
 from tests.browser.visitor_texts import FILES, LINKS, NUMBERS, texts_for
 from tests.tiny_models import save_pair, save_tiny, save_translator
@@ -56,7 +57,6 @@ PATIENCE_MS = 3_000
 """For one click. What is covered, or goes away meanwhile, isn't worth more."""
 DEBOUNCE_MS = {"slide": 250, "look at": 150}
 """How long what was used waits before it tells the server, where it does."""
-TRACEBACK = "Traceback (most recent call last)"
 # Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
 BENIGN = re.compile(
     r"Failed to load resource: .* 404 .*/media/\w+\.csv\)|Client Error: Download Button source error - 404 .*"
@@ -289,7 +289,7 @@ class Walk:
         self.errors.clear()
         if self.server:
             log = self.server.log()[self._read :]
-            if TRACEBACK in log or self.server.process.poll() is not None:
+            if has_traceback(log) or self.server.process.poll() is not None:
                 problems.append(log.strip())
                 self._read += len(log)
                 self.server.forget_tracebacks()

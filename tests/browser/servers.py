@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.server_log import has_traceback
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
 LOG_TAIL_LINES = 60
-TRACEBACK = "Traceback (most recent call last)"
 
 
 class Server:
@@ -79,7 +80,7 @@ class Server:
 
     def has_traceback(self) -> bool:
         """Whether a traceback was logged since the start, or since `forget_tracebacks`."""
-        return TRACEBACK in self.log()[self._forgotten :]
+        return has_traceback(self.log()[self._forgotten :])
 
     def forget_tracebacks(self) -> None:
         """What is in the log by now was expected."""
