@@ -153,7 +153,7 @@ def test_the_model_that_reads_looks_from_the_question_to_the_word_that_answers_i
     checkpoint = load_checkpoint(next(entry.path for entry in ENTRIES if entry.name == "stories"))
     found = measure_reading(checkpoint.model, TASKS["stories"], questions=200)
     assert found.accuracy >= 0.98
-    assert found.weight >= 0.45
+    assert found.weight >= 0.5
 
 
 @pytest.mark.parametrize(

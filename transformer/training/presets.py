@@ -186,14 +186,14 @@ _PRESETS = (
         task="stories",
         shape={
             "n_layers": 5,
-            "n_heads": 2,
+            "n_heads": 1,
             "d_model": 64,
             "d_ff": 128,
             "positions": "rotary",
             "attention_windows": (6, 12, 0, 0, 0),
         },
         training=TrainingConfig(
-            steps=6000,
+            steps=8000,
             learning_rate=4e-3,
             warmup_steps=100,
             optimizer="muon",
@@ -203,7 +203,7 @@ _PRESETS = (
             seed=1337,
         ),
         batch=128,
-        evaluate_every=200,
+        evaluate_every=400,
         examples=(
             "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",
             "Anna found the key. She gave the key to Ben. Ben went to the school. Who has the key?",
