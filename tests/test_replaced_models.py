@@ -48,7 +48,7 @@ def shown(at):
 def test_a_text_keeps_its_model_until_it_is_dropped(folder):
     at = run(step(opened()))
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
-    library.catalogue.clear()  # ten seconds later
+    library.listed.clear()  # ten seconds later
     for _ in range(2):
         run(step(at))
         assert shown(at) == (2, len(ALPHABET))
@@ -82,7 +82,7 @@ def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change):
     run(at)  # while the list is still the old one
     said = " ".join(box.value for box in [*at.sidebar.error, *at.sidebar.warning, *at.error, *at.warning])
     assert "can't be opened" in said
-    library.catalogue.clear()
+    library.listed.clear()
     run(at)
     (model,) = [box for box in at.sidebar.selectbox if box.label == "Model"]
     assert model.value == "martin-fierro"
@@ -105,7 +105,7 @@ def test_pages_beside_saves_that_never_end(folder):
         for page in PAGES:
             at = opened(page, model="other")
             for _ in range(4):
-                library.catalogue.clear()
+                library.listed.clear()
                 run(at)
                 assert shown(at) in ((1, len(ALPHABET)), (2, len(ALPHABET) + 1))
                 assert not at.sidebar.error, at.sidebar.error[0].value

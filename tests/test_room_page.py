@@ -7,11 +7,12 @@ import json
 import pytest
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
-from pages.ui.models import rooms
+from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.views.learn import room
 from tests.app_driver import PAGES, checked, component, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, SAMPLES, button, choose, click, open_step, said
+from tests.tiny_models import save_pair
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,28 @@ def test_who_has_not_answered_sees_the_answer_too(teacher, code):
     teacher = click(teacher, "room_reveal")
     one = again(one)
     assert "It is “Hardly”." in said(one) and not has(one, "lesson_answer")
+
+
+def test_a_model_that_is_taken_away_takes_the_answer_along_and_not_the_votes(teacher, code, monkeypatch, tmp_path):
+    one, two = student(code), student(code)
+    click(choose(one, 1), "lesson_answer")
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    teacher = click(teacher, "room_reveal")
+    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    one, two = again(one), again(two)
+    assert "What is right can't be computed: probability can't be measured: there is no model “induction”" in said(one)
+    assert all("there is no model “induction”" in said(at) for at in (teacher, two))
+
+
+def test_a_vote_for_a_token_of_a_model_that_is_taken_away_breaks_no_page(teacher, code, monkeypatch, tmp_path):
+    teacher = click(click(teacher, "learn_next"), "learn_next")
+    one = student(code)
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    one = click(checked(pills.set_value(5).run()), "lesson_answer")
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    assert all("There is no model “induction” here" in said(at) for at in (click(teacher, "room_reveal"), again(one)))
 
 
 def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):

@@ -31,18 +31,23 @@ FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3]
 _VERSIONS = itertools.count(1)
 
 
-@st.cache_resource(ttl=10, show_spinner=False)
 def catalogue() -> tuple[CheckpointEntry, ...]:
     """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
-    return tuple(list_checkpoints(FOLDER))
+    return listed(FOLDER)
+
+
+@st.cache_resource(ttl=10, show_spinner=False)
+def listed(folder: Path) -> tuple[CheckpointEntry, ...]:
+    """The same, of one folder of checkpoints: looked through again after ten seconds."""
+    return tuple(list_checkpoints(folder))
 
 
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
-    listed = {entry.name: entry for entry in catalogue() if not entry.problem}
+    there = {entry.name: entry for entry in catalogue() if not entry.problem}
     seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
             for name, model in _seen().items()}  # fmt: skip
-    return listed | seen | own_entries()
+    return there | seen | own_entries()
 
 
 def begin_run(keep: OpenModel | None = None) -> None:

@@ -43,10 +43,17 @@ def ask(entered: Entered, values: Values) -> None:
 def show_votes(entered: Entered, values: Values) -> None:
     """For the teacher of a room: how it has voted."""
     question = entered.step.question
+
+    def is_right(answer: Answer) -> bool:
+        try:
+            return verdict(question, values, answer).right
+        except ExpressionError:  # which is said where the question stands
+            return False
+
     room.tally(
         entered.place,
         lambda answer: unmarked(_in_words(question, entered, values, answer)),
-        (lambda answer: verdict(question, values, answer).right) if entered.is_revealed else None,
+        is_right if entered.is_revealed else None,
     )
 
 

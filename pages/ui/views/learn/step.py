@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
@@ -31,7 +33,8 @@ def show(session: Session, entered: Entered) -> None:
                 ask(entered, values)
             except ExpressionError as error:
                 st.warning(plain(f"This question can't be asked here: {error}."))
-            show_votes(entered, values)
+            with suppress(ExpressionError):  # which has just been said
+                show_votes(entered, values)
         if entered.is_revealed:
             _found(entered, values)
         _move(entered)
