@@ -32,7 +32,7 @@ const NARROW = 560; // pixels of the picture
 const ROOM = {
   tight: { gutter: 88, margin: 46 },
   narrow: { gutter: 98, margin: 62 },
-  wide: { gutter: 112, margin: 92 },
+  wide: { gutter: 112, margin: 108 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
 const LEAST = 300; // so that all of it is seen on a projector, too
