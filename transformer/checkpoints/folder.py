@@ -6,12 +6,14 @@ No pickle is ever read. What a file claims is checked against its size before an
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
@@ -285,12 +287,11 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
         config, n_layers=min(config.n_layers, 1), n_encoder_layers=min(config.n_encoder_layers, 1)
     )
     try:
-        weights = shapes_alone(shallow).state_dict()
+        shapes = dict(_shapes(shallow))
     except (RuntimeError, TypeError):  # PyTorch can't count that far
         raise CheckpointError(f"{CONFIG} claims sizes that no model can have.") from None
     if config.tie_embeddings:
-        del weights["unembed.weight"]
-    shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        del shapes["unembed.weight"]
     for blocks, depth in depths.items():
         first = f"{blocks}.0."
         of_block = {name.removeprefix(first): shapes.pop(name) for name in list(shapes) if name.startswith(first)}
@@ -299,6 +300,12 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
         for layer in range(depth):
             shapes |= {f"{blocks}.{layer}.{name}": shape for name, shape in of_block.items()}
     return shapes
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
+    """The shape of every weight of a model, as PyTorch makes it; kept, since a folder is looked at again and again."""
+    return MappingProxyType({name: tuple(weight.shape) for name, weight in shapes_alone(config).state_dict().items()})
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:
