@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -94,6 +94,7 @@ class Module:
                     yield f"{self.names_of_imports[head]}.{rest}".rstrip(".")
 
 
+@cache
 def project() -> list[Module]:
     """The shipped code, as far as it is written: app.py, pages/ and transformer/."""
     files = [
