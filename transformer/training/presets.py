@@ -193,7 +193,7 @@ _PRESETS = (
             "attention_windows": (6, 12, 0, 0, 0),
         },
         training=TrainingConfig(
-            steps=8000,
+            steps=10000,
             learning_rate=4e-3,
             warmup_steps=100,
             optimizer="muon",
