@@ -4,8 +4,10 @@ import shutil
 
 import numpy as np
 import pytest
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models import library
+from pages.ui.shell import guiding
 from tests.app_driver import (
     ROOT,
     checked,
@@ -225,3 +227,10 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
     assert prompt(at) == "" and "The prompt is empty." in said(at)
     type_prompt(at, "Hi")
     assert len(text_of(step(at))) == 1
+
+
+def test_another_page_begins_without_the_fragments_of_the_one_before(monkeypatch):
+    held = []
+    monkeypatch.setattr(guiding, "show", lambda: held.append(len(get_script_run_ctx().fragment_storage._fragments)))
+    go(checked(start("Attention").run()), "Masks")
+    assert held == [0, 1, 0]

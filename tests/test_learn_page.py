@@ -19,6 +19,7 @@ from tests.app_driver import (
     component,
     go,
     link_of,
+    look_at,
     looked_at,
     markdown_with,
     named,
@@ -236,6 +237,13 @@ def test_a_lessons_view_can_be_taken_along_and_given_back():
     assert looked_at(at)["head"] == 0
     at = click(at, "give_back")
     assert prompt(at) == "KING:\nAye" and "give_back" not in [each.key for each in at.button]
+
+
+def test_a_press_counts_though_it_comes_in_one_message_with_an_event_of_the_view():
+    at = click(choose(open_step(CHOOSE), 1), "lesson_answer")
+    button(at, "lesson_open").click()
+    at = look_at(at, head=1)
+    assert go(at, "Attention").button(key="give_back") and looked_at(at)["head"] == 1
 
 
 def test_a_link_carries_the_place_and_the_view_as_it_was_turned():

@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.address import address
 from tests.browser.attention_page import (
+    PROMPT,
     WHOLE,
     all_equal,
     badges,
@@ -105,6 +106,25 @@ def test_what_was_chosen_just_before_a_change_of_page_arrives_there_and_is_there
             expect(page.get_by_test_id("live-text-picture")).to_contain_text(f"layer {layer}, head {number}")
         turn_to(page, "Attention")
         until_shown(page, chosen)
+
+
+ASK_AND_LEAVE = """(title) => {
+  const links = [...document.querySelectorAll("[data-testid=stPageLink] a")];
+  for (const box of globalThis.headsupBoxes.values()) box.send?.("want", { id: "", parts: [] });
+  links.find((link) => link.innerText.endsWith(title)).click();
+}"""
+
+
+def test_a_part_that_is_asked_for_in_the_moment_of_leaving_takes_no_page_away(visit):
+    page, traffic = visit()
+    for name in ("Masks", "Positions"):
+        page.evaluate(ASK_AND_LEAVE, name)
+        page.get_by_role("heading", level=1, name=name).wait_for()
+        traffic.settle()
+        assert page.get_by_role("heading", level=1).inner_text() == name
+        until(page, lambda: parameters(page).get("prompt") == PROMPT)
+        turn_to(page, "Attention")
+        page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
 
 
 def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):

@@ -1,7 +1,7 @@
 // Tells Python what the hand does: what is looked at when the hand has rested, at most once a second, and at the latest when the
 // visitor turns to something else; what has to be done at once, one thing after another. What isn't heard is told again. A
 // change of page waits until Python has heard all, and after it nothing is sent any more: Streamlit loses what a part of a
-// page sends just before the page changes, and stumbles over what comes just after.
+// page sends just before the page changes, and what comes just after leaves the new page empty.
 
 import { PAGE_LINK } from "./page_link.js";
 
@@ -12,6 +12,7 @@ const DONE_MS = 6000; // or than this for what is to be done, which the next pag
 const AGAIN_MS = 600; // what an answer shows not to have been heard by then is told again
 const SILENT_MS = 1500; // and without an answer by then, too; then after twice that, and so on
 const MOST_TRIES = 2;
+const GATHERING_MS = 30; // Streamlit sends what a component tells in a task of its own, a few milliseconds later
 
 export class Reporter {
   /**
@@ -25,7 +26,7 @@ export class Reporter {
     this.tell = tell;
     this.beforeLeaving = leave;
     this.sentAt = -EVERY_MS;
-    this.isLeaving = false;
+    this.isLeaving = this.isParting = false;
     this.acts = new Map(); // what is to be done, by kind, in the order in which it was asked for
     const gone = new AbortController();
     const on = (target, kind, act) => target.addEventListener(kind, (event) => {
@@ -37,10 +38,7 @@ export class Reporter {
     // A letter leads nowhere.
     on(document, "keydown", (event) => isElsewhere(event) && (event.key.length > 1 || event.key === " ") && this.flush());
     on(document, "click", (event) => this.onClick(event));
-    on(globalThis, "popstate", () => {
-      this.beforeLeaving();
-      this.leave();
-    });
+    on(globalThis, "popstate", (event) => this.onHistory(event)); // captured: before Streamlit hears of it
     on(globalThis, "pagehide", () => {
       this.beforeLeaving();
       this.flush();
@@ -156,21 +154,38 @@ export class Reporter {
   onClick(event) {
     const link = event.composedPath().find((each) => each.matches?.(PAGE_LINK));
     if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    if (!this.isLeaving) this.beforeLeaving();
+    if (!this.holds(event)) return;
     this.flush();
-    if (!this.unheard || this.isLeaving) {
-      this.leave();
-      return;
-    }
+    clearTimeout(this.patience);
+    this.goOn = () => this.part(() => link.click());
+    if (this.unheard) this.patience = setTimeout(this.goOn, this.isBusy ? DONE_MS : HEARD_MS);
+    else this.goOn();
+  }
+
+  // The address is another page's by now, which an answer about this one would change.
+  onHistory(event) {
+    if (this.holds(event)) this.part(() => dispatchEvent(new PopStateEvent("popstate", { state: event.state })));
+  }
+
+  /** Keep what leads to another page from leading there; false, if nothing is sent any more that it would have to wait for. */
+  holds(event) {
+    if (this.isLeaving && !this.isParting) return false;
     event.preventDefault();
     event.stopImmediatePropagation();
-    this.goOn = () => {
-      this.goOn = undefined;
-      clearTimeout(this.patience);
-      this.leave();
-      link.click();
-    };
+    if (this.isParting) return false; // the second of two clicks
+    this.beforeLeaving();
+    return true;
+  }
+
+  /** Leave; what was sent in this moment goes out before the other page is asked for. */
+  part(go) {
+    this.goOn = undefined;
     clearTimeout(this.patience);
-    this.patience = setTimeout(this.goOn, this.isBusy ? DONE_MS : HEARD_MS);
+    this.leave();
+    this.isParting = true;
+    setTimeout(() => {
+      this.isParting = false;
+      go();
+    }, GATHERING_MS);
   }
 }

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor, fields
-from pages.ui.shell.state import completed_runs, write_address
+from pages.ui.shell.state import completed_runs, is_turning, write_address
 
 
 def told(key: str, current: Visitor, tied: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ def follower(
         # What another widget tells in the same moment comes in one message with an event of the instrument, and
         # Streamlit takes both for the fragment's: the widget's callback has been called, but its page isn't drawn.
         # And a text that has outgrown the link while it was written is said to have, which the page does.
-        if _held(current, others) != before or links.left_out(current) != missing:
+        if is_turning() or _held(current, others) != before or links.left_out(current) != missing:
             st.rerun()
         write_address(address, at_most_every=at_most_every())
 

@@ -44,6 +44,9 @@ def begin_run(page: str) -> Visitor:
     parameters = st.query_params.to_dict()
     if went_through_history() and "model" in parameters:  # a URL without it was left before it was written
         _return_to(current, links.from_query(parameters))
+    if st.session_state.get("page") != page:
+        forget_fragments()
+        turning_to()
     st.session_state["page"] = page
     return current
 
@@ -56,14 +59,36 @@ def end_run() -> None:
 
 
 def forget_fragments() -> None:
-    """Forget the fragments that this run of a page hasn't drawn; to be called before `st.stop()`.
+    """Forget the fragments that this run of a page hasn't drawn; to be called where another page begins, and before
+    `st.stop()`.
 
-    Streamlit does so at the end of every other run. A fragment that it remembers can still be asked for by a component
-    that is about to go, and is then drawn into a page that has no place for it, which the browser doesn't survive.
+    Streamlit does so at the end of every other run. A fragment that it remembers can still be asked for, by a component
+    that is about to go or by Streamlit's own clock, and is then drawn into a page that has no place for it, which the
+    browser doesn't survive; asked for while another page runs, it leaves that page empty, since the browser is told
+    that it is back on the page before. What is asked of a fragment that is forgotten, Streamlit throws away.
     """
     context = get_script_run_ctx()
     if context is not None:
         context.fragment_storage.clear(context.shared.new_fragment_ids.snapshot())
+
+
+def turn_to(page: str) -> None:
+    """Called back by a button beside an instrument that leads to a page of its own: what it returns can be lost.
+
+    A press that comes in one message with an event of the instrument, Streamlit takes for the instrument's fragment:
+    the button is called back, but not drawn. The next run of its page finds the wish by `turning_to`.
+    """
+    st.session_state["turning_to"] = page
+
+
+def is_turning() -> bool:
+    """Whether such a button has been pressed, and its page hasn't seen it."""
+    return "turning_to" in st.session_state
+
+
+def turning_to() -> str | None:
+    """The page that such a button leads to; once, None after that."""
+    return st.session_state.pop("turning_to", None)
 
 
 def completed_runs() -> int:

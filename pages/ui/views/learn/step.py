@@ -12,7 +12,7 @@ from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.lessons.claims import Values, unmet
 from pages.ui.models.lessons.expressions import ExpressionError, Words
 from pages.ui.models.lessons.scenes import NotYet
-from pages.ui.shell import borrowed
+from pages.ui.shell import borrowed, state
 from pages.ui.shell.sidebar import PAGES, Session
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
 from pages.ui.views.learn import handout, room
@@ -108,8 +108,10 @@ def _live_view(session: Session, entered: Entered) -> None:
         st.markdown(f"**{plain(page)}**, live: {turns}.", width="content")
         st.button("Back to the step's view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:",
                   on_click=show_again)  # fmt: skip
-        if not entered.is_open and st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
-                     icon=":material/open_in_full:"):  # fmt: skip
+        if not entered.is_open:
+            st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
+                      icon=":material/open_in_full:", on_click=state.turn_to, args=(page,))  # fmt: skip
+        if state.turning_to() == page:
             _open_on(page)
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
