@@ -174,8 +174,8 @@ def test_each_question_is_answered_once_and_again_for_another_version(folder, mo
 
 
 def test_all_heads_share_one_pass(folder, monkeypatch):
-    passes, run = [], recordings._run
-    monkeypatch.setattr(recordings, "_run", lambda *args: (passes.append(1), run(*args)))
+    passes, run = [], recordings._recorded
+    monkeypatch.setattr(recordings, "_recorded", lambda *args: passes.append(1) or run(*args))
     for _ in range(2):
         for layer, head in ((0, 0), (1, 1), (0, 1)):
             recordings.head("shakespeare", TOKENS, (), "self", layer, head)

@@ -47,6 +47,35 @@ class TestRecording:
             close(cache[name].float(), everything[name].float())
         close(logits, model(*some_inputs(config)))
 
+    @given(any_configs(), st.data())
+    def test_a_pass_can_end_with_the_last_point_that_is_wanted(self, config, data):
+        model, _, everything = record(config)
+        names = list(everything)  # in the order of the pass
+        chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        reached = []
+        cache = model.run_until_recorded(
+            *some_inputs(config),
+            names_filter=chosen,
+            fwd_hooks=[(lambda name: True, lambda tensor, hook: reached.append(hook.name))],
+        )
+        assert list(cache) == [name for name in names if name in chosen]
+        for name in chosen:
+            close(cache[name].float(), everything[name].float())
+        assert reached[-1] == list(cache)[-1]
+
+    def test_what_is_recorded_until_then_is_what_the_hooks_left(self):
+        model = tiny_model()
+        tokens, double = some_tokens(model.config), ("blocks.0.hook_mlp_out", lambda tensor, hook: 2 * tensor)
+        wanted = ["blocks.0.hook_mlp_out", "blocks.1.hook_resid_pre"]
+        cache = model.run_until_recorded(tokens, names_filter=wanted, fwd_hooks=[double])
+        _, whole = model.run_with_cache(tokens, names_filter=wanted, fwd_hooks=[double])
+        assert all(torch.equal(cache[name], whole[name]) for name in wanted)
+        with pytest.raises(ValueError, match="no hook point"):
+            model.run_until_recorded(tokens, names_filter="blocks.7.hook_mlp_out")
+        with pytest.raises(ZeroDivisionError):
+            model.run_until_recorded(tokens, names_filter=wanted, fwd_hooks=[(wanted[0], lambda *_: 1 / 0)])
+        assert len(model.run_until_recorded(tokens, names_filter=())) == 0
+
     def test_recorded_tensors_are_detached_and_leave_the_gradient_alone(self):
         model = tiny_model()
         tokens = some_tokens(model.config)

@@ -123,6 +123,19 @@ def test_of_a_long_text_no_more_than_a_block_is_remembered(monkeypatch):
     assert {name.split(".")[1] for name in block.tensors if ".hook" in name} == {"2"}
 
 
+def test_one_pass_serves_a_request_of_which_nothing_can_be_remembered(monkeypatch):
+    monkeypatch.setattr(insides, "WHOLE_BELOW", 0)
+    monkeypatch.setattr(cache, "_cache_for", lambda model: cache.Cache(0))
+    model, passes, run = open_model({"n_layers": 3}), [], insides.whole_pass
+    monkeypatch.setattr(insides, "whole_pass", lambda *args, **kwargs: passes.append(1) or run(*args, **kwargs))
+    names = [f"blocks.1.attn.hook_{name}" for name in ("q", "k", "pattern", "z")]
+    wanted = [*(("slice", name, head) for name in names for head in range(2)), ("tensor", "blocks.1.hook_resid_post")]
+    found = insides.parts(model, TOKENS, (), [*wanted, ("tensor", "blocks.1.attn.qkv.weight")])
+    assert len(found.tensors) == 10 and len(passes) == 1
+    insides.parts(model, TOKENS, (), [("tensor", "blocks.0.attn.hook_z"), ("tensor", "blocks.2.attn.hook_z")])
+    assert len(passes) == 3
+
+
 @pytest.mark.usefixtures("either_way")
 def test_interventions_change_all_of_it_and_only_with_them():
     model = open_model({"positions": "rotary"})

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pages.ui.components.writing import ACTS, LARGEST, LIMITS, Event, Extent, checked_controls, checked_event
-from pages.ui.models import library, passages
+from pages.ui.models import library, passages, turns
 from pages.ui.models.branches import LOGITS
 from pages.ui.models.writer import Writer
 from pages.ui.shell.choices import PACES, Visitor
-from pages.ui.views.desk import CONTROLS, Desk
+from pages.ui.views.desk import CONTROLS, FIRST_TURN, TURN, TURN_ALONE, Desk
 from tests.test_attention_component import ANYTHING, STRANGE
 from tests.tiny_models import CONTEXT, save_tiny
 from tests.writers import (
@@ -139,6 +139,22 @@ class Browser:
 
 
 EXTENT = Extent((), 2, 2, tuple(PACES))
+
+
+def test_who_writes_alone_has_nearly_all_of_each_second(monkeypatch):
+    visited, given = desk(), []
+    browser, write = Browser(visited), visited.writer.write
+
+    def note(sampling, looked, seconds, ahead):
+        given.append(seconds)
+        write(sampling, looked, 0.0, ahead)
+
+    monkeypatch.setattr(visited.writer, "write", note)
+    browser.tell("write", goal=browser.begin + 40)
+    browser.tell("write", goal=browser.begin + 40)
+    monkeypatch.setattr(turns, "is_anybody_writing", lambda: True)
+    browser.tell("write", goal=browser.begin + 40)
+    assert given == [FIRST_TURN, TURN_ALONE, TURN] and FIRST_TURN < TURN < TURN_ALONE < 1
 
 
 def in_python(desk):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -118,6 +118,8 @@ class _Call:
     differentiated: frozenset[str] = frozenset()
     """Points whose tensors stay in the graph, for a gradient to be taken there."""
     gradient_edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
+    ends: bool = False
+    """Whether the pass is over once everything is kept that is to be kept."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     in_graph: dict[str, Tensor] = field(default_factory=dict)
     gradients: dict[str, Tensor] = field(default_factory=dict)
@@ -144,7 +146,13 @@ class _Call:
             self.in_graph[point.name] = tensor
         if point.name in self.keep:
             self.tensors[point.name] = tensor.detach()
+            if self.ends and len(self.tensors) == len(self.keep):
+                raise _AllRecorded
         return tensor
+
+
+class _AllRecorded(Exception):
+    """Ends a pass of which nothing more is wanted."""
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
@@ -177,6 +185,17 @@ class HookedModule(nn.Module):
         with _active(call):
             output = self(*inputs, **kwargs)
         return output, ActivationCache(call.tensors)
+
+    def run_until_recorded(
+        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = ()
+    ) -> ActivationCache:
+        """The tensors at the chosen hook points, as `run_with_cache` records them, in a pass that ends with the last of
+        them: what comes after it is not computed. Raises: as there."""
+        call = self._call(names_filter, fwd_hooks)
+        call.ends = True
+        with _active(call), suppress(_AllRecorded):
+            self(*inputs)
+        return ActivationCache(call.tensors)
 
     def run_with_hooks(self, *inputs: Tensor, fwd_hooks: Sequence[ForwardHook] = (), **kwargs) -> Tensor:
         """The forward pass with interventions.

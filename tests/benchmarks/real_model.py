@@ -27,8 +27,10 @@ STORY = (
 PROMPTS = {"short": 32, "long": 512}
 """How many tokens the prompts have, about."""
 PAGES = ("Attention", "Masks", "Positions", "Inside", "What if")
-WRITTEN = 32
+WRITTEN = 64
 """Tokens that are written."""
+REST = 3.0
+"""Seconds that a server lets pass before it prepares other pages than the first."""
 
 
 def prompt_of(encode: Callable[[str], list[int]], tokens: int) -> str:
@@ -55,6 +57,7 @@ async def _visit(server: Server, name: str, prompts: Mapping[str, str]) -> dict[
         visitor.tab.query = urlencode({"model": name, "prompt": prompt, "tokens": WRITTEN, "temperature": 0})
         async with visitor.tab as tab:
             await _measured(process, tab, f"{length}_Generate", tab.open(), figures)
+            await _at_rest(process)
             writing = visitor.write(WRITTEN)
             _, figures[f"{length}_tokens_per_second"] = await _measured(
                 process, tab, f"{length}_written", writing, figures)  # fmt: skip
@@ -67,6 +70,14 @@ async def _visit(server: Server, name: str, prompts: Mapping[str, str]) -> dict[
     figures["MB_at_the_end"] = memory(process)["VmRSS"]
     figures["MB_most"] = max(value for name, value in figures.items() if name.endswith("_MB_most"))
     return figures
+
+
+async def _at_rest(process: int) -> None:
+    """Wait until the server has ended what it does ahead once its first visitor has come."""
+    used = -1.0
+    while (now := processor_seconds(process)) - used > 0.1:
+        used = now
+        await asyncio.sleep(2 * REST)
 
 
 async def _measured(process: int, tab: Tab, what: str, doing: Awaitable, figures: dict[str, float]) -> Any:

@@ -26,7 +26,8 @@ WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind",
 TOKENS, PACE = 60, 25.0
 """Of a text, and how many of them are revealed in a second."""
 LEFT, AGAIN = 0.7, 1.0
-"""Seconds: the next chunk is asked for when so many are left to be revealed, and no sooner after the last."""
+"""Seconds: the next chunk is asked for when so many are left to be revealed, and no sooner after the last was, but
+for the first, which is small."""
 MOST_PARTS, SLICED = 48, 100_000
 """Of one request of the page Inside, and the cells above which a tensor with heads comes head by head."""
 AT_ONCE, AHEAD = 400_000, 8_000_000
@@ -188,20 +189,21 @@ class Visitor:
         pressed = before = asked = time.perf_counter()
         first = await self.log.timed("text", self._tell("write", goal=goal, seen=start))
         stalled, ended = 0.0, self._feed("headsup_writing_feed").metadata["ended"]
-        have, waiting = max(have, self._have()), None
+        have, waiting, is_first = max(have, self._have()), None, True
         while seen < goal and not (ended and seen >= have):
             now = time.perf_counter()
             could = seen + (now - before) * PACE
             stalled += max(could - have, 0) / PACE if not ended else 0
             seen, before = min(could, have, goal), now
-            if waiting is None and not ended and have < goal and have - seen < LEFT * PACE and now - asked >= AGAIN:
-                asked = now
+            is_low = not ended and have < goal and have - seen < LEFT * PACE
+            if waiting is None and is_low and (is_first or now - asked >= AGAIN):
+                asked, is_first = now, False
                 waiting = asyncio.create_task(
                     self.log.timed("text", self._tell("write", goal=goal, seen=math.floor(seen)))
                 )
             if waiting is not None and waiting.done():
                 await waiting
-                waiting, asked = None, time.perf_counter()
+                waiting = None
                 have, ended = max(have, self._have()), self._feed("headsup_writing_feed").metadata["ended"]
             await asyncio.sleep(0.04)
         if waiting is not None:

@@ -68,3 +68,14 @@ test("without a pace a chunk is spread until the next", () => {
   assert.equal(chunks.rate("unbounded"), 200);
   assert.equal(chunks.rate("steady"), 8);
 });
+
+test("what comes more slowly than the pace is spread until more comes; what comes last is not", () => {
+  const chunks = new Chunks();
+  chunks.begin();
+  for (const [now, there] of [[100, 1], [900, 6], [1900, 9]]) chunks.arrived(now, there);
+  assert.equal(chunks.rate("fast", true), 9);
+  assert.equal(chunks.rate("fast", false), 25);
+  assert.equal(chunks.rate("slow", true), 2);
+  chunks.arrived(2900, 60);
+  assert.equal(chunks.rate("fast", true), 25);
+});

@@ -330,7 +330,7 @@ def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int
 def recorded(model: HookedModule, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
     """One point's tensor on another text, which nothing intervenes in."""
     inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
-    return model.run_with_cache(*inputs, names_filter=point)[1][point]
+    return model.run_until_recorded(*inputs, names_filter=point)[point]
 
 
 def _unrotated(points: Sequence[str]) -> list[ForwardHook]:

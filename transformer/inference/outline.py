@@ -155,8 +155,8 @@ def lens_at(
     wanted = {name for height in heights(config, "decoder." if len(source) else "") for name in height}
     inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
     with torch.no_grad():
-        _, kept = model.run_with_cache(
-            *inputs, names_filter=wanted.__contains__, fwd_hooks=hooks_of(interventions, model), newest=True
+        kept = model.run_until_recorded(
+            *inputs, names_filter=wanted.__contains__, fwd_hooks=hooks_of(interventions, model)
         )
     here = {name: tensor[0, position : position + 1] for name, tensor in kept.items()}
     text = torch.tensor(list(tokens))

@@ -69,14 +69,17 @@ def whole_pass(
     """Run a model over one text and keep everything. Put it into evaluation mode first.
 
     names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
-    what is kept is what they left. outputs: whether logits and probabilities are kept.
+    what is kept is what they left. outputs: whether logits and probabilities are kept; without
+    them the pass ends with the last of the points.
     Raises: ValueError for a text that the model can't read.
     """
     read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
+    inputs, hooks = [each[None] for each in (read, written) if len(each)], hooks_of(interventions, model)
     with torch.no_grad():
-        inputs = [each[None] for each in (read, written) if len(each)]
-        hooks = hooks_of(interventions, model)
-        logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, newest=not outputs)
+        if outputs:
+            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks)
+        else:
+            cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks)
     tensors = dict(model.state_dict())
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]

@@ -93,7 +93,7 @@ def record(
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if several := [len(tokens) for tokens in inputs if len(tokens) != 1]:
         raise ValueError(f"A recording is of one text; this batch has {several[0]}.")
-    _, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
+    cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
     points = hook_points(model.config)
     tensors = {name: as_array(tensor, points[name].shape) for name, tensor in cache.items()}
     known = dict(model.named_parameters())

@@ -107,9 +107,10 @@ def read_lens(found: Pass, tokens: Sequence[int], last: int | None = None) -> Le
     done = 0
     for logits in _logits(found, read.flatten(0, 1)):
         rows = slice(done, done + len(logits))
-        likeliest[rows] = logits.argmax(-1)
-        of_likeliest[rows] = _standing(logits, likeliest[rows])[0]
-        probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows])
+        largest, likeliest[rows] = logits.max(-1)
+        total = logits.logsumexp(-1)
+        of_likeliest[rows] = (largest - total).exp()
+        probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows], total)
         done += len(logits)
     found = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
     pad = torch.nn.functional.pad
@@ -232,9 +233,11 @@ def _logits(found: Pass, read: Tensor) -> Iterator[Tensor]:
         yield logits if bias is None else logits + found.tensors[bias[0].name].double()
 
 
-def _standing(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability and rank of one token in each row. logits: (…, vocab); tokens: (…). Returns: (…) each."""
+def _standing(logits: Tensor, tokens: Tensor, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Probability and rank of one token in each row. logits: (…, vocab); tokens: (…); total: the logarithm of each
+    row's summed exponentials, (…), where that is known. Returns: (…) each."""
     own = logits.gather(-1, tokens[..., None])
     before = torch.arange(logits.shape[-1]) < tokens[..., None]
     rank = ((logits > own) | ((logits == own) & before)).sum(-1) + 1
-    return (own - logits.logsumexp(-1, keepdim=True)).exp()[..., 0], rank
+    total = logits.logsumexp(-1) if total is None else total
+    return (own[..., 0] - total).exp(), rank

@@ -9,31 +9,38 @@ import numpy as np
 
 MOST_CELLS = 48
 """Cells of a token's strip."""
-AT_ONCE = 4_000_000
-"""Numbers of one tensor that are summed up at once."""
+AT_ONCE = 30_000
+"""Numbers that are summed up at once: what is worked out on the way stays in the processor's cache."""
 Statistics = tuple[float, float, float, float]
 """Mean, spread (standard deviation), smallest and largest finite value; NaN where there is none."""
 
 
 class Summary:
-    """The statistics of a tensor that comes in pieces, put together in float64 (Chan et al. 1983, eq. 2.1)."""
+    """The statistics of what comes in pieces, put together in float64 (Chan et al. 1983, eq. 2.1)."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
         self._smallest, self._largest = np.inf, -np.inf
 
-    def add(self, piece: np.ndarray) -> None:
+    def add(self, values: np.ndarray) -> None:
         """Take in some of the numbers."""
-        finite = piece[np.isfinite(piece)]
+        flat = values.reshape(-1)
+        for first in range(0, flat.size, AT_ONCE):
+            self._add(flat[first : first + AT_ONCE])
+
+    def _add(self, piece: np.ndarray) -> None:
+        finite = piece[np.isfinite(piece)].astype(np.float64)
         if not finite.size:
             return
-        mean, count = float(finite.mean(dtype=np.float64)), self._count + finite.size
-        moved = (mean - self._mean) ** 2 * self._count * finite.size / count
-        self._squares += float(finite.var(dtype=np.float64)) * finite.size + moved
-        self._mean += (mean - self._mean) * finite.size / count
-        self._count = count
         self._smallest = min(self._smallest, float(finite.min()))
         self._largest = max(self._largest, float(finite.max()))
+        mean, count = float(finite.mean()), self._count + finite.size
+        finite -= mean
+        finite *= finite  # and no product of vectors, which NumPy would share out between cores
+        moved = (mean - self._mean) ** 2 * self._count * finite.size / count
+        self._squares += float(finite.sum()) + moved
+        self._mean += (mean - self._mean) * finite.size / count
+        self._count = count
 
     @property
     def found(self) -> Statistics:
@@ -46,8 +53,7 @@ class Summary:
 def statistics(values: np.ndarray) -> Statistics:
     """The statistics of an array."""
     summary = Summary()
-    for piece in np.array_split(values.reshape(-1), max(1, -(-values.size // AT_ONCE))):
-        summary.add(piece)
+    summary.add(values)
     return summary.found
 
 

@@ -111,9 +111,7 @@ class SoftmaxAttention(Attention):
         q: (batch, query, head, d_head); k, v: (batch, key, kv_head, d_head); padding: (batch, 1, 1, key) or None.
         Returns: z, (batch, query, head, d_head).
         """
-        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head, pos, d_head)
-        if self.group > 1:  # each head gets its group's
-            k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head or kv_head, pos, d_head)
         if self._scores_are_looked_at():
             z = self._four_steps(q, k, v, padding)
         elif self.hook_pattern.is_watched:
@@ -124,21 +122,35 @@ class SoftmaxAttention(Attention):
         return self.hook_z(z.transpose(1, 2))
 
     def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
-        raw = self.hook_raw_scores(q @ k.transpose(-2, -1))  # (batch, head, query, key)
+        raw = self.hook_raw_scores(self._product(q, k.transpose(-2, -1)))  # (batch, head, query, key)
         scaled = self.hook_scaled_scores(raw / self.divisor)
         mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
         scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
         pattern = self.hook_pattern(safe_softmax(scores))
-        return pattern @ v
+        return self._product(pattern, v)
 
     def _unmasked_steps(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        pattern = self.hook_pattern((q @ k.transpose(-2, -1) / self.divisor).softmax(-1))
-        return pattern @ v
+        pattern = self.hook_pattern((self._product(q, k.transpose(-2, -1)) / self.divisor).softmax(-1))
+        return self._product(pattern, v)
+
+    def _product(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
+        return self._as_heads(self._as_queries(x) @ y)
+
+    def _as_queries(self, x: Tensor) -> Tensor:
+        """A group's heads as more queries of one: (batch, head, query, m) → (batch, kv_head, group · query, m)."""
+        return x if self.group == 1 else x.unflatten(1, (-1, self.group)).flatten(2, 3)
+
+    def _as_heads(self, x: Tensor) -> Tensor:
+        """And back: (batch, kv_head, group · query, n) → (batch, head, query, n)."""
+        return x if self.group == 1 else x.unflatten(2, (self.group, -1)).flatten(1, 2)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
         query, key, scale = q.shape[-2], k.shape[-2], 1 / self.divisor
         if padding is None and self._sees_all(query, key):
-            return F.scaled_dot_product_attention(q, k, v, scale=scale)
+            return self._as_heads(F.scaled_dot_product_attention(self._as_queries(q), k, v, scale=scale))
+        if self.group > 1:  # each head gets its group's
+            k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
         if padding is None and query == key and not self._is_cut(key):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
         mask = self.visible(query, key, padding, q.device)

@@ -13,6 +13,29 @@ from torch import Tensor
 from ..config import ModelConfig
 from .masks import padding_or_none
 
+SPARE = 32
+"""Positions for which there is room before what is cached is copied again."""
+
+
+class _Room:
+    """Where a tensor grows along its second dimension without being copied each time."""
+
+    def __init__(self) -> None:
+        self._store: Tensor | None = None
+        self._grown: Tensor | None = None
+
+    def joined(self, before: Tensor, new: Tensor) -> Tensor:
+        """`torch.cat((before, new), 1)`. What was returned before stays as it is."""
+        begin, end = before.shape[1], before.shape[1] + new.shape[1]
+        if before.requires_grad or new.requires_grad:  # whose history needs tensors that nothing writes into
+            return torch.cat((before, new), 1)
+        if before is not self._grown or end > self._store.shape[1]:
+            self._store = new.new_empty(new.shape[0], end + SPARE, *new.shape[2:])
+            self._store[:, :begin] = before
+        self._store[:, begin:end] = new
+        self._grown = self._store[:, :end]
+        return self._grown
+
 
 @dataclass(eq=False)
 class KeyValues:
@@ -20,17 +43,20 @@ class KeyValues:
 
     keys: Tensor | None = None
     values: Tensor | None = None
+    _rooms: tuple[_Room, _Room] = field(default_factory=lambda: (_Room(), _Room()), repr=False)
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the newest positions; returns all keys and all values."""
         if self.keys is not None:
-            keys, values = torch.cat((self.keys, keys), 1), torch.cat((self.values, values), 1)
+            of_keys, of_values = self._rooms
+            keys, values = of_keys.joined(self.keys, keys), of_values.joined(self.values, values)
         self.keys, self.values = keys, values
         return keys, values
 
     def clear(self) -> None:
         """Let go of everything."""
         self.keys = self.values = None
+        self._rooms = (_Room(), _Room())
 
 
 @dataclass(eq=False)

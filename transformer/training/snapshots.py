@@ -64,7 +64,7 @@ def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[
     read = [tokens for tokens in (plan.probe_source, plan.probe_tokens) if tokens]
     device = next(model.parameters()).device
     with evaluating(model):
-        _, cache = model.run_with_cache(
+        cache = model.run_until_recorded(
             *(torch.tensor([tokens], device=device) for tokens in read),
             names_filter=lambda name: name.endswith("hook_pattern"),
         )

@@ -45,7 +45,7 @@ def said_at(
     points = heights(checkpoint.model.config, "decoder." if source else "")
     wanted = frozenset(name for height in points for name in height)
     found = whole_pass(checkpoint.model, tokens, source, names=wanted.__contains__,
-                       interventions=in_window(interventions, begin))  # fmt: skip
+                       interventions=in_window(interventions, begin), outputs=False)  # fmt: skip
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
     return Heights(lens.heights, lens.logits[:, 0].numpy())

@@ -51,6 +51,8 @@ LABELLED_VOCABULARY = 512
 """Tokens of a vocabulary that is named in full."""
 NAMED = 64
 """Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
+WHOLE = ("tensor", "slice")
+"""What is asked for of which the whole tensor has to be there."""
 READ = 1_000
 """Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
 _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
@@ -109,13 +111,15 @@ def parts(
     model = opened(model) if isinstance(model, str) else model
     tensors: dict[str, np.ndarray] = {}
     about: dict[str, Any] = {}
+    wanted = list(wanted)
+    whole = _tensors(model, tokens, source, {place[0] for what, *place in wanted if what in WHOLE}, interventions)
     for what, *place in wanted:
         if what == "tensor":
-            tensors[place[0]] = tensor(model, tokens, source, place[0], interventions)
+            tensors[place[0]] = whole[place[0]]
         elif what == "slice":
             name, head = place
             axis = infos(model, tokens, source)[name].dims.index("head")
-            tensors[f"{name}[{head}]"] = tensor(model, tokens, source, name, interventions).take(head, axis)
+            tensors[f"{name}[{head}]"] = whole[name].take(head, axis)
         elif what == "row":
             found = tensors[f"{place[0]}[{place[1]}]"] = row(model, tokens, source, *place, interventions)
             if infos(model, tokens, source)[place[0]].dims[-1] == "vocab":
@@ -148,15 +152,28 @@ def tensor(
 ) -> np.ndarray:  # fmt: skip
     """One tensor of a pass, or a parameter, in the dimensions of its `infos`; KeyError for a name that it hasn't."""
     model = opened(model) if isinstance(model, str) else model
-    checkpoint, info = model.checkpoint, infos(model, tokens, source)[name]
-    if info.kind == "parameter":
-        array = array_of(of_parameters(checkpoint), info)
-        array.flags.writeable = False  # it may be the model's own memory
-        return array
-    found = _found(model, tokens, source, interventions).tensors
-    if found is None:
-        found = _block(model, tokens, source, _block_of(name), interventions)
-    return found[name]
+    return _tensors(model, tokens, source, {name}, interventions)[name]
+
+
+def _tensors(
+    model: OpenModel, tokens: Tokens, source: Tokens, names: Iterable[str], interventions: Interventions
+) -> dict[str, np.ndarray]:
+    """Several of them, as `tensor` has one. Where not even a block of a text is remembered, one pass serves all those
+    of a block."""
+    found = {}
+    by_block: dict[str, list[str]] = {}
+    for name in names:
+        info = infos(model, tokens, source)[name]
+        if info.kind == "parameter":
+            found[name] = array_of(of_parameters(model.checkpoint), info)
+            found[name].flags.writeable = False  # it may be the model's own memory
+        else:
+            by_block.setdefault(_block_of(name), []).append(name)
+    everything = _found(model, tokens, source, interventions).tensors if by_block else None
+    for block, among in by_block.items():
+        there = _block(model, tokens, source, block, interventions) if everything is None else everything
+        found |= {name: there[name] for name in among}
+    return found
 
 
 def row(

@@ -9,7 +9,7 @@ Dimensions: layer, head, query, key, d_head, d_model.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from pages.ui.models.cache import remembered
 from pages.ui.models.library import OpenModel, opened
 from transformer import (
+    ActivationCache,
     Checkpoint,
     Intervention,
     ModelConfig,
@@ -26,7 +27,6 @@ from transformer import (
     hook_points,
     record,
 )
-from transformer.hooks import ForwardHook
 from transformer.inference.attention_outline import has_scores, names_around, outline, outline_of_layer
 from transformer.inference.interventions import hooks_of
 from transformer.inference.overview import LIMIT
@@ -63,8 +63,9 @@ def overview(
         measures.append(layer[1])
 
     sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
-    _run(checkpoint, tokens, source, interventions,
-         [(f"{module}.{point}", see) for module in modules for point, see in sees.items()])  # fmt: skip
+    model, readers = checkpoint.model, [(f"{each}.{point}", see) for each in modules for point, see in sees.items()]
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
+        model(*_inputs(tokens, source), newest=True)
     labels = checkpoint.tokenizer.labels
     words = {"text": labels(tokens), "source": labels(source)}
     return outline(shape, kind, words, cells, measures, interventions)
@@ -117,16 +118,9 @@ def row(
     parts: dict[str, tuple[int, ...]] = {f"{module}.{point}": (head, query) for point in steps}
     parts |= {f"{module}.{point}": (query, head) for point in ("hook_z", "hook_result")}
     parts |= {name: (query,) for name in (around["before"], around["out"], around["after"]) if name}
-    tensors: dict[str, np.ndarray] = {}
-
-    def keep(name: str, part: tuple[int, ...]) -> Callable[[Tensor, object], None]:
-        def see(tensor: Tensor, hook: object) -> None:
-            index = ", ".join(map(str, part))
-            tensors[f"{name}[{index}]"] = tensor[0][part].numpy().copy()  # the rest of the tensor can go
-
-        return see
-
-    _run(checkpoint, tokens, source, interventions, [(name, keep(name, part)) for name, part in parts.items()])
+    found = _recorded(checkpoint, tokens, source, interventions, parts)
+    tensors = {f"{name}[{', '.join(map(str, part))}]": found[name][0][part].numpy().copy()
+               for name, part in parts.items()}  # fmt: skip
     weight = checkpoint.model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (shape.n_heads, -1))
     tensors[f"{module}.out.weight[:, {head}]"] = weight[:, head].numpy().copy()
     return Recording(tensors, {"kind": kind, "layer": layer, "head": head, "query": query})
@@ -138,10 +132,9 @@ def whole_layer(
     """Every hook point of one attention, all heads, as `record` names them: for a file that a visitor takes along."""
     checkpoint = model.checkpoint
     module = attention_modules(checkpoint.model.config)[kind][layer]
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
-    return record(checkpoint.model, inputs, lambda point: point.startswith(f"{module}."), labels=labels,
-                  interventions=interventions)  # fmt: skip
+    return record(checkpoint.model, _inputs(tokens, source), lambda point: point.startswith(f"{module}."),
+                  labels=labels, interventions=interventions)  # fmt: skip
 
 
 def whole_attention(
@@ -159,8 +152,7 @@ def whole_attention(
     is_short = max(_lengths(tokens, source, kind)) <= LIMIT
     points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
     names += [f"{module}.{point}" for module in modules for point in points]
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    return record(checkpoint.model, inputs, names, interventions=interventions,
+    return record(checkpoint.model, _inputs(tokens, source), names, interventions=interventions,
                   parameters=[f"{module}.out.weight" for module in modules])  # fmt: skip
 
 
@@ -180,14 +172,9 @@ def _queries_keys_values(
     """Of all heads of one layer, or of all layers where that is None: (pos, head, d_head) each, by hook point."""
     shape = checkpoint.model.config
     layers = range(len(attention_modules(shape)[kind])) if layer is None else (layer,)
-    points, found = hook_points(shape), {}
-
-    def see(tensor: Tensor, hook: object) -> None:
-        found[hook.name] = as_array(tensor, points[hook.name].shape)
-
-    _run(checkpoint, tokens, source, interventions,
-         [(name, see) for each in layers for name in _starting_points(shape, kind, each)])  # fmt: skip
-    return found
+    names = [name for each in layers for name in _starting_points(shape, kind, each)]
+    points, found = hook_points(shape), _recorded(checkpoint, tokens, source, interventions, names)
+    return {name: as_array(tensor, points[name].shape) for name, tensor in found.items()}
 
 
 def _starting_points(shape: ModelConfig, kind: str, layer: int) -> list[str]:
@@ -207,11 +194,16 @@ def _check(shape: ModelConfig, kind: str, layer: int, head: int) -> None:
         raise ValueError(f"This model has no head {head}.")
 
 
-def _run(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions, readers: Iterable[ForwardHook]
-) -> None:
-    """One forward pass for the sake of its readers, which see what the interventions left."""
+def _recorded(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions, names: Iterable[str]
+) -> ActivationCache:
+    """A forward pass as far as it takes to see these points, as the interventions left them."""
     model = checkpoint.model
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
-        model(*inputs, newest=True)
+    with torch.no_grad():
+        return model.run_until_recorded(
+            *_inputs(tokens, source), names_filter=list(names), fwd_hooks=hooks_of(interventions, model)
+        )
+
+
+def _inputs(tokens: Tokens, source: Tokens) -> list[Tensor]:
+    return [torch.tensor([part]) for part in (source, tokens) if part]

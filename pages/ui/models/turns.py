@@ -170,6 +170,12 @@ _ROOMS: dict[DecoderOnly | EncoderDecoder, Room] = {}
 _LOCK = threading.Lock()
 
 
+def is_anybody_writing() -> bool:
+    """Whether a text of any model is being written at this moment."""
+    with _LOCK:
+        return bool(_ROOMS)
+
+
 def write(text: Text, take: Take) -> None:
     """Write a text on, together with those of its model that others write meanwhile, until `take` says it is enough.
 

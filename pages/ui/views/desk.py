@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from pages.ui.components.writing import LIMITS, Event
-from pages.ui.models import passages, places
+from pages.ui.models import passages, places, turns
 from pages.ui.models.branches import Written
 from pages.ui.models.shown_text import Looked
 from pages.ui.models.writer import Writer
@@ -15,9 +15,10 @@ from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.crossings import to_logit
 from transformer import Recording
 
-FIRST_TURN, TURN = 0.1, 0.75
-"""Seconds of computing, at most, before what there is goes to the browser: when writing begins, and later. The browser
-asks once a second: where tokens take long, in a full room or past the context, most of that second is computed in."""
+FIRST_TURN, TURN, TURN_ALONE = 0.1, 0.75, 0.95
+"""Seconds of computing, at most, before what there is goes to the browser: when writing begins, later, and later for
+who writes alone. The browser asks once a second: where tokens take long, in a full room, past the context, or from a
+large model, most of that second is computed in."""
 AHEAD = 2.4
 """Seconds of text that are computed ahead."""
 LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
@@ -110,7 +111,8 @@ class Desk:
         writer, owed, asked = self.writer, self._owed, event.asked
         match event.act:
             case "write":
-                owed.seconds = FIRST_TURN if writer.goal is None else TURN
+                later = TURN if turns.is_anybody_writing() else TURN_ALONE
+                owed.seconds = FIRST_TURN if writer.goal is None else later
                 writer.aim(min(asked["goal"], writer.length + int(LIMITS["tokens"][1])))
             case "stop":
                 writer.stop()

@@ -263,7 +263,8 @@ export class WritingInstrument {
   tick(now) {
     if (!this.isLive) return;
     const { pace } = this.chosen;
-    const count = this.reveal.due(now, Math.min(this.there, this.goal - this.length), this.chunks.rate(pace));
+    const rate = this.chunks.rate(pace, this.isMissing);
+    const count = this.reveal.due(now, Math.min(this.there, this.goal - this.length), rate);
     if (count) {
       this.length += count;
       this.shownAt = now;
@@ -273,12 +274,16 @@ export class WritingInstrument {
       this.stop();
       return;
     }
-    const isMissing = this.there < this.goal - this.length && !this.story.ended;
-    if ((isMissing || this.isStale) && this.host.isHeard() && this.chunks.isDue(now, this.there, pace)) this.write();
+    if ((this.isMissing || this.isStale) && this.host.isHeard() && this.chunks.isDue(now, this.there, pace)) this.write();
     if (count || this.isWaiting !== this.screen.saysWaiting) this.show();
   }
 
   // What is shown
+
+  /** Whether the text that was asked for isn't all there. */
+  get isMissing() {
+    return this.there < this.goal - this.length && !this.story.ended;
+  }
 
   get isWaiting() {
     return this.isLive && performance.now() - this.shownAt > WAITING_MS;

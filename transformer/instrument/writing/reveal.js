@@ -1,5 +1,5 @@
-// The clock by which tokens that have come are shown: evenly, as fast as the pace says, and never in a jump. Where nothing has
-// come in time it waits; where nobody looked, in a hidden tab, it goes on from where it stood.
+// The clock by which tokens that have come are shown: evenly, as fast as the pace says or as they come, and never in a jump.
+// Where nothing has come in time it waits; where nobody looked, in a hidden tab, it goes on from where it stood.
 
 const SLACK_MS = 250; // a frame may be late by so much; what is later wasn't watched, and isn't made up for
 
@@ -56,9 +56,14 @@ export class Chunks {
     this.perSecond = (1000 * Math.max(there, 1)) / this.spread;
   }
 
-  rate(pace) {
+  /**
+   * Tokens a second to show. isMissing: whether more are to come; where they come more slowly than the pace, as a large
+   * model's do, what is there is spread until then.
+   */
+  rate(pace, isMissing = false) {
     const rate = RATES[pace] ?? RATES.fast;
-    return Number.isFinite(rate) ? rate : this.perSecond ?? RATES.fast;
+    if (!Number.isFinite(rate)) return this.perSecond ?? RATES.fast;
+    return isMissing && this.came > 2 ? Math.min(rate, this.perSecond) : rate;
   }
 
   /** Whether to ask now, of a server that owes no answer, with so many tokens there that are still to be shown. */

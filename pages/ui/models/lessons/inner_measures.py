@@ -250,7 +250,7 @@ def _recorded(
             f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has"
         )
     return (
-        whole_pass(checkpoint.model, tokens, source, names=name, interventions=interventions)
+        whole_pass(checkpoint.model, tokens, source, names=name, interventions=interventions, outputs=False)
         .tensors[name]
         .numpy()
     )

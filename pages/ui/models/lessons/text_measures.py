@@ -150,7 +150,7 @@ def _on_first(
 ) -> np.ndarray:  # fmt: skip
     hooks = hooks_of(interventions, checkpoint.model)
     with torch.no_grad():
-        _, cache = checkpoint.model.run_with_cache(
+        cache = checkpoint.model.run_until_recorded(
             torch.tensor([tokens]), names_filter=lambda name: name.endswith("hook_pattern"), fwd_hooks=hooks
         )
     return torch.stack([pattern[0, :, 1:, 0].mean(1) for pattern in cache.values()]).numpy()
