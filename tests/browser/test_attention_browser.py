@@ -127,6 +127,17 @@ def test_a_part_that_is_asked_for_in_the_moment_of_leaving_takes_no_page_away(vi
         page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
 
 
+def test_nothing_is_written_over_the_address_of_another_page(visit):
+    page, traffic = visit()
+    page.evaluate("history.pushState(history.state, '', 'Positions?prompt=another')")  # ahead of the page: after Back
+    traffic.forget()
+    head(page, 1, 1).click()
+    until_shown(page, (1, 1, *shown(page)[2:]))
+    until(page, lambda: traffic.fragment_runs)
+    traffic.settle()
+    assert address(page).endswith("/Positions?prompt=another")
+
+
 def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     page, traffic = visit("prompt=To be, or not&layer=1&head=0&query=9&key=4&stage=scaled&zoom=6,11,2,8&without=mask"
                           "&order=itself&direction=to&share=layer")  # fmt: skip

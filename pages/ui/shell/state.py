@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -150,7 +150,8 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
     before, at = st.session_state.get("written_address", (None, 0.0))
     if place != before and time.time() - at >= at_most_every:
         before, at = st.session_state["written_address"] = place, time.time()
-    address(before[-1], at, key=key, begins=st.session_state["begins"], on_return=_take_up)
+    path = urlsplit(st.context.url or "").path
+    address(before[-1], at, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
 
 
 def _take_up(query: str) -> None:

@@ -13,12 +13,13 @@ from pages.ui.components.sources import script
 _mount = st.components.v2.component("headsup_address", js=script(__file__, "address.js"))
 
 
-def address(query: str, at: float, *, key: str, begins: bool, on_return: Callable[[str], None]) -> None:
+def address(query: str, at: float, *, path: str, key: str, begins: bool, on_return: Callable[[str], None]) -> None:
     """Put parameters into the address bar.
 
-    query: encoded. at: when they were; what is older than the last is ignored. begins: the session is new and its URL
-    has no parameters; if the tab had some in an earlier session, before the server was restarted, say, nothing is
-    written, and on_return is called with them, before another run.
+    query: encoded. at: when they were; what is older than the last is ignored. path: of the page that they are about;
+    while the bar holds another, to which the visitor has just gone back, nothing is written. begins: the session is
+    new and its URL has no parameters; if the tab had some in an earlier session, before the server was restarted, say,
+    nothing is written, and on_return is called with them, before another run.
     """
 
     def returned() -> None:
@@ -26,7 +27,7 @@ def address(query: str, at: float, *, key: str, begins: bool, on_return: Callabl
         if before is not None:
             on_return(before)
 
-    _mount(key=key, data={"query": query, "at": at, "begins": begins}, on_before_change=returned)
+    _mount(key=key, data={"query": query, "at": at, "path": path, "begins": begins}, on_before_change=returned)
 
 
 def checked_query(value: Any) -> str | None:

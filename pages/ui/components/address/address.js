@@ -1,6 +1,8 @@
 // Writes the page's parameters over those in the address bar, so that going back leaves the page in one step.
 import { lastAddress } from "./last.js";
 
+const trimmed = (path) => path.replace(/\/+$/, "");
+
 export default function ({ data, setTriggerValue }) {
   const last = lastAddress();
   if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
@@ -9,6 +11,8 @@ export default function ({ data, setTriggerValue }) {
     setTriggerValue("before", last.query);
     return;
   }
+  // Going back, the bar is ahead of the page: what the page before says would be taken for what is to come back.
+  if (trimmed(location.pathname) !== trimmed(data.path)) return;
   last.query = data.query;
   const embedding = [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed"));
   const search = [data.query, new URLSearchParams(embedding).toString()].filter(Boolean).join("&");
