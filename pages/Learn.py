@@ -3,13 +3,13 @@
 from pages.ui.shell.sidebar import finish, open_page
 from pages.ui.views.learn import course, entering, glossary, step, teacher
 
-session = open_page("Learn", decide=entering.opening)
+session = open_page("Learn", decide=entering.opening, first=step.show)
 if session.visitor.lesson == entering.TEACHERS:
     teacher.show()
 elif session.visitor.lesson == entering.GLOSSARY:
     glossary.show()
-elif (entered := entering.entered()) is None:
+elif entering.entered() is None:
     course.show(session)
 else:
-    step.show(session, entered)
+    step.show_view(session)
 finish()

@@ -11,6 +11,8 @@ import streamlit as st
 from pages.ui.models.belongings import Cabinet
 from pages.ui.models.lessons import calls, shelf
 from pages.ui.models.lessons.answers import LONGEST, Answers, Given, StepPlace, from_text
+from pages.ui.shell import sidebar
+from pages.ui.views.learn import step as step_on_screen
 from pages.ui.views.learn.course import COLUMNS
 from tests import app_driver
 from tests.app_driver import (
@@ -112,6 +114,15 @@ def test_nothing_that_would_tell_the_answer_is_computed_before_there_is_one(take
     assert "You said “As before”. It is “Hardly”." in said(at)
     markdown_with(at, "Without it, 6.4% are left.")
     markdown_with(at, "Silence another one.")
+
+
+def test_the_words_are_drawn_before_a_model_is_picked_and_the_view_after(monkeypatch):
+    order = []
+    for module, name in ((step_on_screen, "_words"), (sidebar, "pick_model"), (step_on_screen, "_live_view")):
+        draw = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, draw=draw, name=name: (order.append(name), draw(*given))[1])
+    open_step(CHOOSE)
+    assert order == ["_words", "pick_model", "_live_view"]
 
 
 def test_an_answer_stays_as_it_was_given():

@@ -60,12 +60,14 @@ class Tab:
         self.page = ""
         self.bytes = 0
         """That came."""
+        self.runs = 0
+        """Of a page, that came to their end."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after each message."""
         self._placed: dict[tuple[int, ...], _Placed] = {}
         self._values: dict[str, WidgetState] = {}
         self._cached: dict[str, tuple[ForwardMsg, int]] = {}
-        self._runs = self._run = 0
+        self._run = 0
         self._running: tuple[str, ...] = ()
         self._oldest = 2
         self._timers: dict[str, asyncio.Task] = {}
@@ -171,12 +173,12 @@ class Tab:
         kind = message.WhichOneof("type")
         if kind == "ref_hash":
             kept, _ = self._cached[message.ref_hash]
-            self._cached[message.ref_hash] = kept, self._runs
+            self._cached[message.ref_hash] = kept, self.runs
             meant = copy.copy(kept)
             meant.metadata.CopyFrom(message.metadata)
             message, kind = meant, meant.WhichOneof("type")
         elif message.hash and message.metadata.cacheable:
-            self._cached[message.hash] = message, self._runs
+            self._cached[message.hash] = message, self.runs
         if kind == "new_session":
             self._begin(message.new_session, tuple(message.metadata.run.fragment_ids))
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
@@ -218,10 +220,10 @@ class Tab:
             gone = [place for place, placed in self._placed.items()
                     if placed.fragment in self._running and placed.run != self._run]  # fmt: skip
         else:
-            self._runs += 1
+            self.runs += 1
             gone = [place for place, placed in self._placed.items() if placed.run != self._run]
             self._cached = {name: (message, run) for name, (message, run) in self._cached.items()
-                            if self._runs - run <= self._oldest}  # fmt: skip
+                            if self.runs - run <= self._oldest}  # fmt: skip
         for place in gone:
             del self._placed[place]
         for request in self._requests:

@@ -1,8 +1,9 @@
 """How fast a room follows its teacher: thirty students in one room on the page Learn, on two cores.
 
 Everybody speaks Streamlit's protocol over websockets. The teacher goes from step to step; what is timed is how long it
-takes from the press to each student's page showing the step's title. At each step everybody answers, too, within two
-seconds, and then the teacher reveals what is right.
+takes from the press to each student's page showing the step's title (`followed`), and to the end of that page, its live
+view included (`whole`). At each step everybody answers, too, within two seconds, and then the teacher reveals what is
+right.
 """
 
 from __future__ import annotations
@@ -62,20 +63,26 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             await _press(student, "Join")
         began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []
+        whole: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
         to = "Next"
         for _ in range(moves):
-            before = _title(teacher)
+            before, runs = _title(teacher), {tab: tab.runs for tab in students}
             if teacher.labelled("button", to) is None or teacher.labelled("button", to).disabled:
                 to = "Previous" if to == "Next" else "Next"
-            followed += await _all_see(
-                students, lambda tab, before=before: _title(tab) != before, _press(teacher, to)
+            pressed = asyncio.create_task(_press(teacher, to))
+            titled, ended = await asyncio.gather(
+                _all_see(students, lambda tab, before=before: _title(tab) != before, pressed),
+                _all_see(students, lambda tab, runs=runs: tab.runs > runs[tab], pressed),
             )
+            followed += titled
+            whole += ended
             answered += await asyncio.gather(*(_answer(tab, number / count * WITHIN, failures)
                                                for number, tab in enumerate(students)))  # fmt: skip
             if teacher.labelled("button", "Reveal"):
-                revealed += await _all_see(students, _is_revealed, _press(teacher, "Reveal"))
+                pressed = asyncio.create_task(_press(teacher, "Reveal"))
+                revealed += await _all_see(students, _is_revealed, pressed)
         took = time.perf_counter() - began
         shares = {
             "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
@@ -84,6 +91,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     figures: dict = {"students": count, "moves": moves}
     for name, times in (
         ("followed", followed),
+        ("whole", whole),
         ("answered", [*filter(None, answered)]),
         ("revealed", revealed),
     ):
@@ -92,17 +100,16 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     return figures | shares | {"failures": failures[:20]}
 
 
-async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], press) -> list[float]:
-    """Seconds from a press to each student's page showing what it brings."""
-    pressed = time.perf_counter()
-    asked = asyncio.create_task(press)
+async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], pressed: asyncio.Task) -> list[float]:
+    """Seconds from a press, which is about to begin, to each student's page showing what it brings."""
+    began = time.perf_counter()
     times: dict[int, float] = {}
-    while len(times) < len(students) and time.perf_counter() - pressed < PATIENCE:
+    while len(times) < len(students) and time.perf_counter() - began < PATIENCE:
         for number, tab in enumerate(students):
             if number not in times and sees(tab):
-                times[number] = time.perf_counter() - pressed
+                times[number] = time.perf_counter() - began
         await asyncio.sleep(0.01)
-    await asked
+    await pressed
     return [times.get(number, PATIENCE) for number in range(len(students))]
 
 

@@ -86,12 +86,13 @@ class Opening:
 
 def open_page(
     title: str, what: str = "", *, writes: bool = False, reads_prompt: bool = True,
-    decide: Callable[[], Opening] | None = None,
+    decide: Callable[[], Opening] | None = None, first: Callable[[], None] | None = None,
 ) -> Session:  # fmt: skip
-    """Set up a page: browser title, sidebar, heading, notices.
+    """Set up a page: browser title, heading, sidebar, notices.
 
     what, writes, reads_prompt: as in `Opening`. decide: says instead of them how the page opens, once the visitor's
-    choices are known; it may still change them.
+    choices are known; it may still change them. first: draws what a page has to say of no model and no prompt, before
+    they are picked: thirty who are led to it at once read that before the first of them has a whole page.
     """
     borrowed.turn_to(title)
     current = state.begin_run(title)
@@ -99,7 +100,14 @@ def open_page(
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
+    training.collect()
     st.html(STYLE)
+    st.title(title, anchor=False)
+    st.caption(opening.what)
+    borrowed.show_ways_back()
+    notices = st.container()
+    if first:
+        first()
     with st.sidebar:
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
@@ -111,10 +119,6 @@ def open_page(
         prompt = _pick_prompt(current, name)
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         change_form.show(name, prompt)
-    st.title(title, anchor=False)
-    st.caption(opening.what)
-    borrowed.show_ways_back()
-    notices = st.container()
     tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
     with notices:  # which is always there: an instrument stays where it is when the first change is made
         interventions = _changed(current, name, tokens, source)
@@ -167,8 +171,7 @@ def _link_pages() -> None:
 
 
 def _show_training() -> None:
-    """Take over what has been trained; on other pages than its own, say how far a training is."""
-    training.collect()
+    """On other pages than its own, say how far a training is."""
     if training.is_under_way() and st.session_state["page"] != "Train":
         job = training.slot().job
         st.caption(f"Your training continues: step {job.step:,} of {job.steps:,}.")

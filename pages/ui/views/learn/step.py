@@ -15,13 +15,25 @@ from pages.ui.models.lessons.scenes import NotYet
 from pages.ui.shell import borrowed, state
 from pages.ui.shell.sidebar import PAGES, Session
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
-from pages.ui.views.learn import handout, room
+from pages.ui.views.learn import entering, handout, room
 from pages.ui.views.learn.asking import ask, show_votes
 from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
 
-def show(session: Session, entered: Entered) -> None:
-    """The step that is open."""
+def show() -> None:
+    """The step that is open, but for its live view; nothing if none is."""
+    if (entered := entering.entered()) is not None:
+        _show(entered)
+
+
+def show_view(session: Session) -> None:
+    """Its live view."""
+    entered = entering.entered()
+    if entered.shows_view:
+        _live_view(session, entered)
+
+
+def _show(entered: Entered) -> None:
     step, values = entered.step, Values(entered.step.measures)
     room.join_or_open(entered.place, asks=step.question is not None)
     with st.container(key="lesson_text"):
@@ -38,8 +50,6 @@ def show(session: Session, entered: Entered) -> None:
         if entered.is_revealed:
             _found(entered, values)
         _move(entered)
-    if entered.shows_view:
-        _live_view(session, entered)
 
 
 def _words(words: Words, values: Values) -> None:
