@@ -117,13 +117,13 @@ def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
     assert readout(page)
 
 
-@pytest.mark.parametrize("name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel"])
-@pytest.mark.parametrize("width", [420, 1100])
-def test_no_name_is_cut_or_lies_on_another(show, name, width):
-    page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width)
+@pytest.mark.parametrize("name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel", "shakespeare"])
+@pytest.mark.parametrize(("width", "height"), [(420, 800), (1100, 900)])
+def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
+    page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width, height=height)
     page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
     groups = "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
-    for group in page.evaluate(groups):
+    for group in ["", *page.evaluate(groups)]:
         page.evaluate("(open) => window.instrument.open(open)", group)
         found = page.evaluate(NAMES_IN_THE_WAY)
         assert found == {"cut": [], "out": [], "over": []}, group
@@ -169,6 +169,11 @@ def test_nothing_moves_for_those_who_ask_for_less_motion(show):
 
 
 PICTURE = "document.querySelector('.stage > .picture').toDataURL()"
+FOCUSED = """() => {
+  const { part = null, open = null } = document.activeElement.dataset;
+  const stops = document.querySelectorAll(".names [data-open][tabindex='0']").length;
+  return { part, open, stops };
+}"""
 MOVING = "document.querySelector('.stage').dataset.moving === 'true'"
 
 
@@ -198,6 +203,26 @@ def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belo
     page.emulate_media(reduced_motion="reduce")
     page.evaluate("window.instrument.open('blocks.3')")
     assert not page.evaluate(MOVING)
+
+
+def test_of_two_that_are_opened_in_one_breath_the_second_is_drawn(show):
+    page = show("shakespeare", "ROMEO:")
+    page.evaluate("['blocks.2', 'blocks.4'].forEach((open) => window.instrument.open(open))")
+    page.wait_for_function(f"!({MOVING})")
+    page.wait_for_timeout(300)  # until its numbers have come
+    moved = page.evaluate(PICTURE)
+    page.evaluate("window.instrument.draw()")
+    assert page.evaluate(PICTURE) == moved
+
+
+def test_the_keys_stay_with_a_name_that_stays_and_go_to_the_picture_with_one_that_goes(show):
+    page = show("shakespeare", "ROMEO:")
+    page.get_by_role("button", name="block 1", exact=True).first.click()  # which becomes a heading
+    assert page.evaluate(FOCUSED) == {"part": "stage", "open": None, "stops": 1}
+    page.locator(".name.row", has_text="z").first.click()
+    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_z", "stops": 1}
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_result", "stops": 1}
 
 
 def test_a_link_leads_to_a_moment(show):

@@ -31,7 +31,7 @@ import { savePicture } from "./saving_inside.js";
 const NARROW = 560; // pixels of the picture
 const ROOM = {
   tight: { gutter: 88, margin: 46 },
-  narrow: { gutter: 98, margin: 62 },
+  narrow: { gutter: 104, margin: 62 },
   wide: { gutter: 112, margin: 108 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
@@ -115,9 +115,11 @@ export class InsideInstrument {
     const isOther = change.token !== undefined && change.token !== this.chosen.token;
     this.chosen = { ...this.chosen, ...(isOther && { candidate: null }), ...change };
     const { root, stage } = this.parts;
-    const focused = root.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement : null;
+    const { activeElement } = root.getRootNode();
+    const focused = root.contains(activeElement) && activeElement !== stage ? activeElement : null;
+    if (this.names.holds(focused)) stage.focus({ preventScroll: true }); // it may go, and to take the focus from what goes lays out the page
     this.show();
-    if (focused && !focused.checkVisibility()) stage.focus({ preventScroll: true }); // what had it is gone: keys still work
+    if (focused) (focused.checkVisibility() ? focused : stage).focus({ preventScroll: true }); // keys work, whatever is gone
     this.host.select(this.chosen);
   }
 

@@ -1,6 +1,8 @@
 // How the picture comes from one layout to another when something is opened: every group's band slides and stretches to its
 // new place, while what it was fades into what it is.
 
+import { prepared } from "../canvas.js";
+
 export const MOVE_MS = 240;
 
 /** Whether the system lets things move. */
@@ -9,14 +11,17 @@ export function mayMove() {
 }
 
 export class Move {
-  /** From the picture on a canvas, whose layout this is, on one that takes its place. ended(): called when the new picture stands there alone. */
-  constructor(canvas, before, from, ended) {
-    Object.assign(this, { canvas, before, from, ended, began: performance.now() });
+  /**
+   * From the picture on a canvas, whose layout this is, on one that takes its place, to what is drawn on a third.
+   * events: draw(canvas), and ended(), when the new picture stands there alone.
+   */
+  constructor(canvas, { before, after, from }, events) {
+    Object.assign(this, { canvas, before, after, from, events, began: performance.now(), hasBegun: false });
   }
 
-  /** To the picture on a third canvas. May be called again, when more of that has come. */
-  aim(after, to) {
-    Object.assign(this, { after, to });
+  /** To the picture that is to be drawn now, in this layout. May be called again, when more of it has come. */
+  aim(to) {
+    Object.assign(this, { to, isDrawn: false });
     // The next frame has enough to do with names and words; as the move begins, the picture is still what it was.
     this.frame ??= requestAnimationFrame(() => { this.frame = requestAnimationFrame(() => this.tick()); });
   }
@@ -31,9 +36,12 @@ export class Move {
   }
 
   tick() {
+    this.hasBegun = true;
+    if (!this.isDrawn) this.events.draw(this.after);
+    this.isDrawn = true;
     this.paint();
     if (this.share < 1) this.frame = requestAnimationFrame(() => this.tick());
-    else this.ended();
+    else this.events.ended();
   }
 
   get share() {
@@ -43,11 +51,9 @@ export class Move {
   paint() {
     this.takePlace();
     const { canvas, before, after, from, to, share } = this;
-    const context = canvas.getContext("2d");
+    const context = prepared(canvas, to.width, to.height);
     context.save();
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.globalAlpha = 1;
-    context.clearRect(0, 0, canvas.width, canvas.height);
     if (share < 1) for (const band of bandsAt(from, to, ease(share))) this.paintBand(context, band, { before, after }, ease(share));
     else context.drawImage(after, 0, 0);
     context.restore();

@@ -9,6 +9,8 @@ import { shortName } from "./structure.js";
 
 const LONGEST = 12; // characters of a token
 const NAMED = 60; // pixels of a closed block from which on its sublayers are named too
+const TITLE = 22; // pixels of its own name
+const SUB = 14; // of a sublayer's
 const LENS = 70; // pixels beside the picture up to which what a height would say is one word or one per cent
 const LINE = 15;
 const SHORT = 84; // pixels left of the columns up to which sublayers go by their short names
@@ -24,6 +26,12 @@ export class Names {
     for (const [kind, isOn] of [["pointerover", true], ["pointerout", false], ["focusin", true], ["focusout", false]]) {
       this.layer.addEventListener(kind, (event) => events.hover(isOn ? (event.target.closest("[data-id]")?.dataset.id ?? null) : null));
     }
+    this.layer.addEventListener("focusin", ({ target }) => target.dataset.open !== undefined && this.stopAt(target));
+  }
+
+  /** Whether it is one of the names. */
+  holds(element) {
+    return this.layer.contains(element);
   }
 
   onClick(event) {
@@ -61,10 +69,10 @@ export class Names {
     layout.stacks.forEach((stack, at) => {
       const next = layout.stacks[at + 1];
       const end = next ? next.left - next.gutter : layout.width;
-      this.showTokens(pass, stack, scene);
+      this.showTokens(pass, stack, layout, scene);
       for (const group of stack.groups) this.showGroup(stack, group, scene, end);
       if (stack.writes) {
-        this.showNext(pass, stack, scene);
+        this.showNext(pass, stack, layout, scene);
         this.showLens(pass, stack, layout, scene);
       }
     });
@@ -73,15 +81,19 @@ export class Names {
 
   // Nodes stay as long as what they name is there, so that the focus does.
   arrange() {
-    const keys = this.seen.map(([key]) => key);
-    const wanted = new Set(keys);
+    const wanted = new Set(this.seen.map(({ key }) => key));
     for (const [key, element] of this.made) {
       if (wanted.has(key)) continue;
       element.remove();
       this.made.delete(key);
     }
     const focused = this.layer.getRootNode().activeElement;
-    this.seen.forEach(([, element], at) => this.layer.children[at] !== element && this.layer.insertBefore(element, this.layer.children[at] ?? null));
+    const counts = new Map();
+    for (const { element, parent } of this.seen) {
+      const at = counts.get(parent) ?? 0;
+      if (parent.children[at] !== element) parent.insertBefore(element, parent.children[at] ?? null);
+      counts.set(parent, at + 1);
+    }
     if (focused && this.layer.contains(focused)) focused.focus({ preventScroll: true });
     const all = this.openers;
     this.stopAt(all.find((each) => each === focused) ?? all.find((each) => each.ariaPressed === "true") ?? all[0]);
@@ -93,10 +105,10 @@ export class Names {
 
   // All names together are one stop of the tab key; the arrow keys lead from one to the next.
   stopAt(stop) {
-    for (const each of this.openers) each.tabIndex = each === stop ? 0 : -1;
+    for (const each of this.openers) attribute(each, "tabindex", each === stop ? "0" : "-1");
   }
 
-  place(key, tag, className, text, box) {
+  place(key, tag, className, text, box, parent = this.layer) {
     let element = this.made.get(key);
     if (!element) {
       element = node(tag, className);
@@ -110,8 +122,13 @@ export class Names {
       const value = box[side] === undefined ? "" : `${box[side].toFixed(1)}px`;
       if (element.style[side] !== value) element.style[side] = value;
     }
-    this.seen.push([key, element]);
+    this.seen.push({ key, element, parent });
     return element;
+  }
+
+  // What stands under or above each token moves as one: hundreds that move each by itself take long to lay out.
+  row(key, className, { top, height }, layout) {
+    return this.place(key, "div", `row-of ${className}`, null, { left: 0, top, width: layout.width, height });
   }
 
   showGroup(stack, group, scene, end) {
@@ -141,15 +158,13 @@ export class Names {
   showClosed(stack, group, left, width) {
     const middle = (group.top + group.bottom) / 2;
     const high = group.bottom - group.top;
-    const isNamed = high >= NAMED && width > SHORT;
+    const isNamed = high >= Math.max(NAMED, TITLE + SUB * group.parts.length) && width > SHORT;
     const top = isNamed ? group.top + 4 : middle - 9;
     const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, top, width, height: Math.min(18, high) });
     attribute(made, "aria-label", `${stack.title} ${group.title}`.trim());
     if (!isNamed) return;
-    for (const part of group.parts) {
-      const y = part.kind === "mlp" ? (part.strip.top + part.strip.bottom) / 2 - 3 : (part.strip.top + part.strip.bottom) / 2;
-      this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: Math.max(y - 8, group.top + 22), width, height: 16 });
-    }
+    const lines = linesOf(group);
+    group.parts.forEach((part, at) => this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: lines[at], width, height: 16 }));
   }
 
   showHeader(stack, group, part, isOpen, openName, end) {
@@ -182,15 +197,16 @@ export class Names {
     return made;
   }
 
-  showTokens(pass, stack, scene) {
+  showTokens(pass, stack, layout, scene) {
     const labels = pass.labels[stack.tokens];
     const { turned, step } = this.fit(labels, stack.pitch);
+    const row = this.row(`tokens ${stack.prefix}`, "tokens", { top: stack.bottom + 4, height: 0 }, layout);
     const selected = stack.writes ? scene.token : scene.source;
     for (let token = 0; token < stack.count; token++) {
       const { start } = columnAt(stack, token);
       const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
       const made = this.place(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", isShown ? cut(labels[token], LONGEST) : "",
-        { left: start, top: stack.bottom + 4, width: stack.pitch, height: turned ? undefined : 20 });
+        { left: start, top: 0, width: stack.pitch, height: turned ? undefined : 20 }, row);
       attribute(made, "data-token", String(token));
       attribute(made, "data-stack", stack.prefix);
       attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);
@@ -199,16 +215,17 @@ export class Names {
     }
   }
 
-  showNext(pass, stack, scene) {
+  showNext(pass, stack, layout, scene) {
     const labels = this.nextLabels(pass);
     const { turned, step } = this.fit(labels, stack.pitch);
+    const row = this.row("nexts", "nexts", { top: 0, height: stack.top - 6 }, layout);
     const { data, shape } = pass.outline["next.probability"];
     for (let token = 0; token < stack.count; token++) {
       const isSelected = token === scene.token;
       if (!isSelected && (token % step || Math.abs(token - scene.token) < step)) continue;
       const share = data[token * shape[1]];
       const { start } = columnAt(stack, token);
-      const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, top: 0, height: stack.top - 6 });
+      const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, top: 0, height: stack.top - 6 }, row);
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
       put(made.firstChild, cut(labels[token], LONGEST));
       put(made.lastChild, stack.pitch >= DIGITS ? percent(share) : "");
@@ -254,8 +271,18 @@ export class Names {
     const all = this.openers;
     const at = all.indexOf(this.layer.getRootNode().activeElement);
     const next = at < 0 ? (upwards > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + upwards, 0), all.length - 1);
-    if (!all[next]) return;
-    this.stopAt(all[next]);
-    all[next].focus();
+    all[next]?.focus();
   }
+}
+
+/** Where the names of a closed block's sublayers begin: beside their strips, and each below the one above it. */
+function linesOf(group) {
+  const beside = group.parts.map(({ kind, strip }) => (strip.top + strip.bottom) / 2 - (kind === "mlp" ? 11 : 8));
+  const lines = [];
+  let free = group.top + TITLE;
+  for (const at of beside.map((_, index) => index).sort((one, other) => beside[one] - beside[other])) {
+    lines[at] = Math.max(beside[at], free);
+    free = lines[at] + SUB;
+  }
+  return lines;
 }

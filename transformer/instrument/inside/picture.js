@@ -65,7 +65,14 @@ export class Picture {
   draw(layout, scene) {
     this.leaveFor(layout, scene);
     Object.assign(this, { layout, scene });
-    const context = (this.context = prepared(this.move ? this.ahead : this.canvas, layout.width, layout.height));
+    if (this.move) this.move.aim(layout);
+    else this.drawOn(this.canvas);
+    this.mark(null);
+  }
+
+  drawOn(canvas) {
+    const { layout } = this;
+    const context = (this.context = prepared(canvas, layout.width, layout.height));
     for (const stack of layout.stacks) {
       this.drawGround(stack);
       drawStreams(this, stack);
@@ -76,22 +83,19 @@ export class Picture {
       this.drawSelected(stack);
     }
     context.globalAlpha = 1;
-    if (this.move) {
-      prepared(this.canvas, layout.width, layout.height);
-      this.move.aim(this.ahead, layout);
-    }
-    this.mark(null);
   }
 
   // What else is opened is moved to; what else has changed, as the page's width, is there at once.
   leaveFor(layout, scene) {
     if (!this.layout || isAlike(this.layout, layout)) return;
+    const moves = this.layout.width === layout.width && !scene.play && mayMove();
+    if (moves && this.move && !this.move.hasBegun) return; // it leads elsewhere
     this.move?.stop();
     this.move = null;
-    const moves = this.layout.width === layout.width && !scene.play && mayMove();
     if (moves) {
       [this.canvas, this.spare] = [this.spare, this.canvas];
-      this.move = new Move(this.canvas, this.spare, this.layout, () => this.land());
+      const pictures = { before: this.spare, after: this.ahead, from: this.layout };
+      this.move = new Move(this.canvas, pictures, { draw: (canvas) => this.drawOn(canvas), ended: () => this.land() });
     }
     attribute(this.stage, "data-moving", String(moves));
   }
@@ -276,9 +280,9 @@ export class Picture {
   /** Outline what is pointed at; null for nothing. */
   mark(found) {
     if (!this.layout) return;
+    if (this.move) return; // nothing is where it stands yet, and the marks are hidden
     const { layout, page, scene, pass } = this;
     const context = prepared(this.marks, layout.width, layout.height);
-    if (this.move) return; // nothing is where it stands yet
     const { made, own, play } = scene;
     const about = { dims: (name) => pass.describe(name).dims, sizes: (name) => pass.describe(name).sizes, spanOf };
     drawMade(context, layout, made, { ...about, colour: page.ink });
