@@ -1,7 +1,7 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
 from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views.learn import course, entering, glossary, step, teacher
+from pages.ui.views.learn import course, entering, glossary, room, step, teacher
 
 session = open_page("Learn", decide=entering.opening, first=step.show)
 if session.visitor.lesson == entering.TEACHERS:
@@ -13,3 +13,4 @@ elif entering.entered() is None:
 else:
     step.show_view(session)
 finish()
+room.depart()

@@ -9,9 +9,10 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
 from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
+from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.views.learn import room
 from tests.app_driver import PAGES, checked, component, markdown_with, named, start
-from tests.test_learn_page import CHOOSE, SAMPLES, button, choose, click, open_step, said
+from tests.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
 
@@ -194,3 +195,23 @@ def test_a_seat_that_is_none_is_none(text):
 def test_what_is_kept_can_be_read_again():
     seat = room.Seat("BCDFG", "key", leads=True)
     assert room.Seat.from_text(seat.as_text()) == seat
+
+
+def test_whose_room_moves_is_drawn_anew_and_lets_the_next_one_in(teacher, code, monkeypatch):
+    one = student(code)
+    found, own = room.all_rooms(), teacher.session_state["room_seat"]
+    asked, state = [], found.state
+
+    def moving(*args):
+        asked.append(args)
+        if len(asked) == 2:  # by the part of the page that follows the room
+            found.move(own.code, own.key, StepPlace(LESSON, NUMBER))
+        return state(*args)
+
+    monkeypatch.setattr(found, "state", moving)
+    entered = []
+    monkeypatch.setattr(room._MOVING, "enter", lambda who, enter=room._MOVING.enter: (entered.append(who), enter(who)))
+    one = again(one)
+    assert "Number" in one.main.header[0].value
+    assert entered == [one.session_state["room_seat"].key]
+    assert room._MOVING._inside is None

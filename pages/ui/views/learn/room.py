@@ -19,6 +19,7 @@ from pages.ui.markdown import plain
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.lessons.questions import Answer
 from pages.ui.models.rooms import Phase, RoomError, Rooms, State, Tally, tidy
+from pages.ui.models.run_queue import RunQueue
 from pages.ui.shell import widgets
 from pages.ui.shell.state import visitor
 
@@ -31,6 +32,8 @@ SEAT, ASKED, DRAWN = "room_seat", "room_seat_asked", "room_drawn"
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
 went wrong."""
+_MOVING = RunQueue()
+"""Of all whose room has moved. What they press themselves waits for nobody."""
 
 
 class Seat(NamedTuple):
@@ -111,6 +114,12 @@ def arrive() -> None:
     except RoomError as error:
         _leave()
         st.session_state[PROBLEM] = str(error)
+
+
+def depart() -> None:
+    """Let the next of those who are led run; called as a run of the page ends."""
+    if own := seat():
+        _MOVING.leave(own.key)
 
 
 def take_along(place: StepPlace) -> None:
@@ -264,6 +273,7 @@ def _follow(own: Seat, drawn: State) -> None:
     except RoomError:
         st.rerun()
     if now._replace(teacher_here=True) != drawn._replace(teacher_here=True):
+        _MOVING.enter(own.key)
         st.rerun()
     if not now.teacher_here:
         st.caption(
