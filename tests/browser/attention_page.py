@@ -197,9 +197,19 @@ def badges(page):
     return badges_shown(page).all_inner_texts()
 
 
-def all_equal(page):
-    """Wait until what the model computed has come; what then is said of each step."""
-    until(page, lambda: badges(page) and "comparing with the model …" not in badges(page))
-    found = badges(page)
-    assert all(badge.startswith("recomputed, equal") for badge in found), found
+def compared(page):
+    """What is said of each step, once what the model computed has come."""
+    found = []
+
+    def has_come():
+        found[:] = badges(page)  # read once: the next drawing may be under way
+        return found and "comparing with the model …" not in found
+
+    until(page, has_come)
     return found
+
+
+def all_equal(page):
+    """Wait until what the model computed has come, and each step by hand agrees with it."""
+    found = compared(page)
+    assert all(badge.startswith("recomputed, equal") for badge in found), found

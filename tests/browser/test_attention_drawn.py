@@ -120,12 +120,13 @@ def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromi
 # What is drawn
 
 
-def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit):
+def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wait_ready):
     page, _ = visit()
     for title, steps in (("Shakespeare", 7), ("Martín Fierro", 7), ("Average", 2), ("Bare", 6)):
         if title != "Shakespeare":
             pick(page, "Model", title)
             expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
+            wait_ready(page, timeout=60)
         expect(badges_shown(page)).to_have_count(steps)
         all_equal(page)
         page.get_by_test_id("head-grid-head").last.click()
@@ -133,10 +134,12 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit):
     page.get_by_role("radio", name="Tasks").click()
     expect(page.get_by_role("combobox", name="Model")).to_have_value("Sorting")
     pick(page, "Model", "Translator")
+    wait_ready(page, timeout=60)
     for kind, mask in (("Cross: the text looks at the source", False), ("Encoder: the source looks at itself", False),
                        ("Decoder: the text looks back at itself", True)):  # fmt: skip
         if not kind.startswith("Cross"):
             pick(page, "Attention", kind)
+            wait_ready(page, timeout=60)
         expect(instrument(page)).to_have_attribute("data-kind", kind.split(":")[0].lower())
         all_equal(page)
         expect(page.get_by_label("Without the mask")).to_be_visible(visible=mask)

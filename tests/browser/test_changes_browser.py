@@ -7,6 +7,7 @@ import pytest
 from tests.browser.attention_page import (
     all_equal,
     badges,
+    compared,
     drag,
     expect,
     head,
@@ -39,11 +40,11 @@ def changes(page):
     return parameters(page).get("changes", "")
 
 
-def compared(page):
-    """What is said of each step by hand, once the model's own numbers have come; none may be a contradiction."""
-    until(page, lambda: badges(page) and "comparing with the model …" not in badges(page))
-    assert all(badge.startswith(("recomputed, equal", "set by: ")) for badge in badges(page)), badges(page)
-    return badges(page)
+def equal_or_set(page):
+    """What is said of each step by hand; none may be a contradiction."""
+    found = compared(page)
+    assert all(badge.startswith(("recomputed, equal", "set by: ")) for badge in found), found
+    return found
 
 
 def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
@@ -60,7 +61,7 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     expect(head(page, 0, 1)).to_have_attribute("aria-label", "Layer 0, head 1, changed")
     until(page, lambda: changes(page) == SILENCED)
     until(page, lambda: "set by: layer 0, head 1 silenced" in badges(page))
-    assert compared(page).count("set by: layer 0, head 1 silenced") == 1
+    assert equal_or_set(page).count("set by: layer 0, head 1 silenced") == 1
     page.get_by_text("Change something").click()
     expect(page.get_by_role("button", name="Change this")).to_be_visible()
     assert found_by_axe(page) == []
@@ -89,7 +90,7 @@ def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
     until_shown(page, place)
     assert parameters(page)["key"] == str(place[3])
     expect(instrument(page)).to_have_attribute("data-whole", "true")
-    assert any("set by: layer 1, head 0 × 0.3" in badge for badge in compared(page))
+    assert any("set by: layer 1, head 0 × 0.3" in badge for badge in equal_or_set(page))
     expect(part(page, "readout")).to_have_text(re.compile("weight 0"))
 
 
@@ -118,7 +119,7 @@ def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
     assert weights_set(page)[2] == 0 and weights_set(page)[4] == pytest.approx(both, abs=1e-3) and both > before
     until_shown(page, (1, 0, 5, 4))
     expect(said).to_have_text(re.compile(f"^“e” {both:.3f}"))  # what the changed pass has
-    compared(page)
+    equal_or_set(page)
     in_panel = panel(page, "weights")
     expect(in_panel.locator("figcaption")).to_contain_text("drag a weight to another key of its row")
     page.mouse.move(*place_of(page, "weights", 6, 3))
