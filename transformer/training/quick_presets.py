@@ -81,7 +81,7 @@ _QUICK = (
         shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary",
                "attention_windows": (6, 12, 0, 0)},
         training=TrainingConfig(
-            steps=800, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01,
+            steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01,
             seed=1337,
         ),
         batch=128,
