@@ -155,5 +155,21 @@ def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):
     assert "Not everything could be prepared" in caplog.text
 
 
+@pytest.mark.parametrize(("thread", "is_warned"), [("preparing", False), ("ScriptRunner.scriptThread", True)])
+def test_only_what_prepares_is_not_warned_that_no_visitor_is_there(thread, is_warned, monkeypatch):
+    monkeypatch.setattr(serving, "_prepared", threading.Event())
+    for name in ("prepare_first_page", "prepare_other_pages"):
+        monkeypatch.setattr(serving, name, lambda: None)
+    monkeypatch.setattr(serving, "REST", 0.0)
+    serving._prepare()
+    heard = []
+    monkeypatch.setattr(serving._NO_VISITOR, "callHandlers", heard.append)
+    monkeypatch.setattr(serving._NO_VISITOR, "disabled", False)
+    warning = threading.Thread(target=serving._NO_VISITOR.warning, args=["missing"], name=thread)
+    warning.start()
+    warning.join()
+    assert bool(heard) == is_warned
+
+
 def test_other_pages_can_be_prepared():
     serving.prepare_other_pages()

@@ -26,7 +26,9 @@ SWITCH_EVERY = 0.0005
 would wait several times for the usual 5 ms."""
 _LOGGER = logging.getLogger(__name__)
 _NO_VISITOR = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
-"""Warns of what is called without a visitor, as all is here."""
+"""Warns of what is called without a visitor, as all is that prepares."""
+_PREPARING = "preparing"
+"""The thread."""
 _prepared = threading.Event()
 _HEAD = b"<head>"
 _SERVER = b"<script>window.__streamlit ??= { BACKEND_BASE_URL: new URL('.', location.href).href };</script>"
@@ -48,7 +50,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     """The life of a served app: as it begins, what visitors need is prepared on a thread of its own."""
     share_memory()
     answer_at_once()
-    threading.Thread(target=_prepare, name="preparing", daemon=True).start()
+    threading.Thread(target=_prepare, name=_PREPARING, daemon=True).start()
     threading.Thread(target=_tidy, name="tidying", daemon=True).start()
     yield
 
@@ -192,15 +194,18 @@ def prepare_other_pages() -> None:
 def _prepare() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_EVERY)
-    _NO_VISITOR.disabled = True
+    _NO_VISITOR.addFilter(_is_of_a_visitor)
     try:
         _attempt(prepare_first_page)
     finally:
-        _NO_VISITOR.disabled = False
         sys.setswitchinterval(usual)
         _prepared.set()
     time.sleep(REST)
     _attempt(prepare_other_pages)
+
+
+def _is_of_a_visitor(record: logging.LogRecord) -> bool:
+    return record.threadName != _PREPARING
 
 
 def _tidy() -> None:
