@@ -96,3 +96,56 @@ def test_of_many_at_once_each_comes_in(patient):
     for thread in threads:
         thread.join(SOON)
     assert len(most) == 40 and max(most) == 1
+
+
+def step_back(queue, who):
+    """On a thread of its own, which is returned."""
+    thread = threading.Thread(target=queue.step_back, args=[who], daemon=True)
+    thread.start()
+    until = time.monotonic() + SOON
+    while queue._inside == who and time.monotonic() < until:
+        time.sleep(0.001)
+    return thread
+
+
+def test_all_have_begun_before_anybody_goes_on(patient):
+    visitors = [Visitor(patient, str(number)) for number in range(4)]
+    waiting = []
+    for number, visitor in enumerate(visitors):
+        assert visitor.is_in.wait(SOON) and not any(other.is_in.is_set() for other in visitors[number + 1 :])
+        assert all(thread.is_alive() for thread in waiting)
+        if number < 3:
+            waiting.append(step_back(patient, visitor.who))
+    patient.leave("3")
+    for number, thread in enumerate(waiting):
+        thread.join(SOON)
+        assert not thread.is_alive() and all(other.is_alive() for other in waiting[number + 1 :])
+        patient.leave(str(number))
+    assert patient._inside is None and not patient._waiting
+
+
+def test_alone_a_run_that_steps_back_goes_on_at_once(patient):
+    Visitor(patient, "alone")
+    patient.step_back("alone")
+    assert patient._inside == "alone"
+
+
+def test_whoever_is_not_in_steps_back_for_nobody(patient):
+    first, second = Visitor(patient, "first"), Visitor(patient, "second")
+    patient.step_back("second")
+    patient.step_back("stranger")
+    assert patient._inside == "first" and first.is_in.is_set() and not second.is_in.is_set()
+
+
+def test_a_run_begun_anew_while_it_waits_to_go_on_has_to_begin(patient):
+    visitors = [Visitor(patient, who) for who in ("first", "second")]
+    broken_off = step_back(patient, "first")
+    assert visitors[1].is_in.wait(SOON)
+    third = Visitor(patient, "third")
+    threading.Thread(target=patient.enter, args=["first"], daemon=True).start()
+    broken_off.join(SOON)
+    assert not broken_off.is_alive()
+    goes_on = step_back(patient, "second")
+    assert patient._inside == "first" and not third.is_in.is_set()
+    patient.leave("first")
+    assert third.is_in.wait(SOON) and goes_on.is_alive()

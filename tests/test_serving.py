@@ -6,8 +6,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import serving
@@ -173,3 +177,41 @@ def test_only_what_prepares_is_not_warned_that_no_visitor_is_there(thread, is_wa
 
 def test_other_pages_can_be_prepared():
     serving.prepare_other_pages()
+
+
+class Runner:
+    """Of a session, with Streamlit's own account of what it is asked for."""
+
+    def __init__(self, *, has_ended):
+        self._requests = ScriptRequests()
+        if has_ended:
+            self._requests.on_scriptrunner_ready()
+
+
+@pytest.mark.parametrize(
+    ("fragment", "has_ended", "waits"), [("part", True, True), ("part", False, False), ("", True, False)]
+)
+def test_a_part_is_asked_for_once_the_end_of_the_run_before_was_heard(monkeypatch, fragment, has_ended, waits):
+    asked = []
+    monkeypatch.setattr(AppSession, "request_rerun", lambda session, state: asked.append(session._scriptrunner))
+    serving.hear_runs_out()
+
+    async def ask():
+        ended = Runner(has_ended=has_ended)
+        session = SimpleNamespace(_scriptrunner=ended, _event_loop=asyncio.get_running_loop())
+        AppSession.request_rerun(session, ClientState(fragment_id=fragment))
+        await asyncio.sleep(10 * serving.HEARD_AFTER)
+        assert asked == ([] if waits else [ended])
+        session._scriptrunner = None  # as Streamlit does once it has heard the end
+        await asyncio.sleep(10 * serving.HEARD_AFTER)
+        assert asked == [None if waits else ended]
+
+    asyncio.run(ask())
+
+
+def test_a_session_is_asked_without_a_state_as_ever(monkeypatch):
+    asked = []
+    monkeypatch.setattr(AppSession, "request_rerun", lambda session, state: asked.append(state))
+    serving.hear_runs_out()
+    AppSession.request_rerun(SimpleNamespace(_scriptrunner=Runner(has_ended=True)), None)
+    assert asked == [None]

@@ -17,7 +17,11 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamlit.proto.ClientState_pb2 import ClientState
+    from streamlit.runtime.app_session import AppSession
 
 REST = 3.0
 """Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
@@ -41,6 +45,8 @@ their own, each of which keeps what its busiest moment took: with eight visitors
 LARGE = 262_144
 """Bytes from which on memory is taken from the system by itself, and goes back to it at once. Else glibc raises this
 bound with use, and a large tensor leaves a hole that small ones fill: with thirty visitors 40 MB."""
+HEARD_AFTER = 0.002
+"""Seconds after which it is looked again whether a run's end has been heard."""
 TIDY_EVERY = 20.0
 """Seconds between two times at which the pools give back what lies free within: with thirty visitors 60 MB."""
 
@@ -50,6 +56,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     """The life of a served app: as it begins, what visitors need is prepared on a thread of its own."""
     share_memory()
     answer_at_once()
+    hear_runs_out()
     threading.Thread(target=_prepare, name=_PREPARING, daemon=True).start()
     threading.Thread(target=_tidy, name="tidying", daemon=True).start()
     yield
@@ -148,6 +155,29 @@ def answer_at_once() -> None:
                         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 finally:
                     found.detach()  # it was only looked at
+
+
+def hear_runs_out() -> None:
+    """Let a part of a page be asked for only once the server has heard the end of the run before.
+
+    A run that is over tells what it drew last through the event loop. Streamlit takes a request that comes meanwhile to
+    a new runner, and from then on hears nothing of the old one: its page stays without its end, for good. A page that
+    asks by a clock, or a press that comes as another ends, would meet that moment now and then; a room of thirty, once
+    in a thousand presses. A request for a whole page may: it draws everything anew.
+    """
+    from streamlit.runtime.app_session import AppSession
+    from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestType
+
+    request_rerun = AppSession.request_rerun
+
+    def request_in_turn(session: AppSession, client_state: ClientState | None) -> None:
+        runner = session._scriptrunner
+        if client_state and client_state.fragment_id and runner and runner._requests._state is ScriptRequestType.STOP:
+            session._event_loop.call_later(HEARD_AFTER, request_in_turn, session, client_state)
+        else:
+            request_rerun(session, client_state)
+
+    AppSession.request_rerun = request_in_turn
 
 
 def give_back_memory() -> None:

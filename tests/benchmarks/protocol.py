@@ -98,11 +98,11 @@ class Tab:
         return await self._ask(_Request("", self.labelled("page_link", name).page_script_hash))
 
     async def set(self, widget: Any, **value: Any) -> float:
-        """What a widget reports, such as `string_value="…"`, and the run of the page that this causes."""
+        """What a widget reports, such as `string_value="…"`, and the run of its page or fragment that this causes."""
         state = WidgetState(id=widget.id, **value)
         if "trigger_value" not in value:
             self._values[widget.id] = state
-        return await self._ask(_Request("", self.page), state)
+        return await self._ask(_Request(self._fragment_of(widget), self.page), state)
 
     async def tell(self, component: str, event: str, value: Any) -> float:
         """What a component tells, and the run of its fragment that this causes."""
@@ -129,6 +129,12 @@ class Tab:
         """The widget of a kind that has one of these labels, or None."""
         widgets = (getattr(element, kind) for element in self.elements(kind))
         return next((widget for widget in widgets if widget.label in labels), None)
+
+    def _fragment_of(self, widget: Any) -> str:
+        for placed in self._placed.values():
+            if getattr(getattr(placed.element, placed.element.WhichOneof("type")), "id", "") == widget.id:
+                return placed.fragment
+        return ""
 
     def _component(self, name: str) -> _Placed:
         for placed in self._placed.values():

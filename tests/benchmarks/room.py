@@ -2,8 +2,9 @@
 
 Everybody speaks Streamlit's protocol over websockets. The teacher goes from step to step; what is timed is how long it
 takes from the press to each student's page showing the step's title (`followed`), and to the end of that page, its live
-view included (`whole`). At each step everybody answers, too, within two seconds, and then the teacher reveals what is
-right.
+view included (`whole`). At each step everybody answers, too, within two seconds: a choice and a press, which the server
+answers one after the other (`answered` is both together, `request` each by itself, as the benchmark `load` counts).
+Then the teacher reveals what is right.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def run(quick: bool = False) -> dict:
     with app_server() as server:
         figures = asyncio.run(_measure(server, 6 if quick else STUDENTS, 4 if quick else MOVES))
         figures |= {"memory_MB": memory(server.process.pid)["VmRSS"], "traceback": server.has_traceback()}
+        if server.has_traceback():
+            print(server.log_tail())
     figures = {
         name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()
     }
@@ -64,6 +67,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []
         whole: list[float] = []
+        requests: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
         to = "Next"
@@ -78,8 +82,10 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             )
             followed += titled
             whole += ended
-            answered += await asyncio.gather(*(_answer(tab, number / count * WITHIN, failures)
-                                               for number, tab in enumerate(students)))  # fmt: skip
+            both = await asyncio.gather(*(_answer(tab, number / count * WITHIN, failures)
+                                          for number, tab in enumerate(students)))  # fmt: skip
+            requests += [seconds for each in both for seconds in each]
+            answered += [sum(each) for each in both if each]
             if teacher.labelled("button", "Reveal"):
                 pressed = asyncio.create_task(_press(teacher, "Reveal"))
                 revealed += await _all_see(students, _is_revealed, pressed)
@@ -92,7 +98,8 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     for name, times in (
         ("followed", followed),
         ("whole", whole),
-        ("answered", [*filter(None, answered)]),
+        ("request", requests),
+        ("answered", answered),
         ("revealed", revealed),
     ):
         figures |= {f"{name}_median": statistics.median(times), f"{name}_95": percentile(times, 95),
@@ -113,18 +120,21 @@ async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], pressed: as
     return [times.get(number, PATIENCE) for number in range(len(students))]
 
 
-async def _answer(tab: Tab, after: float, failures: list[str]) -> float | None:
-    """Choose the first answer of a question that has some to choose from; returns the seconds both runs took."""
+async def _answer(tab: Tab, after: float, failures: list[str]) -> tuple[float, ...]:
+    """Choose the first answer of a question, and send it; returns the seconds that each run took.
+
+    None where there are no answers to choose from.
+    """
     await asyncio.sleep(after)
     radio = tab.labelled("radio", "Your answer")
     if radio is None:
-        return None
+        return ()
     try:
         chosen = await tab.set(radio, string_value=radio.options[0])
-        return chosen + await _press(tab, "Answer")
+        return chosen, await _press(tab, "Answer")
     except (FailedError, AttributeError) as error:
         failures.append(str(error))
-        return None
+        return ()
 
 
 async def _press(tab: Tab, label: str) -> float:

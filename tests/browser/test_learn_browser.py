@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.attention_page import Traffic
 from tests.browser.servers import ROOT
 from tests.browser.test_accessibility import found
 
@@ -22,10 +23,12 @@ MOST_TABS = 200
 def page(serve, new_page, wait_ready):
     with serve(ROOT / "app.py", env={"HEADSUP_LESSONS": str(ROOT / "tests" / "lessons")}) as server:
         page = new_page()
+        page.traffic = Traffic(page)
         page.goto(f"{server.url}/Learn?prompt=To%20be&model=shakespeare")
         page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
         yield page
+        page.traffic.stop()
 
 
 @pytest.fixture
@@ -65,9 +68,12 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     reach("Next$")
 
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_disabled()
+    page.traffic.forget()
     reach("As before|Hardly", key="ArrowDown")  # the radio has one stop for all
     page.get_by_role("radio", name="Hardly").press("Space")
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
+    wait_ready(page, timeout=60)
+    assert page.traffic.fragment_runs and not page.traffic.page_runs  # the view below stays as it is
     answer("You said “Hardly”, and so it is.")
 
     page.get_by_role("slider").focus()

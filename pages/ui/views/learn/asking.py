@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import streamlit as st
@@ -28,16 +30,34 @@ def ask(entered: Entered, values: Values) -> None:
     """Draw the question: with what answers it, or with the answer that was given and what is right."""
     question = entered.step.question
     given = entered.given
-    with st.container(border=True, key="lesson_question"):
+    with _telling_problems(), st.container(border=True, key="lesson_question"):
         st.markdown(f"**{question.text.filled(values, passage)}**")
         if entered.is_open:
-            answer = _answer_with(question, entered, values, given)
-            if not room.leads():
-                _offer(entered, answer, given)
+            _take_in(question, entered, values, given)
         elif given is None:
             _unanswered(question, entered, values)
         else:
             _answered(question, entered, values, given)
+
+
+@st.fragment
+def _take_in(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
+    """What is put in draws this part of the page anew; an answer, all of it."""
+    if entered.given is not given or not entered.is_open:
+        st.rerun()
+    with _telling_problems():
+        answer = _answer_with(question, entered, values, given)
+        if not room.leads():
+            _offer(entered, answer, given)
+
+
+@contextlib.contextmanager
+def _telling_problems() -> Iterator[None]:
+    """A question of which something can't be computed says so, where it stands."""
+    try:
+        yield
+    except ExpressionError as error:
+        st.warning(plain(f"This question can't be asked here: {error}."))
 
 
 def show_votes(entered: Entered, values: Values) -> None:

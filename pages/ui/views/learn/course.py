@@ -27,8 +27,12 @@ COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer",
 
 def show(session: Session) -> None:
     """The list."""
+    with room.around(None):
+        _show()
+
+
+def _show() -> None:
     own, found = belongings().answers, shelf.shelf()
-    room.join_or_open(None)
     if not found:
         st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
     _go_on(own)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.seat import seat as keep_seat
 from pages.ui.components.votes import Bar, votes
@@ -131,8 +132,10 @@ def take_along(place: StepPlace) -> None:
             st.session_state[DRAWN] = all_rooms().led(*seat()[:2])
 
 
-def join_or_open(place: StepPlace | None, *, asks: bool = False) -> None:
-    """Draw the visitor's room, or the ways into one.
+@contextlib.contextmanager
+def around(place: StepPlace | None, *, asks: bool = False) -> Iterator[None]:
+    """Draw the visitor's room, or the ways into one. What is drawn within is read first: of a room that has moved,
+    everybody gets theirs before anybody's run goes on.
 
     place: the step on screen, None for the list of lessons. asks: whether the step has a question.
     """
@@ -141,13 +144,19 @@ def join_or_open(place: StepPlace | None, *, asks: bool = False) -> None:
     st.session_state[ASKED] = True
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/meeting_room:")
+    following = None
     if own is None:
         _ways_in(place)
     elif own.leads:
         _teacher(own, place, asks)
     else:
-        _member(own)
+        following = _member(own)
     keep_seat(own.as_text() if own else "", asks=unknown, on_found=_take_seat)
+    yield
+    if following:
+        _MOVING.step_back(own.key)
+        with following:  # only now: a question that comes as a run ends can take along what the run drew last
+            _follow(own, st.session_state[DRAWN])
 
 
 def tally(place: StepPlace, label: Callable[[Answer], str], right: Callable[[Answer], bool] | None) -> None:
@@ -252,11 +261,14 @@ def _join() -> None:
 # In a room, as one of many
 
 
-def _member(own: Seat) -> None:
+def _member(own: Seat) -> DeltaGenerator:
+    """Returns the place of what follows the room."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f":material/groups: In room **{own.code}**")
         st.button("Leave the room", key="room_leave", type="tertiary", on_click=_walk_out)
-    _follow(own, st.session_state[DRAWN])
+    following = st.empty()
+    following.caption(_where(st.session_state[DRAWN]))
+    return following
 
 
 def _walk_out() -> None:
@@ -275,19 +287,23 @@ def _follow(own: Seat, drawn: State) -> None:
     if now._replace(teacher_here=True) != drawn._replace(teacher_here=True):
         _MOVING.enter(own.key)
         st.rerun()
-    if not now.teacher_here:
-        st.caption(
+    st.caption(_where(now))
+
+
+def _where(state: State) -> str:
+    """How far the room is, in a sentence or two."""
+    if not state.teacher_here:
+        return (
             "The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or "
             "leave the room and go on by yourself."
         )
-    elif now.place is None:
-        st.caption("The teacher has let the room go: take the steps as you like.")
-    else:
-        st.caption({
-            Phase.FIRST: "The teacher leads. Answer for yourself first.",
-            Phase.SECOND: "Talk it over with your neighbours, then vote again.",
-            Phase.REVEALED: "The answer is revealed.",
-        }[now.phase])  # fmt: skip
+    if state.place is None:
+        return "The teacher has let the room go: take the steps as you like."
+    return {
+        Phase.FIRST: "The teacher leads. Answer for yourself first.",
+        Phase.SECOND: "Talk it over with your neighbours, then vote again.",
+        Phase.REVEALED: "The answer is revealed.",
+    }[state.phase]
 
 
 # In a room, as its teacher

@@ -21,9 +21,10 @@ from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
 
 def show() -> None:
-    """The step that is open, but for its live view; nothing if none is."""
+    """The step that is open, except for its live view; nothing if none is."""
     if (entered := entering.entered()) is not None:
-        _show(entered)
+        with room.around(entered.place, asks=entered.step.question is not None):
+            _show(entered)
 
 
 def show_view(session: Session) -> None:
@@ -35,16 +36,12 @@ def show_view(session: Session) -> None:
 
 def _show(entered: Entered) -> None:
     step, values = entered.step, Values(entered.step.measures)
-    room.join_or_open(entered.place, asks=step.question is not None)
     with st.container(key="lesson_text"):
         st.progress((entered.place.step + 1) / len(entered.lesson.steps))
         st.header(plain(step.title), anchor=False)
         _words(step.words, values)
         if step.question:
-            try:
-                ask(entered, values)
-            except ExpressionError as error:
-                st.warning(plain(f"This question can't be asked here: {error}."))
+            ask(entered, values)
             with suppress(ExpressionError):  # which has just been said
                 show_votes(entered, values)
         if entered.is_revealed:
