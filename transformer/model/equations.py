@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 
 from ..config import ModelConfig
 
@@ -82,15 +84,19 @@ class Equation:
         return tuple(operand for operands in self.operands.values() for operand in operands)
 
 
-def equations(config: ModelConfig) -> dict[str, Equation]:
-    """Every equation of a model with this configuration, by the name of its result, in the order of the pass."""
+@lru_cache(maxsize=64)
+def equations(config: ModelConfig) -> Mapping[str, Equation]:
+    """Every equation of a model with this configuration, by the name of its result, in the order of the pass.
+
+    Worked out once, and not to be changed.
+    """
     if config.architecture == "decoder-only":
         found = list(_Walk(config).stack(config.n_layers))
     else:
         encoder = _Walk(config, "encoder.", causal=False)
         found = list(encoder.stack(config.n_encoder_layers))
         found += _Walk(config, "decoder.", memory=encoder.stream).stack(config.n_layers)
-    return {equation.name: equation for equation in found}
+    return MappingProxyType({equation.name: equation for equation in found})
 
 
 class _Walk:

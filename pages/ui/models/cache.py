@@ -30,6 +30,9 @@ SHARED_BYTES = 64_000_000
 OWN_BYTES = 16_000_000
 """A visitor's own models are smaller, and a room of thirty has thirty such caches."""
 
+PLAIN = (str, bytes, int, float, type(None))
+"""What has no parts, as thousands of the values in a picture's description."""
+
 
 class Cache:
     """Values by key, the least recently used dropped when all together would take more than `limit` bytes.
@@ -114,6 +117,8 @@ def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Remembered[P
 
 def frozen(value: T) -> T:
     """The same, of parts that can't be changed: read-only arrays that keep nothing else alive, proxies, tuples."""
+    if isinstance(value, PLAIN):
+        return value
     if isinstance(value, np.ndarray):
         array = value if _is_whole(value) else value.copy()
         array.flags.writeable = False
@@ -136,6 +141,8 @@ def _is_whole(array: np.ndarray) -> bool:
 
 def bytes_of(value: object) -> int:
     """About how much memory a value or a key takes, all its parts included."""
+    if isinstance(value, PLAIN):
+        return sys.getsizeof(value)
     if isinstance(value, np.ndarray):
         return sys.getsizeof(value) if value.base is None else value.nbytes
     if isinstance(value, Mapping):
