@@ -43,7 +43,8 @@ class HookPoint(nn.Module):
         concerned = call is not None and self.name in call.concerned
         if concerned:
             tensor = call.edit(self, tensor)
-        if self._has_hooks:  # else nn.Module's machinery costs more than the point
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            # Else nn.Module's machinery, and even to ask `_has_hooks`, costs more than the point.
             with _active(None):  # a model run inside the hook is a call of its own
                 tensor = super().__call__(tensor)
         return call.follow(self, tensor) if concerned else tensor

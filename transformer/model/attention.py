@@ -16,6 +16,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
+from .layers import Linear
 from .masks import causal_mask
 from .positions import Start, rotate, rotation
 
@@ -63,7 +64,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.d_head = config.n_heads, config.d_head
         self.causal, self.window = causal, window
-        self.out = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
+        self.out = Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
         self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
@@ -135,7 +136,7 @@ class SoftmaxAttention(Attention):
 
     def _product(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
-        return self._as_heads(self._as_queries(x) @ y)
+        return x @ y if self.group == 1 else self._as_heads(self._as_queries(x) @ y)
 
     def _as_queries(self, x: Tensor) -> Tensor:
         """A group's heads as more queries of one: (batch, head, query, m) → (batch, kv_head, group · query, m)."""
@@ -180,7 +181,7 @@ class SelfAttention(SoftmaxAttention):
     def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
         super().__init__(config, causal=causal, window=window)
         self.heads = (config.n_heads, config.kv_heads, config.kv_heads)  # of queries, keys and values
-        self.qkv = nn.Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
+        self.qkv = Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
         self.rotary = config.positions == "rotary"
         if self.rotary:
             self.rotation = rotation(config)
@@ -190,7 +191,7 @@ class SelfAttention(SoftmaxAttention):
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = self.split_heads(self.qkv(x)).split(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
+        q, k, v = self.split_heads(self.qkv(x)).split_with_sizes(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         if self.rotary:
             q = self.hook_rot_q(rotate(q, start, **self.rotation))
@@ -205,8 +206,8 @@ class CrossAttention(SoftmaxAttention):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, causal=False)
-        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
-        self.kv = nn.Linear(config.d_model, 2 * config.kv_heads * config.d_head, bias=config.attention_bias)
+        self.q = Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
+        self.kv = Linear(config.d_model, 2 * config.kv_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, memory: Tensor, padding: Tensor | None = None, past: KeyValues | None = None
@@ -230,7 +231,7 @@ class UniformAttention(Attention):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        self.v = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
+        self.v = Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0

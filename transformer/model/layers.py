@@ -1,4 +1,4 @@
-"""What happens to each token alone: the norms and the feed-forward layers.
+"""What happens to each token alone: linear layers, the norms, and the feed-forward layers.
 
 Shapes: batch, pos, d_model, d_ff.
 """
@@ -18,6 +18,15 @@ from .dropout import Dropout
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
+class Linear(nn.Linear):
+    """x Wᵀ + b. PyTorch's own, but for where it finds W and b: nn.Module's search takes as long as a small product."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (…, in_features); returns (…, out_features)."""
+        own = self._parameters
+        return F.linear(x, own["weight"], own["bias"])
+
+
 class LayerNorm(nn.Module):
     """(x − mean) / √(variance + ε) · gain + shift, over the last dimension (Ba et al. 2016, eq. 4)."""
 
@@ -31,7 +40,8 @@ class LayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
         if not self.hook_scale.is_watched:  # all of it in one kernel
-            return self.hook_normalized(F.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
+            own = self._parameters  # as in `Linear`
+            return self.hook_normalized(torch.layer_norm(x, self.shape, own["weight"], own["bias"], self.eps))
         if self.hook_scale.is_edited:
             centred = x - x.mean(-1, keepdim=True)
             scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
@@ -67,8 +77,8 @@ class MLP(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
-        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
+        self.up = Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.down = Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
@@ -88,7 +98,7 @@ class GatedMLP(MLP):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.gate = Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
         self.hook_pre_linear = HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import Undrawn, initialise
+from .layers import Linear
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
 
@@ -125,9 +126,9 @@ class EncoderDecoder(Transformer):
         return self.unembed(self.decoder(target, memory, memory_padding, past))
 
 
-def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Linear:
+def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> Linear:
     """The way back to the vocabulary; with tied embeddings its weight is the token table itself."""
-    unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
+    unembed = Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
     if config.tie_embeddings:
         unembed.weight = table.weight
     return unembed
