@@ -44,10 +44,12 @@ class RunQueue:
             if self._inside == who:
                 self._until = time.monotonic() + self._lease
                 return
-            before = next((at for at, other in enumerate(self._waiting) if other.who == who), len(self._waiting))
-            for broken_off in self._waiting[before : before + 1]:
-                broken_off.called.set()
-            self._waiting[before : before + 1] = [own]
+            before = next((at for at, other in enumerate(self._waiting) if other.who == who), None)
+            if before is None:
+                self._waiting.append(own)
+            else:
+                self._waiting[before].called.set()
+                self._waiting[before] = own
             self._call_next()
         self._wait(own)
 
