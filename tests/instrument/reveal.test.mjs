@@ -3,14 +3,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Chunks, Reveal } from "../../transformer/instrument/writing/reveal.js";
 
-/** Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. */
-function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false }) {
+/**
+ * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames
+ * that come when something may be due, or when more has come. frames: what is noted of each of them.
+ */
+function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false, lazy = false, frames = [] }) {
   const reveal = new Reveal();
   const shown = [];
+  let [wake, had] = [0, 0];
   for (let now = 0; now < until; now += frame) {
-    if (hidden(now)) continue;
-    const due = reveal.due(now, Math.min(there(now), 1e9) - shown.length, rate);
+    if (hidden(now) || (lazy && now < wake && there(now) === had)) continue;
+    frames.push(now);
+    had = there(now);
+    const due = reveal.due(now, Math.min(had, 1e9) - shown.length, rate);
     for (let at = 0; at < due; at++) shown.push(now);
+    wake = now + reveal.idle(now) - 4;
   }
   return shown;
 }
@@ -24,6 +31,18 @@ test("tokens come evenly, the first at once", () => {
     assert.ok(Math.abs(shown.length - 4 * rate) <= 1, `${shown.length} at ${rate}`);
     assert.ok(gaps(shown).every((gap) => Math.abs(gap - 1000 / rate) <= 16));
   }
+});
+
+test("frames in which nothing is due can be left out", () => {
+  const late = (now) => 10 * Math.floor(now / 700);
+  for (const rate of [2, 8, 25, 120]) {
+    for (const there of [() => Infinity, late]) {
+      assert.deepEqual(watch({ rate, until: 6000, there, lazy: true }), watch({ rate, until: 6000, there }));
+    }
+  }
+  const frames = [];
+  assert.equal(watch({ rate: 2, until: 6000, lazy: true, frames }).length, 12);
+  assert.ok(frames.length < 80, `${frames.length} of 375 frames`);
 });
 
 test("what comes late is waited for, and not made up for", () => {

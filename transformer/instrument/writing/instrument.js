@@ -10,6 +10,8 @@ import { Screen } from "./screen.js";
 import { Story } from "./story.js";
 
 const WAITING_MS = 1000; // without a token for so long, the model is waited for
+const FRAME_MS = 1000 / 60;
+const EARLY_MS = 4; // a timer may be late, and a frame is missed easily
 const AROUND = 100; // places before and after the one that is looked at, whose rows are asked for with its own
 const DIALS = ["temperature", "top_k", "top_p", "seed"];
 
@@ -251,12 +253,18 @@ export class WritingInstrument {
 
   // The clock
 
+  // A frame in which nothing is due isn't asked for: the browser would lay out and draw the page for it.
   run() {
+    clearTimeout(this.timer);
     this.frame ??= requestAnimationFrame((now) => {
       this.frame = null;
       if (!this.parts.root.isConnected) return;
       this.tick(now);
-      if (this.isLive) this.run();
+      if (!this.isLive) return;
+      this.screen.strip.blink(now);
+      const idle = this.reveal.idle(performance.now());
+      if (idle < FRAME_MS + EARLY_MS) this.run();
+      else this.timer = setTimeout(() => this.run(), idle - EARLY_MS);
     });
   }
 

@@ -2,6 +2,7 @@
 // Where nothing has come in time it waits; where nobody looked, in a hidden tab, it goes on from where it stood.
 
 const SLACK_MS = 250; // a frame may be late by so much; what is later wasn't watched, and isn't made up for
+const LOOK_MS = 100; // between two looks at what isn't due at a known time
 
 export class Reveal {
   constructor() {
@@ -27,6 +28,11 @@ export class Reveal {
       this.next += 1000 / rate;
     }
     return count;
+  }
+
+  /** For how many milliseconds no token is due, as far as is known; one that comes when others are waited for is due at once. */
+  idle(now) {
+    return this.next === null ? LOOK_MS : Math.min(Math.max(this.next - now, 0), LOOK_MS);
   }
 }
 

@@ -4,6 +4,7 @@ import { SEQUENTIAL, colourAt } from "../colours.js";
 import { node, property, put } from "../dom.js";
 import { chance, indexOf } from "./text.js";
 
+const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has every frame drawn
 const STOPS = 33; // tints: one that stays as it is from update to update costs nothing
 
 const TINTS = Array.from({ length: STOPS }, (_, at) => {
@@ -77,6 +78,12 @@ export class Strip {
     this.spans[index].focus({ preventScroll: true }); // the page must not jump: only the box scrolls
     this.reveal(index);
     this.onVisit(index);
+  }
+
+  /** The sign of the writing after the last token goes dim and bright again. now: milliseconds. */
+  blink(now) {
+    const isDim = String(Math.floor(now / BLINK_MS) % 2 === 1);
+    if (this.strip.dataset.dim !== isDim) this.strip.dataset.dim = isDim;
   }
 
   /** count: how many tokens are seen, given ones included; look: as `lookOf` gives it; live: more are on their way. */
