@@ -83,6 +83,18 @@ def test_queries_turn_in_the_browser_as_in_the_model(show):
     assert again.evaluate("window.instrument.chosen.folds") == ["circuits"]
 
 
+def test_what_is_chosen_in_a_drawer_before_the_browser_tells_that_it_is_open_leaves_it_open(show):
+    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.0.attn", "head": 0})
+    page.get_by_role("button", name="Circuits").evaluate("""(button) => {
+      button.click();
+      const kind = document.querySelector(".circuits select[aria-label=Circuit]");
+      kind.value = "qk";
+      kind.dispatchEvent(new Event("change"));
+    }""")
+    circuits(page).locator(".pairs button").first.wait_for()
+    assert page.evaluate("window.instrument.chosen.folds") == ["circuits"]
+
+
 @pytest.mark.parametrize(("name", "attention", "kinds"), [
     ("ladder-1-bigram", None, []), ("ladder-3-average", "blocks.0.attn", ["ov"]),
     ("next-vowel", "encoder.blocks.0.attn", ["qk"]), ("next-vowel", "decoder.blocks.0.cross_attn", ["ov", "qk"]),

@@ -12,10 +12,11 @@ const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 export class Below {
   /** events: open(name), token(token), choose(change): of what is looked at, { folds, candidate, circuit }. */
   constructor(parent, events) {
-    this.events = events;
-    const told = () => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open) });
-    this.folds = Object.fromEntries(FOLDS.map((name) => [name, fold(parent, TITLES[name], told)]));
-    Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, events) });
+    // Of one that has just been unfolded, the browser tells a little later: what is chosen in it meanwhile tells it, too.
+    const choose = (change) => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open), ...change });
+    this.events = { ...events, choose };
+    this.folds = Object.fromEntries(FOLDS.map((name) => [name, fold(parent, TITLES[name], () => choose({}))]));
+    Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, this.events) });
     parent.addEventListener("click", (event) => this.onClick(event));
   }
 
