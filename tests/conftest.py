@@ -89,14 +89,24 @@ def queues() -> Iterator[Callable]:
 
 
 @pytest.fixture(scope="session")
-def installed_components() -> Iterator[None]:
+def quick_app_test() -> Iterator[None]:
     """AppTest reads the metadata of every installed package each time it opens an app, which takes longer than any
-    page; here it does so once."""
+    page; here it does so once. And it looks a thousand times a second whether a script has ended, which takes the
+    script's own time; here it waits for its thread."""
     from streamlit.components.v2 import manifest_scanner
+    from streamlit.testing.v1 import local_script_runner
+
+    look = local_script_runner.require_widgets_deltas
+
+    def wait(runner, timeout: float = 3) -> None:
+        runner._script_thread.join(timeout)
+        if not runner.script_stopped():
+            look(runner, 0)  # which says that it timed out
 
     with pytest.MonkeyPatch.context() as patch:
         scan = functools.cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", scan)
+        patch.setattr(local_script_runner, "require_widgets_deltas", wait)
         yield
 
 
@@ -142,7 +152,7 @@ def tiny(pair: Path) -> Path:
 
 
 @pytest.fixture
-def folder(tiny: Path, installed_components: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tiny: Path, quick_app_test: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the app find the models of `tiny`, and nothing that an earlier test has left behind."""
     from tests.app_driver import use
 

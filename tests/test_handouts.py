@@ -186,7 +186,7 @@ class TestHandout:
 
 class TestTeachers:
     @pytest.fixture(autouse=True)
-    def learn(self, monkeypatch, installed_components):
+    def learn(self, monkeypatch, quick_app_test):
         monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
 
     def test_the_page_has_a_plan_and_every_lesson_and_leads_into_them_and_back(self):

@@ -39,7 +39,7 @@ CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
 
 
 @pytest.fixture(autouse=True)
-def learn(monkeypatch, installed_components):
+def learn(monkeypatch, quick_app_test):
     monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
 

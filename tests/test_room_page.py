@@ -17,7 +17,7 @@ from tests.tiny_models import save_pair
 
 
 @pytest.fixture(autouse=True)
-def learn(monkeypatch, installed_components):
+def learn(monkeypatch, quick_app_test):
     monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
     room.all_rooms.clear()

@@ -97,9 +97,9 @@ class TestWords:
 
     def test_a_long_text_takes_as_much_longer_as_it_is_longer(self):
         def seconds(text):
-            began = time.perf_counter()
+            began = time.thread_time()  # what others on the machine do doesn't count
             assert not set(CHARACTERS.without_unknown(text)) - set(ALPHABET)
-            return time.perf_counter() - began
+            return time.thread_time() - began
 
         short, long = "a中" * 2_000, "a中" * 40_000
         assert seconds(long) < 20 * 6 * max(min(seconds(short) for _ in range(3)), 1e-3)

@@ -3,6 +3,7 @@
 import gc
 import shutil
 import time
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -88,10 +89,18 @@ def test_a_second_run_goes_on_from_the_first():
     assert ids(writer) == expected(writer.prompt, 15)
 
 
-def test_at_rest_a_text_holds_no_keys_and_values():
+def test_at_rest_a_text_holds_no_keys_and_values(monkeypatch):
+    filled, append = WeakSet(), KeyValues.append
+
+    def append_and_note(self, keys, values):
+        filled.add(self)
+        return append(self, keys, values)
+
     def held():
         gc.collect()
-        return [found for found in gc.get_objects() if type(found) is KeyValues and found.keys is not None]
+        return [found for found in filled if found.keys is not None]
+
+    monkeypatch.setattr(KeyValues, "append", append_and_note)
 
     before = len(held())
     writer = begin()

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.attention_page import Traffic
-from tests.browser.servers import ROOT
 from tests.browser.test_accessibility import found
 
 # Streamlit looks for its server below the page's address first, in vain.
@@ -20,15 +19,14 @@ MOST_TABS = 200
 
 
 @pytest.fixture
-def page(serve, new_page, wait_ready):
-    with serve(ROOT / "app.py", env={"HEADSUP_LESSONS": str(ROOT / "tests" / "lessons")}) as server:
-        page = new_page()
-        page.traffic = Traffic(page)
-        page.goto(f"{server.url}/Learn?prompt=To%20be&model=shakespeare")
-        page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
-        wait_ready(page, timeout=60)
-        yield page
-        page.traffic.stop()
+def page(app_url, new_page, wait_ready):
+    page = new_page()
+    page.traffic = Traffic(page)
+    page.goto(f"{app_url}/Learn?prompt=To%20be&model=shakespeare")
+    page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+    yield page
+    page.traffic.stop()
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def write(page, wait_ready, count):
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_every_node_stays_from_the_first_token_to_the_last_and_nothing_moves(visit, wait_ready, width):
-    page = visit("tokens=50&pace=fast", width=width, height=700, hasty=False)
+    page = visit("tokens=50&pace=fast", width=width, height=700)
     page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 90)")
     main_button(page, "Step").click()
     until_written(page, len(PROMPT) + 1)
