@@ -1,6 +1,7 @@
 """Every page can be read and used by everybody: what axe-core finds, labels that don't overlap, keys that work."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,14 @@ def visit(tiny_server, new_page, wait_ready):
     return open_page
 
 
-def found(page, rules=ALL):
-    """What axe-core calls serious or critical."""
+def found(page, rules=ALL, seconds=5):
+    """What axe-core calls serious or critical, still after so many seconds: charts may yet have to turn dark."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    return page.evaluate(FIND, rules)
+    deadline = time.monotonic() + seconds
+    while (problems := page.evaluate(FIND, rules)) and time.monotonic() < deadline:
+        page.wait_for_timeout(200)
+    return problems
 
 
 def said(page):
@@ -65,7 +69,7 @@ def turn_dark(page, wait_ready):
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("(light) => getComputedStyle(document.querySelector('[data-testid=stApp]'))"
                            ".backgroundColor !== light", arg=light)  # fmt: skip
-    wait_ready(page, timeout=60, settled=1.0)
+    wait_ready(page, timeout=60)
 
 
 @pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", CELL, *WHAT_IF, "Learn", "Train"])
