@@ -164,15 +164,18 @@ export class Start {
   }
 }
 
-/** The card's place: below the control, above it, or to a side, wherever it covers nothing of it; else in the corner. */
+/**
+ * The card's place: below the control, above it, or to a side, wherever it covers nothing of it; else in the corner. It stays
+ * within the window where the control is out of sight.
+ */
 function beside(rect, width, height) {
   const within = (start, size, length) => Math.max(EDGE, Math.min(start, length - size - EDGE));
-  const left = within(rect.left, width, innerWidth), top = within(rect.top, height, innerHeight);
-  if (rect.bottom + GAP + height < innerHeight) return [left, rect.bottom + GAP];
-  if (rect.top - GAP - height > 0) return [left, rect.top - GAP - height];
-  if (rect.right + GAP + width < innerWidth) return [rect.right + GAP, top];
-  if (rect.left - GAP - width > 0) return [rect.left - GAP - width, top];
-  return [innerWidth - width - EDGE, innerHeight - height - EDGE];
+  const at = (left, top) => [within(left, width, innerWidth), within(top, height, innerHeight)];
+  if (rect.bottom + GAP + height < innerHeight) return at(rect.left, rect.bottom + GAP);
+  if (rect.top - GAP - height > 0) return at(rect.left, rect.top - GAP - height);
+  if (rect.right + GAP + width < innerWidth) return at(rect.right + GAP, rect.top);
+  if (rect.left - GAP - width > 0) return at(rect.left - GAP - width, rect.top);
+  return at(innerWidth, innerHeight);
 }
 
 function reveal(target) {
