@@ -8,6 +8,7 @@ from tests.browser.writing_page import (
     candidates,
     expect,
     focused,
+    labels,
     main_button,
     tokens,
     until_at_rest,
@@ -22,6 +23,7 @@ TAG = """(root) => {
   for (const node of window.tagged) node.tagged = true;
 }"""
 LOST = "() => window.tagged.filter((node) => !node.isConnected).length"
+PICTURE = "(canvas) => canvas.toDataURL()"
 # Where parts are, frame by frame, until the writing has ended.
 FOLLOW = """(root) => {
   const parts = [root, ...root.querySelectorAll("[data-testid]:not(.token), button, canvas, select, .dial input")];
@@ -79,6 +81,24 @@ def test_every_node_stays_from_the_first_token_to_the_last_and_nothing_moves(vis
     assert page.evaluate(LOST) == 0
     first, *others = [json.loads(place) for place in page.evaluate("[...window.places]")]
     assert [[moved for moved in zip(first, other, strict=True) if moved[0] != moved[1]] for other in others] == []
+
+
+def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes_in_sight(visit, wait_ready):
+    page = visit("tokens=12", height=500)
+    write(page, wait_ready, 12)
+    columns = part(page, "columns").locator(".column:not([hidden]) b").all_inner_texts()
+    assert columns[::-1] == [label.split(", ")[0] for label in labels(page)]
+
+    last = live_text(page).locator("[data-drawn=odds] canvas")
+    late = last.evaluate(PICTURE)
+    last.scroll_into_view_if_needed()
+    page.wait_for_function(f"([canvas, late]) => ({PICTURE})(canvas) !== late", arg=[last.element_handle(), late])
+    drawn = last.evaluate(PICTURE)
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    page.reload()  # where it is in sight from the first
+    until_written(page, len(PROMPT) + 12)
+    wait_ready(page, timeout=60)
+    assert last.evaluate(PICTURE) == drawn
 
 
 def test_a_prompt_token_can_be_reached_but_not_selected(visit, wait_ready):

@@ -14,8 +14,8 @@ export function pageOf(element) {
   return { width: element.clientWidth, ink: style.color, paper, hidden, hatch, muted };
 }
 
-/** A canvas of this size in CSS pixels, empty, as sharp as the screen allows; returns its context. */
-export function prepared(canvas, width, height) {
+/** Give a canvas a size in CSS pixels, as sharp as the screen allows: its pixels for each of them. A new size empties it. */
+export function size(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {
@@ -23,6 +23,12 @@ export function prepared(canvas, width, height) {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
+  return ratio;
+}
+
+/** A canvas of this size, empty; returns its context. */
+export function prepared(canvas, width, height) {
+  const ratio = size(canvas, width, height);
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);

@@ -1,7 +1,7 @@
 // How the next token is drawn, in five steps over one vocabulary: logits, ÷ temperature, top-k and top-p, probabilities, and the
 // random number that falls into one token's share. A column is a token, the same in each step; the last is cut into shares.
 import { attribute, put } from "../dom.js";
-import { pageOf, prepared } from "../canvas.js";
+import { pageOf, prepared, size } from "../canvas.js";
 import { nextCell } from "../keys.js";
 import { cut, labelFont, scaled } from "../labels.js";
 import { plainNumber } from "../numbers.js";
@@ -22,7 +22,7 @@ export class HowDrawn {
     this.steps = {};
     for (const item of drawn.querySelectorAll("[data-drawn]")) {
       const [text, canvas] = [item.querySelector(".text"), item.querySelector("canvas")];
-      this.steps[item.dataset.drawn] = { text, canvas, plot: canvas.parentElement };
+      this.steps[item.dataset.drawn] = { text, canvas, plot: canvas.parentElement, isInSight: true };
       canvas.addEventListener("pointermove", (event) => this.onPoint(event, item.dataset.drawn));
       canvas.addEventListener("pointerleave", () => this.point(null));
     }
@@ -34,6 +34,19 @@ export class HowDrawn {
     canvas.addEventListener("keydown", (event) => this.onKey(event));
     canvas.addEventListener("blur", () => this.point(null));
     this.pointed = null;
+    const sight = new IntersectionObserver((changes) => this.look(changes));
+    for (const item of drawn.querySelectorAll("[data-drawn]")) sight.observe(item);
+  }
+
+  // A step out of sight isn't drawn: while a text is written, each changes with every token.
+  look(changes) {
+    const come = [];
+    for (const { target, isIntersecting } of changes) {
+      const step = this.steps[target.dataset.drawn];
+      step.isInSight = isIntersecting;
+      if (isIntersecting && step.isLate) come.push(step);
+    }
+    if (come.length) this.draw();
   }
 
   /**
@@ -121,10 +134,21 @@ export class HowDrawn {
     return name === "point" ? POINT : name === "odds" ? ROW + scaled(NAMES) : ROW;
   }
 
+  /** Of a step's canvas, emptied; null of one out of sight, which only gets its size. */
+  contextOf(name) {
+    const step = this.steps[name];
+    const place = [step.canvas, this.page.width, this.heightOf(name)];
+    step.isLate = !step.isInSight;
+    if (step.isInSight) return prepared(...place);
+    size(...place);
+    return null;
+  }
+
   drawBars(name, values, { low, high }, cuts) {
     const { page, columns, accent, pointed } = this;
     const { landed: { token }, weights } = this.found;
-    const context = prepared(this.steps[name].canvas, page.width, this.heightOf(name));
+    const context = this.contextOf(name);
+    if (!context) return;
     const pitch = (page.width - 2) / columns.length;
     const thickness = Math.max(pitch - (pitch > 4 ? 1 : 0), 0.5);
     const scale = (ROW - 8) / (high - low || 1);
@@ -173,7 +197,8 @@ export class HowDrawn {
     const { page, accent, pointed } = this;
     const { odds, landed } = this.found;
     const { dials, point, label } = this.what;
-    const context = prepared(this.steps.point.canvas, page.width, POINT);
+    const context = this.contextOf("point");
+    if (!context) return;
     const [left, width, top, high] = [1, page.width - 2, 16, 22];
     context.font = labelFont();
     context.textBaseline = "middle";
