@@ -92,9 +92,10 @@ def queues() -> Iterator[Callable]:
 @pytest.fixture(scope="session")
 def quick_app_test() -> Iterator[None]:
     """AppTest reads the metadata of every installed package each time it opens an app, which takes longer than any
-    page; here it does so once. And it looks a thousand times a second whether a script has ended, which takes the
-    script's own time; here it waits for its thread."""
+    page, and compiles the app's scripts with every run; here it does so once. And it looks a thousand times a second
+    whether a script has ended, which takes the script's own time; here it waits for its thread."""
     from streamlit.components.v2 import manifest_scanner
+    from streamlit.runtime.scriptrunner.script_cache import ScriptCache
     from streamlit.testing.v1 import local_script_runner
 
     look = local_script_runner.require_widgets_deltas
@@ -108,6 +109,7 @@ def quick_app_test() -> Iterator[None]:
         scan = functools.cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", scan)
         patch.setattr(local_script_runner, "require_widgets_deltas", wait)
+        patch.setattr(ScriptCache, "get_bytecode", functools.partial(ScriptCache.get_bytecode, ScriptCache()))
         yield
 
 
