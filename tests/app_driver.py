@@ -116,6 +116,13 @@ def link_of(at):
     return dict(parse_qsl(newest["query"], keep_blank_values=True))
 
 
+def link_to_copy(at):
+    """The whole address, as it stands under *Link to this view* once that is opened."""
+    at.session_state["popover_link"] = True
+    (block,) = checked(at.run()).sidebar.code
+    return block.value
+
+
 def text_of(at):
     return link_of(at).get("text", "")
 

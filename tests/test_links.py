@@ -1,7 +1,9 @@
 """The address bar holds the whole view: a link opens it again, and one that can't be followed says why."""
 
 import pytest
+from streamlit.runtime.scriptrunner import RerunData, RerunException
 
+from pages.ui.shell import sidebar
 from tests.app_driver import (
     PAGES,
     dials,
@@ -10,6 +12,7 @@ from tests.app_driver import (
     fed,
     go,
     link_of,
+    link_to_copy,
     looked_at,
     named,
     press,
@@ -71,9 +74,24 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
 @every_page
 def test_the_link_to_copy_is_the_address(page):
     at = start(page, layer=1, prompt="To be?\n& not=1")
-    address = next(block.value for block in at.sidebar.code)
+    assert not at.sidebar.code  # before it is opened: what is shown first would be the link of a moment ago
+    address = link_to_copy(at)
     assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
     assert address.endswith("&layer=1&head=0")
+
+
+def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
+    cut, restore = [], sidebar._restore
+
+    def restore_at_last(current, writer):
+        if not cut:
+            cut.append(True)
+            raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
+        restore(current, writer)
+
+    monkeypatch.setattr(sidebar, "_restore", restore_at_last)
+    at = start(prompt="To be?", text=" I am")
+    assert cut and text_of(at) == " I am"
 
 
 # Links that can't be followed

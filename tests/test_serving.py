@@ -12,6 +12,8 @@ import pytest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests
+from streamlit.runtime.state.safe_session_state import SafeSessionState
+from streamlit.testing.v1 import AppTest
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import serving
@@ -207,6 +209,30 @@ def test_a_part_is_asked_for_once_the_end_of_the_run_before_was_heard(monkeypatc
         assert asked == [None if waits else ended]
 
     asyncio.run(ask())
+
+
+def two_presses_in_quick_succession():
+    """A page on which something is pressed; while that is taken in, the next request comes."""
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    def press():
+        get_script_run_ctx().script_requests.request_rerun(RerunData())
+        st.session_state["first"] = True
+        st.session_state["second"] = True
+
+    if st.session_state.get("first"):  # the two belong together
+        assert st.session_state["second"]
+    st.button("Press", on_click=press)
+
+
+def test_what_a_press_causes_is_done_to_its_end_though_the_next_request_has_come(monkeypatch):
+    monkeypatch.setattr(SafeSessionState, "__init__", SafeSessionState.__init__)  # put back at the end
+    serving.cut_only_where_drawn()
+    at = AppTest.from_function(two_presses_in_quick_succession).run()
+    at.button[0].click().run()
+    assert not at.exception
+    assert at.session_state["first"] and at.session_state["second"]
 
 
 def test_a_session_is_asked_without_a_state_as_ever(monkeypatch):

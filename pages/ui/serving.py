@@ -16,12 +16,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamlit.proto.ClientState_pb2 import ClientState
     from streamlit.runtime.app_session import AppSession
+    from streamlit.runtime.state import SessionState
 
 REST = 3.0
 """Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
@@ -57,6 +58,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     share_memory()
     answer_at_once()
     hear_runs_out()
+    cut_only_where_drawn()
     threading.Thread(target=_prepare, name=_PREPARING, daemon=True).start()
     threading.Thread(target=_tidy, name="tidying", daemon=True).start()
     yield
@@ -178,6 +180,24 @@ def hear_runs_out() -> None:
             request_rerun(session, client_state)
 
     AppSession.request_rerun = request_in_turn
+
+
+def cut_only_where_drawn() -> None:
+    """Let a run be cut short, for a newer request, only where it draws.
+
+    Streamlit does so wherever a run reads or writes its session, too: between two values that belong together, before
+    it has taken in what was pressed, or in the midst of what that press is to cause. The newer run draws everything
+    anew, but nobody presses again, and a text that was half restored is lost. Two requests of one visitor that come in
+    quick succession to a busy server meet that.
+    """
+    from streamlit.runtime.state.safe_session_state import SafeSessionState
+
+    begin = SafeSessionState.__init__
+
+    def begin_uncut(session: SafeSessionState, state: SessionState, yield_callback: Callable[[], None]) -> None:
+        begin(session, state, yield_callback=lambda: None)
+
+    SafeSessionState.__init__ = begin_uncut
 
 
 def give_back_memory() -> None:

@@ -47,7 +47,7 @@ def heads(page):
 
 def test_the_shipped_model_writes_at_one_click(visit, wait_ready):
     page = visit("")
-    assert page.get_by_test_id("live-text-candidates").get_by_role("button").count() == 10
+    expect(page.get_by_test_id("live-text-candidates").get_by_role("button")).to_have_count(10)
     tokens = page.get_by_test_id("live-text-token")
     before = tokens.count()
     button(page, "Generate").click()

@@ -86,8 +86,9 @@ def test_every_node_stays_from_the_first_token_to_the_last_and_nothing_moves(vis
 def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes_in_sight(visit, wait_ready):
     page = visit("tokens=12", height=500)
     write(page, wait_ready, 12)
-    columns = part(page, "columns").locator(".column:not([hidden]) b").all_inner_texts()
-    assert columns[::-1] == [label.split(", ")[0] for label in labels(page)]
+    columns = part(page, "columns").locator(".column:not([hidden])").all()
+    columns.sort(key=lambda column: column.bounding_box()["x"])
+    assert [column.inner_text() for column in columns] == [label.split(", ")[0] for label in labels(page)]
 
     last = live_text(page).locator("[data-drawn=odds] canvas")
     late = last.evaluate(PICTURE)

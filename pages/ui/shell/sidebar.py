@@ -136,10 +136,14 @@ def open_page(
 
 def finish() -> None:
     """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
-    # Opening it runs the page, for a token that was clicked since is part of the view.
-    with st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", on_change="rerun"):
+    # Opening it runs the page, for a token that was clicked since is part of the view. The link is drawn only then: it
+    # opens with what is in it, and nobody is to copy the link of a moment ago.
+    sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
+                                 on_change="rerun")  # fmt: skip
+    with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
-        st.code(state.link(), language=None, wrap_lines=True)
+        if sharing.open:
+            st.code(state.link(), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
@@ -309,11 +313,12 @@ def _writer(
     if tokens is None:
         writer.stop()
         return writer
+    has_arrived = state.arrived()
     changed = writer.begin(name, tokens, source, interventions)
-    if state.arrived():
-        state.taken_over()
+    if has_arrived:
         if current.text != _text(writer):
             _restore(current, writer)
+        state.taken_over()  # no sooner: a run can be cut short wherever it reads the session
     elif changed:
         current.step = current.zoom = None
     current.text = _text(writer)

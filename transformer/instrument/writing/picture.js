@@ -1,5 +1,5 @@
 // Where the newest token looked: a bar a token, the latest on the right.
-import { node, property, put } from "../dom.js";
+import { attribute, node, property, put } from "../dom.js";
 import { chance, nameOf } from "./text.js";
 
 export const COLUMNS = 64;
@@ -17,30 +17,22 @@ export class Picture {
   update(story, count, look, where, hope) {
     // Keys end where the query stands, or, in cross-attention, where the source ends.
     const last = look ? look.start + look.weights.length - 1 : count - 1;
-    this.turnTo(last);
-    // From right to left: the columns that find no room are the oldest, and wrap out of sight.
-    this.columns.forEach(({ column, bar, label }, back) => {
+    // From right to left: the columns that find no room are the oldest, and wrap out of sight. A token keeps its column as the
+    // text goes on, so that only those that change hands are laid out anew.
+    for (let back = 0; back < COLUMNS; back++) {
       const index = last - back;
+      const { column, bar, label } = this.columns[(index + COLUMNS) % COLUMNS];
       if (column.hidden !== index < 0) column.hidden = index < 0;
-      if (column.hidden) return;
-      column.dataset.index = index;
+      if (column.hidden) continue;
+      attribute(column, "data-index", String(index));
+      property(column, "order", String(-index));
       column.classList.toggle("query", look?.query === index);
       property(bar, "background-size", `100% ${look ? ((100 * (look.weight(index) ?? 0)) / look.largest).toFixed(1) : 0}%`);
       put(label, story.at(index).label);
-    });
+    }
     put(this.looker, look ? `Where ${nameOf(story, look.query)} “${story.at(look.query).label}” looked` : "Where it looked");
     const summary = look ? `most at ${nameOf(story, look.top)} “${story.at(look.top).label}”, ${chance(look.largest)}` : hope;
     put(this.largest, where ? `${where}: ${summary}` : summary);
     this.root.setAttribute("aria-label", `Attention weights as bars, ${summary}`);
-  }
-
-  /** Where the text has gone on, a token's column stays its own, and those on the left become the newest: only they are laid out anew. */
-  turnTo(last) {
-    const on = last - this.last;
-    this.last = last;
-    if (!(on > 0 && on < COLUMNS)) return;
-    const oldest = this.columns.splice(-on);
-    this.columns.unshift(...oldest);
-    this.root.prepend(...oldest.map(({ column }) => column));
   }
 }
