@@ -118,8 +118,11 @@ def link_of(at):
 
 def link_to_copy(at):
     """The whole address, as it stands under *Link to this view* once that is opened."""
+    (room,) = at.sidebar.code
+    assert not room.value.strip(f"{JOINER}\u00a0")  # what is shown first would be the link of a moment ago
     at.session_state["popover_link"] = True
     (block,) = checked(at.run()).sidebar.code
+    assert len(room.value) == len(block.value) + 2
     return block.value
 
 

@@ -117,7 +117,8 @@ class Visitors:
         written, looked = labels(page), picture(page).inner_text()
         candidates = page.get_by_test_id("live-text-candidates").inner_text()
         page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
-        link = urlsplit(page.get_by_test_id("stPopoverBody").locator("code").inner_text()).query
+        link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=").inner_text()
+        link = urlsplit(link).query
         whole_link = re.compile(f"{re.escape(link)}$")
         expect(page).to_have_url(whole_link)
         page.goto("about:blank")

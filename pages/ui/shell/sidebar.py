@@ -13,7 +13,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import JOINER, code, plain
 from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
 from pages.ui.models.belongings import belongings, keep_across_reloads
@@ -136,14 +136,13 @@ def open_page(
 
 def finish() -> None:
     """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
-    # Opening it runs the page, for a token that was clicked since is part of the view. The link is drawn only then: it
-    # opens with what is in it, and nobody is to copy the link of a moment ago.
+    # Opening it runs the page, for a token that was clicked since is part of the view. It opens before that, with what
+    # is in it; nobody is to copy the link of a moment ago.
     sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
                                  on_change="rerun")  # fmt: skip
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
-        if sharing.open:
-            st.code(state.link(), language=None, wrap_lines=True)
+        st.code(state.link() if sharing.open else _room_for(state.link()), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
@@ -152,6 +151,12 @@ def finish() -> None:
         keep_across_reloads()
         keep_typed()
     state.end_run()
+
+
+def _room_for(text: str) -> str:
+    """Nothing to be seen that takes as much room: a popover is placed by what is in it as it opens."""
+    space = "\u00a0"
+    return f"{JOINER}{space * len(text)}{JOINER}"  # which keeps Streamlit from stripping it
 
 
 def finish_early() -> NoReturn:
