@@ -140,9 +140,10 @@ def finish() -> None:
     # is in it; nobody is to copy the link of a moment ago.
     sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
                                  on_change="rerun")  # fmt: skip
+    link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
-        st.code(state.link() if sharing.open else _room_for(state.link()), language=None, wrap_lines=True)
+        st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
@@ -323,7 +324,7 @@ def _writer(
     if has_arrived:
         if current.text != _text(writer):
             _restore(current, writer)
-        state.taken_over()  # no sooner: a run can be cut short wherever it reads the session
+        state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
     elif changed:
         current.step = current.zoom = None
     current.text = _text(writer)

@@ -40,13 +40,8 @@ export class HowDrawn {
 
   // A step out of sight isn't drawn: while a text is written, each changes with every token.
   look(changes) {
-    const come = [];
-    for (const { target, isIntersecting } of changes) {
-      const step = this.steps[target.dataset.drawn];
-      step.isInSight = isIntersecting;
-      if (isIntersecting && step.isLate) come.push(step);
-    }
-    if (come.length) this.draw();
+    for (const { target, isIntersecting } of changes) this.steps[target.dataset.drawn].isInSight = isIntersecting;
+    if (Object.values(this.steps).some(({ isInSight, isLate }) => isInSight && isLate)) this.draw();
   }
 
   /**
