@@ -20,9 +20,9 @@ def _nothing_remembered():
     cache.clear()
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(scope="module", params=CASES)
 def case(request):
-    """A model, its source, and its whole pass."""
+    """A model, its source, and its whole pass. Only to be read."""
     fields = CASES[request.param]
     model, source = open_model(fields), SOURCE if "architecture" in fields else ()
     return model, source, whole_pass(model.checkpoint.model, TOKENS, source)

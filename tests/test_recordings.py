@@ -56,9 +56,9 @@ def open_model(fields: dict) -> OpenModel:
     return OpenModel("tiny", f"tiny {sorted(fields.items())}", Checkpoint(model, tokenizer, Card(title="Tiny")))
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}, {case[2]}")
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[2]}")
 def case(request):
-    """A model, its source, the kind of attention, and all that the engine records of the pass."""
+    """A model, its source, the kind of attention, and all that the engine records of the pass. Only to be read."""
     _, fields, kind = request.param
     model = open_model(fields)
     source = SOURCE if kind != "self" else ()

@@ -164,11 +164,13 @@ class HookedModule(nn.Module):
 
     def name_hook_points(self) -> None:
         """Give each hook point the dotted name of its place; called once the model is built."""
-        points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
-        for name, point in points.items():
-            point.name = name
-        for module in list(self.modules()):
-            vars(module).update(module.named_children())  # found at once: nn.Module's own search is slow
+        points = []
+        for name, module in self.named_modules():
+            if isinstance(module, HookPoint):
+                module.name = name
+                points.append(name)
+            else:
+                vars(module).update(module.named_children())  # found at once: nn.Module's own search is slow
         self._point_names = frozenset(points)
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 

@@ -49,7 +49,8 @@ _DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 class Undrawn(TorchFunctionMode):
     """Within it, modules don't draw the weights they begin with.
 
-    For weights that are shapes without numbers: PyTorch would import its compiler to draw them, 80 MB and a second.
+    For weights that `initialise` draws, and for those that are shapes without numbers, for which PyTorch would import
+    its compiler, 80 MB and a second.
     """
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:

@@ -150,7 +150,8 @@ def shapes_alone(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
 
 def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly | EncoderDecoder:
     """A freshly initialised model; with a seed always the same one. How its weights are drawn: `initialise`."""
-    model = make_model(config)
+    with Undrawn():
+        model = make_model(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)
     initialise(model, generator)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..config import ModelConfig
 
@@ -30,8 +31,7 @@ class HookInfo:
 
 def hook_points(config: ModelConfig) -> dict[str, HookInfo]:
     """Every hook point of a model with this configuration, by name, in the order of the forward pass."""
-    points = _stack(config, config.n_layers) if config.architecture == "decoder-only" else _encoder_decoder(config)
-    return {point.name: point for point in points}
+    return {point.name: point for point in _walked(config)}
 
 
 def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
@@ -52,6 +52,14 @@ def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
             "cross": ("decoder.blocks.{}.cross_attn", config.n_layers),
         }
     return {kind: [name.format(layer) for layer in range(depth)] for kind, (name, depth) in places.items() if depth}
+
+
+@lru_cache(maxsize=64)
+def _walked(config: ModelConfig) -> tuple[HookInfo, ...]:
+    """What the walk meets; kept, since every look at a pass asks for it."""
+    if config.architecture == "decoder-only":
+        return tuple(_stack(config, config.n_layers))
+    return tuple(_encoder_decoder(config))
 
 
 def _encoder_decoder(config: ModelConfig) -> Iterator[HookInfo]:

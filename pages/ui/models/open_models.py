@@ -70,8 +70,10 @@ class OpenModels:
             with self._once.lock:
                 if not self._kept:
                     return
-                self._kept.popitem(last=False)
-            gc.collect()
+                oldest = next(iter(self._kept))
+                del self._kept[oldest]
+            if oldest in self._alive:  # held by somebody, or by nothing but a cycle
+                gc.collect()  # which lets all visitors wait
 
 
 def size_of(model: OpenModel) -> int:
