@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.plots import CRAMPED, OVERLAPPING
+
 axe = pytest.importorskip("axe_playwright_python")
 
 AXE = Path(axe.__file__).with_name("axe.min.js")
@@ -27,14 +29,6 @@ FIND = """async (rules) => {
   return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
     nodes.map(({ html, any, all, none }) => `${id}: ${html.slice(0, 200)} ${[...any, ...all, ...none][0]?.message}`));
 }"""
-
-OVERLAPPING = """(charts) => charts.flatMap((chart, place) => ["xtick", "ytick"].flatMap((kind) => {
-  const boxes = [...chart.querySelectorAll(`.${kind} text`)].map((label) => label.getBoundingClientRect());
-  const [from, to] = kind === "xtick" ? ["left", "right"] : ["top", "bottom"];
-  boxes.sort((one, other) => one[from] - other[from]);
-  return boxes.filter((box, i) => i && boxes[i - 1][to] > box[from] + 1).map(() => `figure ${place}, ${kind}`);
-}))"""
-"""Where one label of an axis runs into the next."""
 
 
 @pytest.fixture
@@ -151,5 +145,6 @@ def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready, path, charts)
         page.wait_for_timeout(500)  # plotly draws anew when its box has come to rest
         assert plots.count() == charts
         assert plots.evaluate_all(OVERLAPPING) == []
+        assert plots.evaluate_all(CRAMPED) == []
         assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.browser.plots import CRAMPED
 from tests.browser.writing_page import (
     expect,
     inspect,
@@ -210,7 +211,9 @@ def test_a_head_a_cell_and_its_arithmetic_and_the_dials_of_positions(visit, wait
     expect(formula).to_contain_text("PE_{(5,\\,7)}")
     expect(page).to_have_url(re.compile("dimension=7"))
     expect(page.get_by_text("It turns each pair of dimensions of its queries and keys")).to_be_visible()
-    expect(page.locator(".js-plotly-plot")).to_have_count(7)
+    plots = page.locator(".js-plotly-plot")
+    expect(plots).to_have_count(7)
+    assert plots.evaluate_all(CRAMPED) == []
 
 
 # Everybody, everywhere

@@ -81,7 +81,7 @@ def lens_lines(lines: Mapping[str, Line], *, theme: Theme = LIGHT) -> go.Figure:
     ]
     most = max(len(line.values) for line in lines.values())
     names = ["embedding", *(f"layer {layer}" for layer in range(most - 1))]
-    layout = style(theme, height=240, top=60, across="height: what leaves the …", down="probability")
+    layout = style(theme, height=240, top=60, left=56, across="height: what leaves the …", down="probability")
     layout["xaxis"] |= dict(tickmode="array", tickvals=np.arange(most), ticktext=names, range=[-0.3, most - 0.7])
     layout["yaxis"] |= dict(range=[-0.03, 1.05])
     return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE, dragmode=False))

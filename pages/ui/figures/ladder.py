@@ -43,7 +43,7 @@ def loss_bars(
     ]
     known = np.concatenate([losses, usual])
     limit = float(np.nanmax(known)) if np.isfinite(known).any() else 1.0
-    layout = style(theme, height=PAIR * len(titles), across="loss (nats per token)", down="", top=36)
+    layout = style(theme, height=PAIR * len(titles), across="loss (nats per token)", down="", top=46)
     layout["xaxis"] |= dict(range=[0, 1.15 * limit], nticks=6)
     layout["yaxis"] |= dict(range=[len(titles) - 0.5, -0.5], showgrid=False, ticks="", tickmode="array")
     layout["yaxis"] |= dict(tickvals=places, ticktext=[_broken(title) for title in titles])

@@ -56,7 +56,7 @@ def batch_picture(
         trace |= dict(text=own, xgap=1, ygap=1)
         if readable_width(labels):  # in the cells, in a size that fits them
             trace |= dict(texttemplate="%{text}", textfont=dict(family=MONOSPACE, color=inks[trace["name"]]))
-    layout = style(theme, height=ROW * rows, bottom=40 + FOOT, across="position", down="line")
+    layout = style(theme, height=ROW * rows, bottom=51 + FOOT, across="position", down="line")
     layout["xaxis"] |= number_axis(columns) | dict(range=[-0.5, columns - 0.5])
     layout["yaxis"] |= dict(range=[rows - 0.5, -0.5], showgrid=False)
     layout["yaxis"] |= dict(tickmode="array", tickvals=places["y"], ticktext=[str(line) for line in lines])
@@ -103,7 +103,7 @@ def lines_by_position(
         for (name, line), color, (dash, symbol) in zip(values.items(), CATEGORICAL, STROKES, strict=False)
     ]
     across, foot = token_axis(labels, places, room(PHONE, ["0.5"]) / len(labels))
-    layout = style(theme, height=200, top=34, bottom=34 + foot, across="token read", down=unit)
+    layout = style(theme, height=200, top=44, bottom=34 + foot, left=56, across="token read", down=unit)
     layout["xaxis"] |= across | dict(range=[places[0] - 0.5, places[-1] + 0.5])
     highest = top or max([0.1, *(float(line.max()) for line in values.values() if len(line))])
     layout["yaxis"] |= dict(range=[-0.03 * highest, 1.05 * highest])

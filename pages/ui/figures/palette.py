@@ -90,11 +90,14 @@ LIGHT = Theme(dark=False)
 LEGEND_ABOVE = dict(orientation="h", x=0, xanchor="left", y=1.01, yanchor="bottom")
 
 
-def style(theme: Theme, *, height: int, across: str, down: str, top: int = 10, bottom: int = 44) -> dict:
+def style(
+    theme: Theme, *, height: int, across: str, down: str, top: int = 14, bottom: int = 54, left: int = 44
+) -> dict:
     """The layout that all figures share, for `go.Figure(traces, layout)`, with `xaxis` and `yaxis` to add to.
 
-    `height` is of the plot area in pixels. `across` and `down` name the axes. Figures are built from whole
-    dictionaries because each `add_trace` and `update_layout` costs milliseconds.
+    `height` is of the plot area in pixels. `across` and `down` name the axes. top, bottom, left: pixels beside the plot
+    area. Where what stands there needs more, plotly draws the figure a second time, with less of a plot area. Figures
+    are built from whole dictionaries because each `add_trace` and `update_layout` costs milliseconds.
     """
     font = dict(family=SANS, color=theme.foreground)
     hover = dict(bgcolor=theme.surface, bordercolor=theme.muted, align="left", font=dict(size=13, **font))
@@ -103,7 +106,7 @@ def style(theme: Theme, *, height: int, across: str, down: str, top: int = 10, b
     return dict(
         template="none",
         height=height + top + bottom,
-        margin=dict(l=44, r=14, t=top, b=bottom),
+        margin=dict(l=left, r=14, t=top, b=bottom),
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font=dict(size=12, **font),

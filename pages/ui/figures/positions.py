@@ -83,7 +83,7 @@ def encoding_heatmap(
     # Sines computed in float32 may pass 1 by a rounding error.
     limit = symmetric_limit(table) if not 0.5 < symmetric_limit(table) < 1.001 else 1.0
     height = int(np.clip(9 * table.shape[0], 120, 360))
-    layout = style(theme, height=height, bottom=44 + FOOT, across="dimension", down="position")
+    layout = style(theme, height=height, top=18, bottom=51 + FOOT, left=58, across="dimension", down="position")
     layout["shapes"] = selection_shapes(selected, _places(table), theme, 1.5)
     return _table_figure(table, limit, "value", "position %{y}, dimension %{x}", layout)
 
@@ -113,8 +113,8 @@ def encoding_waves(
         )
         for dimension, (color, dash) in zip(dimensions, cycle(STROKES), strict=False)
     ]
-    top = 16 + 20 * len(dimensions)
-    layout = style(theme, height=240, top=top, across="position", down="value")
+    top = 20 + 20 * len(dimensions)
+    layout = style(theme, height=240, top=top, left=66, across="position", down="value")
     layout["xaxis"] |= dict(range=[-0.5, positions - 0.5])
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
     return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE))
@@ -123,7 +123,7 @@ def encoding_waves(
 def similarity_matrix(table: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
     """How alike every two rows of a table (position, dimension) are: the cosine of the angle between them."""
     values = cosine_similarities(table)
-    layout = style(theme, height=310, bottom=44 + FOOT, across="position", down="position")
+    layout = style(theme, height=310, top=18, bottom=51 + FOOT, left=58, across="position", down="position")
     layout["xaxis"] |= dict(constrain="domain")
     layout["yaxis"] |= dict(constrain="domain", constraintoward="top", scaleanchor="x")
     return _table_figure(values.astype(np.float32), 1.0, "cosine", "positions %{y} and %{x}", layout)
@@ -157,7 +157,7 @@ def similarity_by_distance(
         ),
     ]
     names = dict(across="distance between two positions", down="dot product ÷ (d_model/2)")
-    layout = style(theme, height=240, top=36, **names)
+    layout = style(theme, height=240, top=44, left=56, **names)
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
     return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE))
 
@@ -202,7 +202,7 @@ def rotation_figure(
         labels.append(dict(x=reach * x, y=reach * y, **label))
     names = dict(across=f"cosine (dimension {2 * pair + 1})", down=f"sine (dimension {2 * pair})")
     ticks = dict(range=[-1.42, 1.42], tickvals=[-1, 0, 1], constrain="domain")
-    layout = style(theme, height=310, top=76, **names)
+    layout = style(theme, height=310, top=84, **names)
     layout["xaxis"] |= ticks
     layout["yaxis"] |= dict(scaleanchor="x", constraintoward="top", **ticks)
     return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE, annotations=labels))
@@ -240,7 +240,7 @@ def frequency_spectrum(
     beside |= dict(font=dict(color=theme.muted))
     low, high = np.log10([2 * np.pi, 2 * np.pi * base])
     names = dict(across="pair i of dimensions 2i and 2i+1", down="wavelength (positions)")
-    layout = style(theme, height=260, **names) | dict(showlegend=False)
+    layout = style(theme, height=260, left=62, **names) | dict(showlegend=False)
     layout["shapes"] = [dict(y0=level, y1=level, **dotted) for level in levels.values()]
     # On a log axis plotly takes a shape's place as it is, and an annotation's as its logarithm.
     layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]

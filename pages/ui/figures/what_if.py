@@ -56,7 +56,7 @@ def paired_bars(
         for name, odds, color in zip(map(plotly_text, names), (before, after), CATEGORICAL, strict=False)
     ]
     limit = float(np.nanmax([0.0, *before, *after])) or 1.0
-    layout = style(theme, height=PAIR * len(labels), across="probability", down="", top=36)
+    layout = style(theme, height=PAIR * len(labels), across="probability", down="", top=46)
     layout["xaxis"] |= dict(range=[0, 1.25 * limit], nticks=5, tickformat=".0%" if limit > 0.02 else ".1%")
     layout["yaxis"] |= dict(range=[len(labels) - 0.5, -0.5], showgrid=False, ticks="", tickmode="array")
     layout["yaxis"] |= dict(tickvals=places, ticktext=texts, tickfont=dict(family=MONOSPACE, size=13))
