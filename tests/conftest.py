@@ -30,9 +30,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if picked else 3
 
 
+gc.disable()  # while tests are collected: what is imported is no garbage, and it would look for some again and again
+
+
 def pytest_collection_finish() -> None:
-    """What is imported by now stays to the end: the garbage collector needn't go through it again and again."""
+    """What is there by now stays to the end, and the garbage collector needn't go through it; nor, more than now and
+    then, through what tests leave for good."""
     gc.freeze()
+    gc.enable()
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -170,7 +170,7 @@ def without_peers(monkeypatch):
 
 
 def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_gpt, without_peers, capsys):
-    figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=3)
+    figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=2)
     written = capsys.readouterr().out
     assert [sentence.partition(" was not measured")[0] for sentence in figures["not_measured"]] == [
         "Hugging Face transformers", "TransformerLens",

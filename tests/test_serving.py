@@ -1,6 +1,7 @@
 """What a server does before its first visitor needs it, and what it had better leave alone."""
 
 import asyncio
+import gc
 import socket
 import subprocess
 import sys
@@ -147,7 +148,10 @@ def test_a_document_says_where_the_server_is_and_nothing_else_does(kind, accept)
 
 
 def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):
+    collected = []
+
     def fail():
+        collected.append(gc.isenabled())
         raise OSError("no disk")
 
     monkeypatch.setattr(serving, "_prepared", threading.Event())
@@ -158,6 +162,7 @@ def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):
     serving._prepare()
     assert serving._prepared.is_set()
     assert sys.getswitchinterval() == before
+    assert collected == [False, False] and gc.isenabled()
     assert "Not everything could be prepared" in caplog.text
 
 

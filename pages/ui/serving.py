@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import gc
 import logging
 import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -246,12 +247,25 @@ def _prepare() -> None:
     sys.setswitchinterval(SWITCH_EVERY)
     _NO_VISITOR.addFilter(_is_of_a_visitor)
     try:
-        _attempt(prepare_first_page)
+        with _uncollected():
+            _attempt(prepare_first_page)
+        gc.freeze()  # what is there before the first visitor stays, and needn't be gone through again and again
     finally:
         sys.setswitchinterval(usual)
         _prepared.set()
     time.sleep(REST)
-    _attempt(prepare_other_pages)
+    with _uncollected():
+        _attempt(prepare_other_pages)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Within, the garbage collector rests: what is imported is no garbage, and it would look for some a dozen times."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _is_of_a_visitor(record: logging.LogRecord) -> bool:
