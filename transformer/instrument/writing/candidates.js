@@ -10,8 +10,13 @@ export class Candidates {
     this.title = title;
     this.rows = Array.from({ length: ROWS }, () => this.makeRow(candidates));
     candidates.addEventListener("click", (event) => {
+      if (!this.shown) return;
+      const { locked, found } = this.shown;
+      const list = found.map(({ id }) => id).join();
+      // The second half of a double click was meant for the list that the first one met.
+      if (event.detail <= 1) this.met = list;
       const row = this.rows.findIndex(({ button }) => button.contains(event.target));
-      if (row >= 0 && this.shown && !this.shown.locked && this.shown.found[row]?.chosen === false) onPick(this.shown.found[row].id);
+      if (row >= 0 && !locked && found[row]?.chosen === false && list === this.met) onPick(found[row].id);
     });
   }
 
