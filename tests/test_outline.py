@@ -214,3 +214,12 @@ def test_a_parameter_that_no_model_has_is_refused():
 
 def test_an_outline_is_json_without_nan():
     json.dumps(dict(outline(some_pass(tiny_model().config)).metadata), allow_nan=False)
+
+
+@given(any_configs())
+def test_a_formula_names_a_bias_where_the_model_has_one(config):
+    formulas = " ".join(point.formula for point in hook_points(config).values())
+    names = list(tiny_model(config).state_dict())
+    for bias, parameters in {"b_V": ("qkv.bias", "kv.bias", ".v.bias"), "b_O": ("attn.out.bias",), "b_up": ("up.bias",),
+                             "b_down": ("down.bias",)}.items():  # fmt: skip
+        assert (bias in formulas) == any(name.endswith(parameters) for name in names), (bias, names)

@@ -74,6 +74,21 @@ def test_the_model_s_own_positions_are_shown(positions, words, key, tmp_path, mo
     assert np.allclose(values, own, atol=1e-6)
 
 
+def test_rotary_positions_are_those_that_the_model_is_told(tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", positions="rotary", rotary_base=500.0, rotary_dims=4)
+    use(monkeypatch, tmp_path)
+    at = start("Positions")
+    assert markdown_with(at, "the first 4 of 8 dimensions a head") == markdown_with(at, "p ÷ 500^(2i ÷ 4) radians")
+    (values,) = [numbers(t) for t in figure(at, "positions_model_rotary")["data"] if t["type"] == "heatmap"]
+    assert np.allclose(values, sinusoidal_encoding(CONTEXT, 4, 500.0), atol=1e-6)
+
+
+def test_a_model_without_attention_has_no_use_for_positions(tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", positions="none", n_layers=0)
+    use(monkeypatch, tmp_path)
+    assert markdown_with(start("Positions"), "has no use for them: without attention it reads one token alone")
+
+
 def test_the_dials_of_positions_can_go_to_their_ends():
     at = start("Positions", position=60, dimension=60, shift=60)
     for label, value in (("Length: positions", 2), ("Width: d_model", 2)):

@@ -146,6 +146,8 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     assert "queries 6 to 10, keys 2 to 7" in first["note"]
     assert first["selects"][:3] == ["itself", "to", "layer"]
     assert "the mean of layer 1" in first["over"]
+    expect(page.locator("[data-step=stream]")).to_contain_text("attention would add")
+    expect(page.locator("[data-step=stream]")).to_contain_text("not what the model computed")
 
     head(page, 0, 1).click()
     traffic.settle()

@@ -102,6 +102,12 @@ def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes
     assert last.evaluate(PICTURE) == drawn
 
 
+def test_a_token_that_the_dials_cut_off_has_no_equation_that_gives_it_something(visit):
+    page = visit("text=x&temperature=1&top_k=1&step=6")
+    expect(page.locator("[data-drawn=odds] .text")).to_have_text("“x” is cut off, and has 0.")
+    expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
+
+
 def test_a_prompt_token_can_be_reached_but_not_selected(visit, wait_ready):
     page = visit("tokens=3")
     write(page, wait_ready, 3)

@@ -191,7 +191,7 @@ test("what is looked at has its place on the page Attention where an attention i
   const place = { module: "blocks.1.attn", head: null, query: 2, key: null, stage: "weights" };
   assert.deepEqual(at("shakespeare", "blocks.1"), place);
   assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_pattern", [4, 3, 1]), { ...place, head: 4, query: 3, key: 1 });
-  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_scaled_scores"), { ...place, stage: "scaled" });
+  assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_scaled_scores"), { ...place, head: 0, stage: "scaled" }); // shown until one is chosen
   assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_z", [3, 5, 7]), { ...place, head: 5, query: 3 });
   assert.deepEqual(at("shakespeare", "blocks.1.attn.hook_rot_k", [1, 5, 7]), { ...place, head: 5, key: 1 });
   assert.deepEqual(at("shakespeare", "blocks.1.attn.qkv.weight", [0, 5, 7, 9]), { ...place, head: 5 });

@@ -94,7 +94,8 @@ def _block(config: ModelConfig, causal: bool, cross: bool, window: int) -> Itera
     if config.norm == "pre":
         yield from _within("ln1.", _norm(config, "the input of attention"))
     yield from _within("attn.", _self_attention(config, causal, window))
-    yield HookInfo("hook_attn_out", "What attention adds to the residual stream.", "concat(z) · W_O + b_O", STREAM)
+    yield HookInfo("hook_attn_out", "What attention adds to the residual stream.",
+                   _affine("concat(z)", "O", config.has_out_bias), STREAM)  # fmt: skip
     if config.residual and not config.parallel_residual:
         name = "hook_resid_mid" if config.d_ff or cross else "hook_resid_post"
         yield HookInfo(name, "The residual stream after attention.", "x + attention", STREAM)
@@ -111,7 +112,7 @@ def _cross(config: ModelConfig) -> Iterator[HookInfo]:
         yield from _within("ln_cross.", _norm(config, "the input of cross-attention"))
     yield from _within("cross_attn.", _cross_attention(config))
     yield HookInfo("hook_cross_attn_out", "What cross-attention adds to the residual stream.",
-                   "concat(z) · W_O + b_O", STREAM)  # fmt: skip
+                   _affine("concat(z)", "O", config.has_out_bias), STREAM)  # fmt: skip
     if config.residual:
         name = "hook_resid_cross" if config.d_ff else "hook_resid_post"
         yield HookInfo(name, "The residual stream after cross-attention.", "x + cross-attention", STREAM)
@@ -123,7 +124,8 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
     if config.norm == "pre":
         yield from _within("ln2.", _norm(config, "the input of the feed-forward layer"))
     yield from _within("mlp.", _mlp(config))
-    yield HookInfo("hook_mlp_out", "What the feed-forward layer adds.", "hidden · W_down + b_down", STREAM)
+    yield HookInfo("hook_mlp_out", "What the feed-forward layer adds.", _affine("hidden", "down", config.mlp_bias),
+                   STREAM)  # fmt: skip
     if config.residual:
         formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
         yield HookInfo("hook_resid_post", "The residual stream after the block.", formula, STREAM)
@@ -147,10 +149,11 @@ def _norm(config: ModelConfig, of: str) -> Iterator[HookInfo]:
 def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[HookInfo]:
     softmax = config.attention == "softmax"
     of_keys, shared = (HEADS, "") if config.kv_heads == config.n_heads else (KV_HEADS, ", once for a group of heads")
+    formula = {each: _affine("x", each, config.attention_bias) for each in "QKV"}
     if softmax:
-        yield HookInfo("hook_q", "Queries: what each position looks for.", "x · W_Q + b_Q", HEADS)
-        yield HookInfo("hook_k", f"Keys: what each position offers to be found by{shared}.", "x · W_K + b_K", of_keys)
-    yield HookInfo("hook_v", f"Values: what each position passes on when it is looked at{shared}.", "x · W_V + b_V",
+        yield HookInfo("hook_q", "Queries: what each position looks for.", formula["Q"], HEADS)
+        yield HookInfo("hook_k", f"Keys: what each position offers to be found by{shared}.", formula["K"], of_keys)
+    yield HookInfo("hook_v", f"Values: what each position passes on when it is looked at{shared}.", formula["V"],
                    of_keys)  # fmt: skip
     if softmax and config.positions == "rotary":
         turned = "turned, pair by pair, by their position's angle"
@@ -162,12 +165,16 @@ def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[
     if causal:
         visible = f"i − {window} < j ≤ i" if window else "j ≤ i"
     yield from _weighing(config, softmax, visible)
+
+
 def _cross_attention(config: ModelConfig) -> Iterator[HookInfo]:
     of_memory = ("batch", "key", "head" if config.kv_heads == config.n_heads else "kv_head", "d_head")
-    yield HookInfo("hook_q", "Queries: what each position of the target looks for.", "x · W_Q + b_Q", HEADS)
+    bias = config.attention_bias
+    yield HookInfo("hook_q", "Queries: what each position of the target looks for.", _affine("x", "Q", bias), HEADS)
     yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
-                   "memory · W_K + b_K", of_memory)  # fmt: skip
-    yield HookInfo("hook_v", "Values: what each position of the source passes on.", "memory · W_V + b_V", of_memory)
+                   _affine("memory", "K", bias), of_memory)  # fmt: skip
+    yield HookInfo("hook_v", "Values: what each position of the source passes on.", _affine("memory", "V", bias),
+                   of_memory)  # fmt: skip
     yield from _weighing(config, softmax=True, visible="every j that is no padding")
 
 
@@ -191,17 +198,21 @@ def _weighing(config: ModelConfig, softmax: bool, visible: str) -> Iterator[Hook
 
 
 def _mlp(config: ModelConfig) -> Iterator[HookInfo]:
-    hidden = ("batch", "pos", "d_ff")
+    hidden, up = ("batch", "pos", "d_ff"), _affine("x", "up", config.mlp_bias)
     activation = {"relu": "max(0, pre)", "gelu": "pre · Φ(pre)", "gelu_tanh": "pre · Φ(pre), Φ through tanh",
                   "silu": "pre / (1 + exp(−pre))"}[config.activation]  # fmt: skip
     if config.mlp_gate:
-        yield HookInfo("hook_pre", "The gate, before the activation.", "x · W_gate + b_gate", hidden)
-        yield HookInfo("hook_pre_linear", "What the gate lets through.", "x · W_up + b_up", hidden)
+        yield HookInfo("hook_pre", "The gate, before the activation.", _affine("x", "gate", config.mlp_bias), hidden)
+        yield HookInfo("hook_pre_linear", "What the gate lets through.", up, hidden)
         yield HookInfo("hook_post", "The feed-forward layer's inside: what has come through the gate.",
                        f"{activation} · pre_linear", hidden)  # fmt: skip
         return
-    yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", "x · W_up + b_up", hidden)
+    yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", up, hidden)
     yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation, hidden)
+
+
+def _affine(of: str, weight: str, bias: bool) -> str:
+    return f"{of} · W_{weight}" + (f" + b_{weight}" if bias else "")
 
 
 def _within(prefix: str, points: Iterator[HookInfo]) -> Iterator[HookInfo]:

@@ -24,7 +24,7 @@ from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
-from transformer import sinusoidal_encoding
+from transformer import attention_modules, sinusoidal_encoding
 from transformer.model.positions import position_angles
 
 
@@ -138,8 +138,11 @@ def of_the_model(session: Session) -> None:
     config = session.config
     title = library.model(session.name).card.title
     st.header(f"What {plain(title, 100)} uses", anchor=False)
-    st.markdown(_WHAT_IT_USES[config.positions].format(context=config.context_length, width=config.d_model,
-                                                      head=config.d_head))  # fmt: skip
+    is_blind = config.positions == "none" and not attention_modules(config)
+    dims = config.turned_dims
+    st.markdown(_BLIND if is_blind else _WHAT_IT_USES[config.positions].format(
+        context=config.context_length, width=config.d_model, base=config.rotary_base, dims=dims,
+        turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}"))  # fmt: skip
     table = activations.position_table(session.name)
     if table is not None:
         _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
@@ -153,17 +156,18 @@ _WHAT_IT_USES = {
     "sinusoidal": "It adds the paper's fixed table to its embeddings: {context} positions, {width} dimensions.",
     "learned": "It adds a table that it learned, {context} positions × {width} dimensions, in place of sines.",
     "rotary": (
-        "It adds no table. It turns each pair of dimensions of its queries and keys, {head} dimensions a head, by its "
-        "position's angle (Su et al. 2021): pair i of position p by p ÷ 10000^(2i ÷ {head}) radians. The product of a "
-        "query and a key then depends on their distance alone. These are the angles' sines and cosines:"
+        "It adds no table. It turns each pair of dimensions of its queries and keys, {turned} dimensions a head, by "
+        "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
+        "product of a query and a key then depends on their distance alone. These are the angles' sines and cosines:"
     ),
     "none": "It is told nothing about positions. Its causal mask is all that tells it what came before what.",
 }
+_BLIND = "It is told nothing about positions, and has no use for them: without attention it reads one token alone."
 
 
 def _rotary(session: Session) -> None:
     config = session.config
-    table = sinusoidal_encoding(config.context_length, config.d_head).numpy()
+    table = sinusoidal_encoding(config.context_length, config.turned_dims, config.rotary_base).numpy()
     _chart(figures.encoding_heatmap(table, theme=session.theme), "model_rotary")
     st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
                "The same in every layer and head.")  # fmt: skip

@@ -12,7 +12,7 @@ const FIVE = 5; // significant digits
 const TALLEST = 320; // pixels of the picture of weight × v
 const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
 // The switches that change what a step ends in; any of them does, where a step isn't named.
-const CHANGED_BY = { dot: [], scale: ["scale"], stream: [] };
+const CHANGED_BY = { dot: [], scale: ["scale"] };
 const STAYS = {
   self: "the key is not after the query",
   decoder: "the key is not after the query",
@@ -171,7 +171,10 @@ export class ByHand {
     this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
     this.say("output", `z · W_O: this head's ${pass.width} columns of W_O turn z into ${result.length} numbers, the size of the residual stream.`,
       [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
-    const [before, after, all] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
+    const [before, ...computed] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
+    // Redrawn, the head adds something else than in the pass, and so do all heads together.
+    const own = this.shown.changed.length ? pass.own(layer, "result", `[${row}, ${head}]`) : result;
+    const [after, all] = computed.map((values) => values && own && Float64Array.from(values, (value, at) => value + result[at] - own[at]));
     this.steps.stream.item.hidden = !all;
     if (!all) return;
     const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
@@ -180,8 +183,10 @@ export class ByHand {
     const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
     this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
     const [changedOut, changedAfter] = ["out", "after"].map((name) => pass.changed.setBy(pass.names[layer][name], null, row));
-    const own = this.shown.changed.length ? "Redrawn, this head would add" : "This head adds";
-    const share = `${own} a vector of length ${n(norm(result))}; with the other heads and the bias, attention adds ${n(norm(all))}`
+    const { attention_bias: bias, attention_out_bias: outBias } = pass.config;
+    const [adds, added] = this.shown.changed.length ? ["Redrawn, this head would add", "would add"] : ["This head adds", "adds"];
+    const others = outBias ?? bias ? "the other heads and the bias" : "the other heads";
+    const share = `${adds} a vector of length ${n(norm(result))}; with ${others}, attention ${added} ${n(norm(all))}`
       + (changedOut.length ? ` (set by: ${changedOut.join("; ")})` : "");
     if (!before || !after) {
       this.say("stream", pass.config.parallel_residual ? `${share}. The feed-forward layer adds to the stream at the same time.`
@@ -189,7 +194,7 @@ export class ByHand {
       return;
     }
     const sum = Float64Array.from(before, (value, at) => value + all[at]);
-    this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it has length `
+    this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it ${this.shown.changed.length ? "would have" : "has"} length `
       + `${n(norm(after))} after.`, [sum, after], changedAfter);
   }
 

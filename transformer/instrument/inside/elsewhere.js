@@ -21,9 +21,10 @@ export function attentionPlace({ pass, structure, focus, chosen, head, token, so
   const cell = (dim) => chosen.cell?.[dims.indexOf(dim)] ?? null; // −1 is no place of an array
   const isEncoder = part.id.startsWith("encoder.");
   const looks = isEncoder ? source ?? pass.labels.source.length - 1 : token;
+  const first = name && pass.headsOf(name) ? 0 : null; // of a tensor that comes head by head it is shown until one is chosen
   const isOfKey = /hook_(rot_)?[kv]$/.test(name);
   return {
-    module: part.id, head: cell("head") ?? head, stage: STAGES[name.split(".").at(-1)] ?? "weights",
+    module: part.id, head: cell("head") ?? head ?? first, stage: STAGES[name.split(".").at(-1)] ?? "weights",
     query: cell("query") ?? (isOfKey ? null : cell("pos")) ?? looks, key: cell("key") ?? (isOfKey ? cell("pos") : null),
   };
 }

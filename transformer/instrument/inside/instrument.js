@@ -176,7 +176,7 @@ export class InsideInstrument {
     this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "");
-    this.prose.show(structure, this.focus, pass);
+    this.prose.show(structure, this.focus, pass, this.head);
     this.showNumbers();
     this.showChapter();
     put(parts.readout, selectionInWords(pass, this));

@@ -28,13 +28,14 @@ export class Prose {
     });
   }
 
-  show(structure, focus, pass) {
-    const key = [pass.id, focus?.group.id ?? "", focus?.name ?? ""].join();
+  /** head: whose arcs are drawn; null for the mean of all. */
+  show(structure, focus, pass, head) {
+    const key = [pass.id, focus?.group.id ?? "", focus?.name ?? "", head].join();
     if (key === this.shown) return;
     this.shown = key;
     const list = node("ol", "");
     for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, structure, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
-    this.parent.replaceChildren(list, legend(pass.config.n_heads));
+    this.parent.replaceChildren(list, legend(pass.config.n_heads, head));
   }
 
   write(sentence, parent) {
@@ -60,12 +61,12 @@ export class Prose {
 }
 
 /** What the colours and the light of the picture mean. */
-function legend(heads) {
+function legend(heads, chosen) {
   const words = node("p", "legend");
   words.append("Lit is what reaches the chosen token, by its share. ");
   if (heads < 2) return words;
-  words.append("An arc has the colour of the head that weighs most there: ");
-  for (let head = 0; head < heads; head++) {
+  words.append(chosen === null ? "An arc has the colour of the head that weighs most there: " : "The arcs are those of head ");
+  for (let head = chosen ?? 0; head < (chosen === null ? heads : chosen + 1); head++) {
     const key = node("span", "key", words);
     key.style.setProperty("--colour", headColour(head));
     put(key, String(head));

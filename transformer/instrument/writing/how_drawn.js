@@ -91,10 +91,12 @@ export class HowDrawn {
     put(this.steps.kept.text, isGreedy ? `Only the likeliest is left: ${name}.`
       : cuts.length ? `Of ${logits.length} tokens ${cuts.join(", ")}. ${name} ranks ${rank + 1}.` : `Both are off: all ${logits.length} tokens are left.`);
     const top = scaled[order[0]];
-    put(this.steps.odds.text, isGreedy ? `${name} has all of it.`
+    const isCut = odds[token] === 0; // which only a token of somebody's choice can be
+    put(this.steps.odds.text, isGreedy ? `${name} has all of it.` : isCut ? `${name} is cut off, and has 0.`
       : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.found.total)} = ${chance(odds[token])}`);
     const share = `${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}`;
-    put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.` : point === null ? `The share of ${name} lies between ${share}.`
+    put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.` : isCut ? `No random number falls on ${name}: it is cut off.`
+      : point === null ? `The share of ${name} lies between ${share}.`
       : `${point.toFixed(FOUR)} falls between ${share}, the share of ${name}.`);
   }
 
@@ -179,13 +181,19 @@ export class HowDrawn {
     context.font = labelFont();
     context.textAlign = "center";
     context.textBaseline = "middle";
-    columns.forEach((id, at) => {
-      const isNamed = id === token || id === pointed;
-      if (!isNamed && pitch < scaled(9)) return;
-      context.fillStyle = isNamed ? page.ink : page.muted;
-      const label = cut(this.what.label(id), isNamed ? 8 : Math.max(1, Math.floor(pitch / scaled(7))));
-      context.fillText(label, Math.min(Math.max(1 + (at + 0.5) * pitch, 6), page.width - 6), ROW + scaled(NAMES) / 2);
-    });
+    const taken = [];
+    const write = (id, most) => {
+      const label = cut(this.what.label(id), most);
+      const half = context.measureText(label).width / 2 + 1;
+      const x = Math.max(Math.min(1 + (columns.indexOf(id) + 0.5) * pitch, page.width - half), half);
+      if (taken.some(([from, to]) => x - half < to && from < x + half)) return;
+      taken.push([x - half, x + half]);
+      context.fillText(label, x, ROW + scaled(NAMES) / 2);
+    };
+    context.fillStyle = page.ink; // the token that is drawn, and the one pointed at; the others have what room is left
+    for (const id of [pointed, token]) if (id !== null && columns.includes(id)) write(id, 8);
+    context.fillStyle = page.muted;
+    if (pitch >= scaled(9)) for (const id of columns) if (id !== token && id !== pointed) write(id, Math.max(1, Math.floor(pitch / scaled(7))));
   }
 
   drawShares() {
