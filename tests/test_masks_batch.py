@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pages.ui.models import activations, library, masking
-from tests.app_driver import choose, drawn, link_of, markdown_with, named, press, said
+from tests.app_driver import choose, drawn, link_of, markdown_with, named, press, said, use
 from tests.masks_page import (
     BATCH,
     BATCH_MASKS,
@@ -15,6 +15,7 @@ from tests.masks_page import (
     button,
     distributions,
     editor,
+    panel,
     side,
     table,
     tokens_of,
@@ -22,6 +23,7 @@ from tests.masks_page import (
     visible,
     visit,
 )
+from tests.tiny_models import save_tiny
 from transformer import causal_mask
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -162,3 +164,15 @@ def test_a_translator_needs_its_padding_mask():
     assert f"change not at all with the padding mask, and by up to {100 * free:.3g} percentage points" in (
         markdown_with(at, "Tried on this model with 2 × `[pad]`")
     )
+
+
+def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatch):
+    checkpoint = save_tiny(tmp_path, "shakespeare", positions="rotary", attention_windows=(2, 0))
+    use(monkeypatch, tmp_path)
+    prompt = tuple(checkpoint.tokenizer.encode("To be, or"))
+    with torch.no_grad():
+        alone, filled = (checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1)
+                         for ids in (prompt, (0, 0, 0, *prompt)))  # fmt: skip
+    assert "a token sees the last 2 in layer 0." in str(panel(visit(), "prompt_0"))
+    found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
+    assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

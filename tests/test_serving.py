@@ -166,8 +166,10 @@ def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):
     assert "Not everything could be prepared" in caplog.text
 
 
-@pytest.mark.parametrize(("thread", "is_warned"), [("preparing", False), ("ScriptRunner.scriptThread", True)])
-def test_only_what_prepares_is_not_warned_that_no_visitor_is_there(thread, is_warned, monkeypatch):
+@pytest.mark.parametrize(
+    ("thread", "is_warned"), [("preparing", False), ("asyncio_0", False), ("ScriptRunner.scriptThread", True)]
+)
+def test_only_what_prepares_or_files_is_not_warned_that_no_visitor_is_there(thread, is_warned, monkeypatch):
     monkeypatch.setattr(serving, "_prepared", threading.Event())
     for name in ("prepare_first_page", "prepare_other_pages"):
         monkeypatch.setattr(serving, name, lambda: None)

@@ -7,6 +7,7 @@ from pages.ui.models import activations, library
 from pages.ui.models.masking import Predicted
 from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
 from tests.app_driver import checked, markdown_with, named, said
+from tests.helpers import tiny_config
 from tests.masks_page import (
     CANDIDATES,
     KINDS,
@@ -122,5 +123,8 @@ def test_the_verdict_follows_the_numbers(masked, free, words):
 
 def test_the_last_token_s_change_is_said_in_numbers():
     same, other = prediction(0.5), Predicted(np.array([0.5]), np.zeros(1), np.array([0.625, 0.375]))
-    assert _last_token_in_words(3, 9, same, other).endswith("a probability here is 12.5 percentage points.")
-    assert _last_token_in_words(1, 9, same, same).endswith("no other layer: no probability changes here.")
+    several, one = tiny_config(n_layers=3), tiny_config(n_layers=1)
+    assert _last_token_in_words(several, 9, same, other).endswith("a probability here is 12.5 percentage points.")
+    assert _last_token_in_words(one, 9, same, same).endswith("no other layer: no probability changes here.")
+    windowed = tiny_config(attention_windows=(3, 0))
+    assert "in layer 0 the mask leaves it only the last 3 tokens" in _last_token_in_words(windowed, 9, same, other)

@@ -32,9 +32,11 @@ SWITCH_EVERY = 0.0005
 would wait several times for the usual 5 ms."""
 _LOGGER = logging.getLogger(__name__)
 _NO_VISITOR = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
-"""Warns of what is called without a visitor, as all is that prepares."""
+"""Warns of what is called without a visitor, as all is that prepares, or makes a file to download."""
 _PREPARING = "preparing"
 """The thread."""
+_FILING = "asyncio_"
+"""What the threads are called that make the files a visitor downloads, a handout among them."""
 _prepared = threading.Event()
 _HEAD = b"<head>"
 _SERVER = b"<script>window.__streamlit ??= { BACKEND_BASE_URL: new URL('.', location.href).href };</script>"
@@ -269,7 +271,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _is_of_a_visitor(record: logging.LogRecord) -> bool:
-    return record.threadName != _PREPARING
+    return not str(record.threadName).startswith((_PREPARING, _FILING))
 
 
 def _tidy() -> None:

@@ -16,7 +16,7 @@ from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
 from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, in_window, token_statistics
-from transformer.hooks import ForwardHook
+from transformer.hooks import ForwardHook, HookPoint
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import logits_in_pieces, stream_of
 
@@ -93,9 +93,10 @@ def padding_effect(
     reads_prompt = _is_causal if shape.architecture == "decoder-only" else _is_of_source
 
     def mask_of(keys: Tensor) -> ForwardHook:
-        def replace(mask: Tensor, hook: object) -> Tensor:
+        def replace(mask: Tensor, hook: HookPoint) -> Tensor:
             query, key = mask.shape[-2:]
-            visible = causal_mask(query, key) if causal else torch.ones(query, key, dtype=torch.bool)
+            window = shape.window(_layer_of(hook.name))
+            visible = causal_mask(query, key, window=window) if causal else torch.ones(query, key, dtype=torch.bool)
             return (visible & keys).expand_as(mask)
 
         return reads_prompt, replace
@@ -116,6 +117,10 @@ def padding_effect(
 
 def _filler(shape: ModelConfig) -> int:
     return shape.pad_token_id or 0
+
+
+def _layer_of(point: str) -> int:
+    return int(point.partition("blocks.")[2].partition(".")[0])
 
 
 def _is_causal(point: str) -> bool:

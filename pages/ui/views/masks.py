@@ -148,13 +148,21 @@ def _causal_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
     mask = batches.hides_future(len(library.window(session.name, text)[-shown:]))
     used = "It has no attention, so it uses none." if not session.config.n_layers else (
         f"This model's {'decoder' if session.source else 'attention'} uses it in "
-        f"{_every(session.config.n_layers)} and every head.")  # fmt: skip
+        f"{_every(session.config.n_layers)} and every head.{_windows(session.config)}")  # fmt: skip
     whose = " Its rows are what the decoder reads." if session.source else ""
     words = (
         "Hides the future: a token sees itself and what came before it. In training every token is followed by the "
         f"right answer; without this mask the model could read it there. {used}{_taken_away(session)}{whose}"
     )
     return _panel(session, "Causal mask", text, mask, shown, words)
+
+
+def _windows(config: ModelConfig) -> str:
+    """Where a mask hides the distant past as well, as a sentence; empty if nowhere."""
+    narrow = [f"{window} in layer {layer}" for layer in range(config.n_layers) if (window := config.window(layer))]
+    if not narrow:
+        return ""
+    return f" Some layers hide the distant past as well, which is not drawn: a token sees the last {', '.join(narrow)}."
 
 
 def _taken_away(session: Session) -> str:
@@ -310,19 +318,24 @@ def _last_token(session: Session, reading: Reading, masked: Predicted, free: Pre
                  f"candidates_{len(tables)}")  # fmt: skip
             st.caption(f"The {len(order)} likeliest tokens {name}.")
         tables.append({"mask": name, "rank": range(1, len(order) + 1), "token": labels, "probability": odds})
-    st.markdown(_last_token_in_words(session.config.n_layers, len(reading.tokens), masked, free))
+    st.markdown(_last_token_in_words(session.config, len(reading.tokens), masked, free))
     offer_data(lambda: pd.concat(map(pd.DataFrame, tables)), "These candidates as a table",
                f"{session.name}-candidates-without-mask.csv")  # fmt: skip
 
 
-def _last_token_in_words(layers: int, tokens: int, masked: Predicted, free: Predicted) -> str:
+def _last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:
     moved = float(np.abs(masked.last - free.last).max())
     change = "no probability changes here" if moved < UNMOVED else (
         f"the largest change of a probability here is {100 * moved:.3g} percentage points")
     if tokens == 1:
         return f"The last token is the only one: {change}."
+    if 0 < config.window(0) < tokens:
+        return (
+            "The last token comes after all others, but in layer 0 the mask leaves it only the last "
+            f"{config.window(0)} tokens: {change}."
+        )
     first = "The last token comes after all others, so the mask hides nothing from it, and its first layer is the same."
-    if layers == 1:
+    if config.n_layers == 1:
         return f"{first} This model has no other layer: {change}."
     return (
         f"{first} But the tokens before it have looked ahead in that layer, and from the second layer on it reads "

@@ -158,7 +158,9 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     layer, head = min(layer, places.depth(side.config, kind) - 1), min(head, side.config.n_heads - 1)
     weights = activations.pattern(side.name, side.tokens, side.source, kind, layer,
                                   in_window(side.interventions, side.begin))[head]  # fmt: skip
-    hidden = ~causal_mask(*weights.shape).numpy() if kind in ("self", "decoder") else np.zeros(weights.shape, bool)
+    window = side.config.window(layer) if kind == "self" else 0
+    is_causal = kind in ("self", "decoder")
+    hidden = ~causal_mask(*weights.shape, window=window).numpy() if is_causal else np.zeros(weights.shape, bool)
     hidden &= weights == 0  # without its mask, nothing is
     (queries, keys), offsets = side.labels(kind), side.offsets(kind)
     first = [max(size - MOST, 0) for size in weights.shape]
