@@ -159,7 +159,7 @@ def test_what_is_left_out_of_a_link_is_said():
     at = start()
     assert "Too long for the link" not in captions(at)
     type_prompt(at, "é" * 4000)
-    assert "Too long for the link, and left out of it: the prompt." in captions(at)
+    assert "Too long for the link, and left out of it: the prompt. That is lost" in captions(at)
     assert len(link_to_copy(at)) < LONGEST_QUERY + 100
     type_prompt(at, "short")
     assert "Too long for the link" not in captions(at)

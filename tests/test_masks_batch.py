@@ -106,7 +106,14 @@ def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, s
 def test_prompts_of_one_length_need_no_padding():
     at = visit(batch="abc\nabd")
     assert np.isfinite(drawn(at, "masks_batch", "token")).all()
-    assert markdown_with(at, "This prompt has no padding.")
+    assert "Add one of another length" in markdown_with(at, "This prompt has no padding.")
+    type_batch(at, "abc\nab")
+    assert "Pick a shorter one" in markdown_with(at, "This prompt has no padding.")
+    assert [each for each in at.caption if "2 × 3 = 6 cells, of which 1 is padding." in each.value]
+    choose(at, "Masks of", 1)
+    assert "its real tokens would see 2 cells of padding" in markdown_with(at, "Padding on the right never matters")
+    type_batch(at, "ab")
+    assert "Add one of another length" in markdown_with(at, "This prompt has no padding.")
 
 
 def test_a_shorter_batch_takes_the_choice_along():
@@ -120,7 +127,7 @@ def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_e
     at = visit(batch="To be, or\nTo")
     choose(at, "Masks of", 1)
     words = markdown_with(at, "Padding on the right never matters")
-    assert "the padding mask hides 0 cells that the causal mask leaves visible" in words
+    assert "the padding mask hides no cells that the causal mask leaves visible" in words
     assert "its real tokens would see 14 cells of padding" in words
     assert "change not at all under the causal mask alone, and by up to" in words
     side(at, "left")

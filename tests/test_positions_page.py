@@ -14,9 +14,18 @@ from transformer.model.positions import position_angles
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-@pytest.mark.parametrize("dials", [{}, {"length": 20, "width": 10, "base": 100}, {"length": 2, "width": 2, "base": 2}])
-def test_the_table_is_the_paper_s(dials):
+@pytest.mark.parametrize(("dials", "table", "waves"), [
+    ({}, "on the right they are so slow that they hardly move", "from 2π to 2π · 10000^(62/64), about 47,117."),
+    ({"length": 20, "width": 10, "base": 100}, "the last takes about 250 positions to come round",
+     "from 2π to 2π · 100^(8/10), about 250."),
+    ({"length": 40, "width": 64, "base": 2}, "to the right they grow slower, and the last takes about 12 positions",
+     "from 2π to 2π · 2^(62/64), about 12."),
+    ({"length": 2, "width": 2, "base": 2}, "Both are one wave, its sine and its cosine", "on a logarithmic axis: 2π."),
+])  # fmt: skip
+def test_the_table_is_the_paper_s_and_is_told_of_as_it_is(dials, table, waves):
     at = start("Positions", **dials)
+    captions = " ".join(element.value for element in at.caption)
+    assert table in captions and waves in captions
     length, width, base = dials.get("length", 64), dials.get("width", 64), dials.get("base", 10000)
     (values,) = [numbers(t) for t in figure(at, "positions_table")["data"] if t["type"] == "heatmap"]
     assert np.allclose(values, sinusoidal_encoding(length, width, base), atol=1e-6)
@@ -44,6 +53,7 @@ def test_the_wavelengths_and_the_rotation_come_from_the_engine_s_angles():
     (waves,) = [t["y"] for t in figure(at, "positions_spectrum")["data"] if t["name"] == "wavelength"]
     assert np.allclose(np.frombuffer(base64.b64decode(waves["bdata"])), 2 * np.pi / angles[1])
     assert markdown_with(at, f"One position turns it by {angles[1, 2]:.6g} radians")
+    assert "**1 radian** (57.3°)" in markdown_with(start("Positions", dimension=0, shift=1), "turns it by 1 radian. ")
     (formula,) = [element.value for element in at.latex]
     assert f"sin({angles[3, 2]:.6g})" in formula
 

@@ -75,12 +75,16 @@ def test_an_empty_prompt_is_explained(page):
     assert prompt(at) == "To be, or not" and not said(at)
 
 
+def test_of_a_prompt_one_token_too_long_the_first_is_not_read():
+    assert f"It reads the last {CONTEXT}; the first one doesn't reach it." in said(start("Masks", prompt="a" * 17))
+
+
 @every_page
 def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
     long = "ROMEO: " * 20
     at = type_prompt(start(page, tokens=20), long)
     assert f"The prompt has 140 tokens, and this model's context holds {CONTEXT}." in said(at)
-    assert f"the {140 - CONTEXT} before them" in said(at)
+    assert f"the first {140 - CONTEXT} don't reach it" in said(at)
     if page == "Generate":
         write(at)
         assert writing(at).metadata["length"] == 140 + 20

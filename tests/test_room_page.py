@@ -86,10 +86,20 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
 
 
+def test_who_joins_before_the_teacher_leads_reads_that_and_is_taken_along_then():
+    teacher = click(start("Learn"), "room_open")
+    one = student(teacher.session_state["room_seat"].code)
+    (waits,) = [each.value for each in one.caption if "teacher" in each.value]
+    assert waits.startswith("The teacher isn't leading at the moment") and "your page goes there, too" in waits
+    click(teacher, "learn_begin")
+    assert "The teacher leads. Answer for yourself first." in [each.value for each in again(one).caption]
+
+
 def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
     one, two = student(code), student(code)
     click(choose(one, 1), "lesson_answer")
     teacher = click(teacher, "room_show_votes")
+    markdown_with(teacher, "**1** of 2 has answered")
     assert votes(teacher) == [[["“Hardly”", 1, False]]]
     click(choose(two, 0), "lesson_answer")
     teacher = again(teacher)

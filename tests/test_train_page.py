@@ -12,7 +12,18 @@ from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.views import train_progress
 from pages.ui.views.train_choice import in_words
-from tests.app_driver import PAGES, checked, go, link_of, named, open_drawers, press, said, start
+from tests.app_driver import (
+    PAGES,
+    checked,
+    go,
+    link_of,
+    markdown_with,
+    named,
+    open_drawers,
+    press,
+    said,
+    start,
+)
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES
@@ -83,6 +94,9 @@ def test_its_losses_and_its_attention_are_there_as_tables():
     assert set(weights["attention"]) == {"encoder", "decoder", "cross"}
     sums = weights.groupby(["attention", "layer", "head", "query"])["weight"].sum()
     assert sums.to_numpy() == pytest.approx(1.0, abs=5e-3)
+    checked(named(at.select_slider, "Step").set_value(1).run())
+    assert markdown_with(at, "After **1 step**: training loss")
+    assert any(each.value.startswith("After 1 step, always continuing") for each in at.caption)
 
 
 def test_it_is_kept_as_one_file_and_comes_back():

@@ -228,7 +228,9 @@ def test_the_lines_of_python_compute_the_same(link, folder, capsys):
 def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
     monkeypatch.setattr(tracing, "MOST", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
-    assert pictures(ask(OWN, "To be, ox not"))
+    at = ask(OWN, "To be, orxnot")
+    assert pictures(at)
+    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before it both")]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):

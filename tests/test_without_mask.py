@@ -78,6 +78,22 @@ def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
     assert markdown_with(at, "The text is what the model would write")
 
 
+@pytest.mark.parametrize("where", ["", "blocks.1."])
+def test_a_mask_that_is_taken_away_already_is_there_in_what_is_compared_with(where):
+    typed, head = "To be, or not", "scale~blocks.0.attn.hook_z~1~~0.0"
+    names = [f"Mean loss {which}" for which in ("with the mask", "without it")]
+    own = visit(prompt=typed, changes=head)
+    assert "What else is changed in it is changed both times." in markdown_with(own, "nothing else differs.")
+    at = visit(prompt=typed, changes=f"{head}!without~mask~{where}")
+    assert [metric(at, name) for name in names] == [metric(own, name) for name in names]
+    assert "Here the first reading has the whole mask all the same" in said(at)
+    unchanged = visit(prompt=typed, changes=f"without~mask~{where}")
+    odds = distributions("shakespeare", tokens_of("shakespeare", typed), causal=True)
+    right = odds[np.arange(len(typed) - 1), tokens_of("shakespeare", typed)[1:]]
+    assert metric(unchanged, names[0]) == pytest.approx(-np.log(right).mean(), abs=6e-5) != metric(unchanged, names[1])
+    assert "is changed both times" not in markdown_with(unchanged, "nothing else differs.")
+
+
 def test_what_was_written_can_be_read_without_the_mask_too():
     at = visit(prompt="To be", text=", or", scope="all")
     assert "".join(table(at, PREDICTIONS)["token"]) == "To␣be,␣or"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.markdown import JOINER, architecture, code, command, passage, plain, unmarked
+from pages.ui.markdown import JOINER, architecture, code, command, counted, passage, plain, unmarked
+from pages.ui.shell.model_picker import _duration, _size
 from tests.helpers import tiny_config
 
 
@@ -45,6 +46,12 @@ def test_a_plain_text_is_itself_again_where_no_markdown_is_read(text):
 
 def test_code_is_its_text_where_no_markdown_is_read():
     assert unmarked(f"“After {code('a th')}”, {passage('b `c` d')}") == "“After a␣th”, b `c` d"
+
+
+def test_one_of_something_is_one():
+    assert [counted(n, "token") for n in (0, 1, 2, 2000)] == ["no tokens", "1 token", "2 tokens", "2,000 tokens"]
+    assert [_size(1), _size(1_234), _duration(0.4), _duration(1.2), _duration(89)] == [
+        "1 parameter", "1,234 parameters", "1 second", "1 second", "89 seconds"]  # fmt: skip
 
 
 ADDRESSES = re.compile(r"https?://|www(?=\.)|[-.\w+]@[-\w]", re.IGNORECASE)

@@ -66,8 +66,8 @@ def architecture(config: ModelConfig) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something: `no layers`, `1 layer`, `2 layers`."""
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+    """So many of something: `no layers`, `1 layer`, `2,000 layers`."""
+    return f"{f'{number:,}' if number else 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def _cut(text: str, longest: int | None) -> str:

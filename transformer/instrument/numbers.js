@@ -32,6 +32,11 @@ function inPowers(value, digits) {
   return `${mantissa.replace("-", "−")} × 10${power}`;
 }
 
+/** So many of something: "1 cell", "2,000 cells". */
+export function counted(count, what) {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+}
+
 /** A share from 0 to 1 in per cent, finer where it is small. */
 export function percent(share) {
   const value = 100 * share;

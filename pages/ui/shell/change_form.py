@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
 from pages.ui.models.changes import LARGEST_FACTOR
 from pages.ui.shell import changes, widgets
@@ -190,8 +190,8 @@ def _compare_lengths(name: str, prompt: str, other: _Other) -> None:
     there = len(other.source or other.tokens)
     here = 0 if tokenizer.unknown_pieces(prompt) else len(tokenizer.encode(prompt))
     if here > there:
-        st.caption(f"The other prompt has {there} tokens, and yours {here}: what comes after stays as it is. "
-                   "With two prompts of one length all of it is replaced.")  # fmt: skip
+        st.caption(f"The other prompt has {counted(there, 'token')}, and yours {here}: what comes after stays as it "
+                   "is. With two prompts of one length all of it is replaced.")  # fmt: skip
 
 
 def _factor() -> float:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import streamlit as st
 
-from pages.ui.markdown import architecture, command, plain
+from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import PREFIX
 from pages.ui.shell import widgets
@@ -111,14 +111,14 @@ def _show_card(card: Card, config: ModelConfig) -> None:
 
 
 def _size(parameters: int) -> str:
-    return f"{parameters / 1e6:.1f} M parameters" if parameters >= 1e6 else f"{parameters:,} parameters"
+    return f"{parameters / 1e6:.1f} M parameters" if parameters >= 1e6 else counted(parameters, "parameter")
 
 
 def _duration(seconds: object) -> str:
     """A card's seconds in words; a file from elsewhere may hold anything."""
     if not isinstance(seconds, int | float):
         return "?"
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else counted(max(round(seconds), 1), "second")
 
 
 def _nats(loss: float | None) -> str:

@@ -146,7 +146,7 @@ def finish() -> None:
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
-            st.caption(f"Too long for the link, and left out of it: {missing}. It is lost when this tab is closed.")
+            st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
         state.write_address()
         belongings().own_text = visitor().own_text
         keep_across_reloads()
@@ -284,8 +284,9 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
             return None, ()
         return (card.start_token_id,), tokens
     if over > 0:
+        unread = "the first one doesn't" if over == 1 else f"the first {over:,} don't"
         st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {shape.context_length}; the {over:,} before them don't reach it.")  # fmt: skip
+                f"It reads the last {shape.context_length}; {unread} reach it.")  # fmt: skip
     return tokens, ()
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.ui.components import inside as instrument
 from pages.ui.components.inside import Chosen, Extent, Part, Place
-from pages.ui.markdown import code
+from pages.ui.markdown import code, counted
 from pages.ui.models import insides, library, places, recordings, taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
@@ -64,10 +64,14 @@ def choose(session: Session) -> Looked:
 def explain(session: Session, looked: Looked) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
     if looked.offset:
+        count = len(looked.tokens)
+        older = (
+            " When an older one of them was chosen, the model still read tokens before these; so its logits were "
+            "others than here."
+        )
         st.caption(
-            f"The text is longer than what the model reads at once: these are its last {len(looked.tokens)} tokens. "
-            "When an older one of them was chosen, the model still read tokens before these; so its logits were others "
-            "than here."
+            f"The text is longer than what the model reads at once: only its last {counted(count, 'token')} can be "
+            f"seen here.{older if count > 1 else ''}"
         )
     if looked.source:
         written = library.tokenizer(session.name).decode(looked.tokens[1:])

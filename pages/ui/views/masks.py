@@ -17,7 +17,7 @@ from pages.ui.components.masks import Panel, masks
 from pages.ui.figures import masks as mask_figures
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.palette import CATEGORICAL
-from pages.ui.markdown import code
+from pages.ui.markdown import code, counted
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted
 from pages.ui.shell import widgets
@@ -28,7 +28,7 @@ from pages.ui.views.attention import SCOPES
 from pages.ui.views.charts import chart
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.side_by_side import side_by_side
-from transformer import ModelConfig, Without, in_window
+from transformer import Intervention, ModelConfig, Without, in_window
 
 SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
@@ -80,7 +80,7 @@ def show_panels(panels: Sequence[Panel], name: str) -> None:
 
 
 def _hidden(mask: np.ndarray) -> str:
-    return f"In this picture it hides {int((~mask).sum()):,} of {mask.size:,} cells."
+    return f"In this picture it hides {int((~mask).sum()):,} of {counted(mask.size, 'cell')}."
 
 
 def show(figure: go.Figure, name: str) -> None:
@@ -98,12 +98,13 @@ def without_mask(session: Session) -> None:
     if not session.source:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
     reading = _reading(session)
+    with_mask = tuple(change for change in session.interventions if not _takes_mask(change))
     both = [masking.predicted(session.name, reading.tokens, reading.following, session.source, masked=masked,
-                              interventions=in_window(session.interventions, reading.offset))
+                              interventions=in_window(with_mask, reading.offset))
             for masked in (True, False)]  # fmt: skip
-    st.markdown(_how_it_is_done(session))
+    st.markdown(_how_it_is_done(session, is_changed=bool(with_mask)))
     if changed := _taken_away(session):
-        st.info(f"{changed.strip()} So the first reading, too, goes without that much of the mask.")
+        st.info(f"{changed.strip()} Here the first reading has the whole mask all the same, to compare with.")
     _verdict(session, reading, *both)
     if len(reading.tokens) > 1:
         _by_position(session, reading, *both)
@@ -167,8 +168,12 @@ def _windows(config: ModelConfig) -> str:
 
 def _taken_away(session: Session) -> str:
     """What a visitor has changed in the causal mask, as a sentence; empty if nothing."""
-    words = [str(each) for each in session.interventions if isinstance(each, Without) and each.rule == "mask"]
+    words = [str(each) for each in session.interventions if _takes_mask(each)]
     return f" It is changed now: {'; '.join(words)}." if words else ""
+
+
+def _takes_mask(change: Intervention) -> bool:
+    return isinstance(change, Without) and change.rule == "mask"
 
 
 def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
@@ -203,7 +208,8 @@ def _every(layers: int) -> str:
     return "its one layer" if layers == 1 else f"all {layers} layers"
 
 
-def _how_it_is_done(session: Session) -> str:
+def _how_it_is_done(session: Session, *, is_changed: bool) -> str:
+    """is_changed: whether more is changed in the model than its mask."""
     config: ModelConfig = session.config
     where = "the decoder's attention to its own tokens" if session.source else "attention"
     whose = ""
@@ -211,11 +217,12 @@ def _how_it_is_done(session: Session) -> str:
         written = library.tokenizer(session.name).decode(_text(session)[1:])
         origin = "was written" if session.writer.written else "the model would write"
         whose = f" The text is what {origin}: {code(written)}." if written else ""
+    changes = " What else is changed in it is changed both times." if is_changed else ""
     return (
         f"The same model reads the same text twice. The second time every token may see every other in {where}, "
-        f"in {_every(config.n_layers)}; nothing else is changed.{whose} The model was trained with the mask, so what "
-        "now comes from the future is foreign to it. A model that was *trained* without a mask would simply copy the "
-        "next token from the next position, and could not write."
+        f"in {_every(config.n_layers)}; nothing else differs.{changes}{whose} The model was trained with the mask, "
+        "so what now comes from the future is foreign to it. A model that was *trained* without a mask would simply "
+        "copy the next token from the next position, and could not write."
     )
 
 
@@ -332,7 +339,7 @@ def _last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, fr
     if 0 < config.window(0) < tokens:
         return (
             "The last token comes after all others, but in layer 0 the mask leaves it only the last "
-            f"{config.window(0)} tokens: {change}."
+            f"{counted(config.window(0), 'token')}: {change}."
         )
     first = "The last token comes after all others, so the mask hides nothing from it, and its first layer is the same."
     if config.n_layers == 1:

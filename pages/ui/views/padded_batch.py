@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.components.masks import Panel
 from pages.ui.figures import masks as mask_figures
-from pages.ui.markdown import code
+from pages.ui.markdown import code, counted
 from pages.ui.models import library, masking
 from pages.ui.shell import widgets
 from pages.ui.shell.sidebar import Session
@@ -86,12 +86,14 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
                 "and serves to compute the masks only.")  # fmt: skip
     if not needed:
         what += " There is no room to write the tokens in their cells; pointing at a cell names its token."
-    st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {tokens.size} cells, of which "
-               f"{filled} are padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip
+    count = "1 is" if filled == 1 else f"{filled or 'none'} are"
+    st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
+               f"of which {count} padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip
     st.dataframe(_costs(session, found, tokens, pad), hide_index=True)
     kept = "" if session.source else ", or whose key the causal mask hides"
-    st.caption(f"In each layer and head, every prompt of this batch takes {width} × {width} = {width * width:,} "
-               f"cells of attention. Wasted are those whose query or key is padding{kept}.")  # fmt: skip
+    st.caption(f"In each layer and head, every prompt of this batch takes {width} × {width} = "
+               f"{counted(width**2, 'cell')} of attention. Wasted are those whose query or key is "
+               f"padding{kept}.")  # fmt: skip
     place = np.indices(tokens.shape)
     cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
              "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
@@ -126,7 +128,7 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
     labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
     filled = int((tokens[row] == pad).sum())
     where = "last" if session.visitor.pad_side == "right" else "first"
-    columns = {0: "This prompt is the longest and has none.", 1: f"Here it is the {where} column."}
+    columns = {0: "No prompt here is longer than this one, so it has none.", 1: f"Here it is the {where} column."}
     panels = [
         Panel("Its padding mask", labels, padding, 0,
               f"The columns of padding are hidden in every row. "
@@ -136,17 +138,19 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
               "A key is visible only where both masks let it be seen."),
     ]  # fmt: skip
     show_panels(panels, "batch")
-    st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
+    if filled:
+        st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
+    else:
+        others = "Pick a shorter one" if (tokens == pad).any() else "Add one of another length"
+        st.markdown(f"This prompt has no padding. {others} to see what a padding mask is for.")
     table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
     offer_data(lambda: matrix_table(table, labels, labels), "These masks as a table",
                f"{session.name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
 
 
 def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:
-    """What padding does to a causal model and to an encoder, for this prompt."""
+    """What padding does to a causal model and to an encoder, for this prompt, which has some."""
     filled, side = int((~real).sum()), session.visitor.pad_side
-    if not filled:
-        return "This prompt has no padding. Pick a shorter one to see what its padding mask is for."
     by_causal = int((causal & ~padding)[real].sum())
     to_encoder = int((~padding)[real].sum())
     if side == "right":
@@ -161,9 +165,10 @@ def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: n
             "every real token to a later position."
         )
     return (
-        f"{general} In the rows of real tokens the padding mask hides {by_causal} cells that the causal mask leaves "
-        "visible. An encoder has no causal mask, so **only the padding mask keeps padding from it**: without that its "
-        f"real tokens would see {to_encoder} cells of padding. {_tried(session, prompt, filled, side)}"
+        f"{general} In the rows of real tokens the padding mask hides {counted(by_causal, 'cell')} that the causal "
+        "mask leaves visible. An encoder has no causal mask, so **only the padding mask keeps padding from it**: "
+        f"without that its real tokens would see {counted(to_encoder, 'cell')} of padding. "
+        f"{_tried(session, prompt, filled, side)}"
     )
 
 

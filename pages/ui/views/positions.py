@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.figures import positions as figures
-from pages.ui.markdown import plain
+from pages.ui.markdown import counted, plain
 from pages.ui.models import activations, library
 from pages.ui.shell import widgets
 from pages.ui.shell.choices import Visitor
@@ -26,6 +26,9 @@ from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
 from transformer import attention_modules, sinusoidal_encoding
 from transformer.model.positions import position_angles
+
+HARDLY = 0.1
+"""Radians that a wave turns by from the first position to the last, and less, that can hardly be seen."""
 
 
 def sinusoidal(session: Session) -> np.ndarray:
@@ -44,8 +47,7 @@ def sinusoidal(session: Session) -> np.ndarray:
     st.header("The table", anchor=False)
     cell = (current.position, current.dimension)
     _chart(figures.encoding_heatmap(table, theme=session.theme, selected=cell), "table")
-    st.caption("Rows are positions, columns are dimensions. On the left the waves are fast and tell neighbours apart; "
-               "on the right they are so slow that they hardly move: they tell near from far.")  # fmt: skip
+    st.caption(f"Rows are positions, columns are dimensions. {_how_fast(current)}")
     offer_data(lambda: _wide(table), "The table's numbers", "sinusoidal-encoding.csv")
     return table
 
@@ -75,6 +77,9 @@ def waves(session: Session, table: np.ndarray) -> None:
         return
     base = session.visitor.base
     frequencies = _angles(session.visitor)[1]
+    lengths = "2π"
+    if len(frequencies) > 1:
+        lengths = f"from 2π to 2π · {base:.12g}^({width - 2}/{width}), about {_longest(session.visitor):,.0f}"
     left, right = side_by_side("waves", 2)
     with left:
         _chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "waves")
@@ -83,8 +88,7 @@ def waves(session: Session, table: np.ndarray) -> None:
         pair = session.visitor.dimension // 2
         figure = figures.frequency_spectrum(frequencies, base, length=len(table), selected=pair, theme=session.theme)
         _chart(figure, "spectrum")
-        st.caption("How many positions each wave takes to come round, on a logarithmic axis: "
-                   "from 2π to nearly 2π · base.")  # fmt: skip
+        st.caption(f"How many positions each wave takes to come round, on a logarithmic axis: {lengths}.")
     columns = {f"dimension {d}": table[:, d] for d in chosen}
     offer_data(lambda: pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
 
@@ -120,9 +124,9 @@ def rotation(session: Session) -> None:
         turn = frequency * current.shift
         st.markdown(
             f"Sine and cosine of pair {pair} (dimensions {2 * pair} and {2 * pair + 1}) are a point on a circle. One "
-            f"position turns it by {frequency:.6g} radians. From position {current.position} to "
+            f"position turns it by {_radians(f'{frequency:.6g}')}. From position {current.position} to "
             f"{current.position + current.shift} it turns by {current.shift} × {frequency:.6g} "
-            f"= **{turn:.5g} radians** ({math.degrees(turn) % 360:.1f}°), and by the same angle from any other "
+            f"= **{_radians(f'{turn:.5g}')}** ({math.degrees(turn) % 360:.1f}°), and by the same angle from any other "
             "position. So a model can learn "
             "to look k places back with one fixed matrix. Rotary positions build on the same fact: they turn "
             "queries and keys instead of adding a table."
@@ -140,21 +144,22 @@ def of_the_model(session: Session) -> None:
     st.header(f"What {plain(title, 100)} uses", anchor=False)
     is_blind = config.positions == "none" and not attention_modules(config)
     dims = config.turned_dims
+    size = {"context": counted(config.context_length, "position"), "width": counted(config.d_model, "dimension")}
     st.markdown(_BLIND if is_blind else _WHAT_IT_USES[config.positions].format(
-        context=config.context_length, width=config.d_model, base=config.rotary_base, dims=dims,
+        **size, base=config.rotary_base, dims=dims,
         turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}"))  # fmt: skip
     table = activations.position_table(session.name)
     if table is not None:
         _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
-        st.caption(f"The model's own table: {table.shape[0]} positions × {table.shape[1]} dimensions.")
+        st.caption(f"The model's own table: {size['context']} × {size['width']}.")
         offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.name}-positions.csv")
     elif config.positions == "rotary":
         _rotary(session)
 
 
 _WHAT_IT_USES = {
-    "sinusoidal": "It adds the paper's fixed table to its embeddings: {context} positions, {width} dimensions.",
-    "learned": "It adds a table that it learned, {context} positions × {width} dimensions, in place of sines.",
+    "sinusoidal": "It adds the paper's fixed table to its embeddings: {context}, {width}.",
+    "learned": "It adds a table that it learned, {context} × {width}, in place of sines.",
     "rotary": (
         "It adds no table. It turns each pair of dimensions of its queries and keys, {turned} dimensions a head, by "
         "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
@@ -182,9 +187,30 @@ def _keep_cell_inside() -> None:
     current.shift = min(current.shift, max(current.length - 1, 1))
 
 
+def _radians(number: str) -> str:
+    return f"{number} radian{'' if number == '1' else 's'}"
+
+
 def _angles(current: Visitor) -> np.ndarray:
     """The angle in radians of each position and pair, (position, d_model/2); row 1 is each pair's frequency."""
     return position_angles(current.length, current.width, current.base).numpy()
+
+
+def _longest(current: Visitor) -> float:
+    """How many positions the slowest wave takes to come round."""
+    return 2 * math.pi / float(_angles(current)[1, -1])
+
+
+def _how_fast(current: Visitor) -> str:
+    """The waves of the table from left to right, in words."""
+    if current.width == 2:
+        return "Both are one wave, its sine and its cosine: it is fast, and tells neighbours apart."
+    if _angles(current)[-1, -1] < HARDLY:
+        right = "on the right they are so slow that they hardly move: they tell near from far"
+    else:
+        slowest = f"about {_longest(current):,.0f} positions"
+        right = f"to the right they grow slower, and the last takes {slowest} to come round"
+    return f"On the left the waves are fast and tell neighbours apart; {right}."
 
 
 def _formula(current: Visitor, table: np.ndarray) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import code, counted, plain
 from pages.ui.models import own_training as training
 from pages.ui.shell import borrowed, widgets
 from pages.ui.shell.model_files import offer_download
@@ -159,7 +159,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
                               )  # fmt: skip
     losses = f"training loss {chosen.train_loss:.3f}" if chosen.train_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
-    st.markdown(f"After **{chosen.step:,}** steps: {losses} nats per token.")
+    st.markdown(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
     for kind, patterns in chosen.patterns.items():
         if kind != "self":
             st.caption(KINDS[kind])
@@ -179,14 +179,14 @@ def _sample(chosen: Snapshot | None, begun: str) -> None:
         st.caption("A sample comes with the first snapshot.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
-    st.caption(f"After {chosen.step:,} steps, always continuing {code(begun)}")
+    st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 
 def _tables(job: Job, chosen: Snapshot | None) -> None:
     offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
         offer_data(lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
-                   f"Attention after {chosen.step:,} steps, as a table",
+                   f"Attention after {counted(chosen.step, 'step')}, as a table",
                    f"attention-step-{chosen.step}.csv")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import { Bars, gutter } from "../bars.js";
 import { sayCompared } from "../compared.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { plainNumber } from "../numbers.js";
+import { counted, plainNumber } from "../numbers.js";
 
 const FIVE = 5; // significant digits
 const TALLEST = 320; // pixels of the picture of weight × v
@@ -116,7 +116,7 @@ export class ByHand {
     const n = (value) => plainNumber(value, FIVE);
     const { raw, scaled, masked, weights } = rows;
     const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
-    this.say("dot", `q · k: the sum of the ${d} products = ${n(raw[column])}`, [raw, own("raw")]);
+    this.say("dot", `q · k: the sum of the ${counted(d, "product")} = ${n(raw[column])}`, [raw, own("raw")]);
     const divided = scaled[column] === raw[column] && pass.left(layer, this.shown.changed).includes("scale");
     this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out"
       : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = ${n(scaled[column])}`, [scaled, own("scaled")]);
@@ -128,8 +128,8 @@ export class ByHand {
     const { maximum, exponentials, sum } = softmaxParts(masked);
     this.say("exponential", hidden ? "exp(−∞) = 0"
       : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
-    const counted = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
-    this.say("weight", `÷ the sum of the row's ${counted} exponentials: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(sum > 0 ? exponentials[column] / sum : 0)}, `
+    const seen = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
+    this.say("weight", `÷ the sum of the row's ${counted(seen, "exponential")}: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(sum > 0 ? exponentials[column] / sum : 0)}, `
       + `the weight${this.byHand(pass, layer, head, row, weights[column])}`, [weights, own("weights")]);
   }
 
@@ -159,7 +159,7 @@ export class ByHand {
     const isSet = setBy.length > 0 && own !== undefined && !this.shown.changed.length;
     if (isSet) rows.push({ name: "as set", values: own, limit: Math.max(largestAbsolute(z), largestAbsolute(own)) });
     this.zBars.show(rows);
-    this.say("values", `weight × v for every key: a row for each key, a column for each of the ${d} dimensions. Added up, they are z, what `
+    this.say("values", `weight × v for every key: a row for each key and ${counted(d, "column")}, one for each dimension. Added up, they are z, what `
       + "this head found.", [z, own], setBy);
     const out = pass.projection(layer, head);
     for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
@@ -169,7 +169,7 @@ export class ByHand {
   showOutput(pass, { layer, head, row }, result) {
     const n = (value) => plainNumber(value, 4);
     this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
-    this.say("output", `z · W_O: this head's ${pass.width} columns of W_O turn z into ${result.length} numbers, the size of the residual stream.`,
+    this.say("output", `z · W_O: through this head's ${counted(pass.width, "column")} of W_O z becomes ${counted(result.length, "number")}, the size of the residual stream.`,
       [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
     const [before, ...computed] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
     // Redrawn, the head adds something else than in the pass, and so do all heads together.
@@ -185,8 +185,8 @@ export class ByHand {
     const [changedOut, changedAfter] = ["out", "after"].map((name) => pass.changed.setBy(pass.names[layer][name], null, row));
     const { attention_bias: bias, attention_out_bias: outBias } = pass.config;
     const [adds, added] = this.shown.changed.length ? ["Redrawn, this head would add", "would add"] : ["This head adds", "adds"];
-    const others = outBias ?? bias ? "the other heads and the bias" : "the other heads";
-    const share = `${adds} a vector of length ${n(norm(result))}; with ${others}, attention ${added} ${n(norm(all))}`
+    const others = [pass.heads > 1 ? "the other heads" : "", outBias ?? bias ? "the bias" : ""].filter(Boolean).join(" and ");
+    const share = `${adds} a vector of length ${n(norm(result))}; ${others && `with ${others}, `}attention ${added} ${n(norm(all))}`
       + (changedOut.length ? ` (set by: ${changedOut.join("; ")})` : "");
     if (!before || !after) {
       this.say("stream", pass.config.parallel_residual ? `${share}. The feed-forward layer adds to the stream at the same time.`

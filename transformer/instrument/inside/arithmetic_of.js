@@ -2,7 +2,7 @@
 // that the model computed. Needs every cell that the equation reads.
 
 import { largestDifference, softmaxParts } from "../arithmetic.js";
-import { exactNumber, factor } from "../numbers.js";
+import { counted, exactNumber, factor } from "../numbers.js";
 import { headWidth } from "../shape.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
 import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest.js";
@@ -131,7 +131,7 @@ const OPERATIONS = {
     const eps = cell.config.layer_norm_eps;
     const result = Math.sqrt(variance + eps);
     const lines = [
-      `Mean of the ${values.length} numbers of x = ${n(mean)}`,
+      `Mean of the ${counted(values.length, "number")} of x = ${n(mean)}`,
       `Variance: the mean of (x − mean)² = ${n(variance)}`,
       `√(variance + ε) = √(${n(variance)} + ${n(eps)}) = ${n(result)}`,
     ];
@@ -165,7 +165,7 @@ const OPERATIONS = {
     const eps = cell.config.layer_norm_eps;
     const result = Math.sqrt(mean + eps);
     const lines = [
-      `Mean of the squares of the ${values.length} numbers of x = ${n(mean)}`,
+      `Mean of the squares of the ${counted(values.length, "number")} of x = ${n(mean)}`,
       `√(mean + ε) = √(${n(mean)} + ${n(eps)}) = ${n(result)}`,
     ];
     return { result, lines, rows: [...streamRows(terms, values, "x"), { name: "x²", values: squares, upward: true }], along, links: cell.links(terms) };
@@ -192,7 +192,7 @@ const OPERATIONS = {
     const weight = cell.sum("weight");
     const products = x.values.map((value, which) => value * weight.values[which]);
     const sum = total(products);
-    const lines = [`${left} · ${right}: the sum of the ${products.length} products = ${n(sum)}`];
+    const lines = [`${left} · ${right}: the sum of the ${counted(products.length, "product")} = ${n(sum)}`];
     const shares = x.along.dim === "head, d_head" ? headShares(cell, products) : [];
     const links = [...cell.links(x.terms), ...titled(cell.links(weight.terms), [right])];
     if (x.terms.length === 1) links[0].title = left;
@@ -250,14 +250,14 @@ const OPERATIONS = {
     const { maximum, exponentials, sum } = softmaxParts(values);
     const shares = exponentials.map((each) => (sum > 0 ? each / sum : 0));
     const own = exponentials[mark];
-    const counted = values.reduce((total, score) => total + (score !== -Infinity), 0);
+    const seen = values.reduce((total, score) => total + (score !== -Infinity), 0);
     const [score, share] = along.dim === "vocab" ? ["logit", "probability"] : ["score", "weight"];
     const lines = values[mark] === -Infinity ? ["exp(−∞) = 0"]
       : [`exp(${score} − the row's largest) = exp(${n(values[mark])} ${added(-maximum)}) = ${n(own)}`];
     const drawn = along.dim === "vocab" && hasMany(values.length) ? largestOf(values, mark) : null;
     const rest = drawn && sumOfOthers(exponentials, drawn);
     if (drawn) lines.push(`The row's exponentials: ${inParts(exponentials, drawn, rest, sum)}`);
-    lines.push(sum > 0 ? `÷ the sum of the row's ${counted.toLocaleString("en")} exponentials: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
+    lines.push(sum > 0 ? `÷ the sum of the row's ${counted(seen, "exponential")}: ${n(own)} ÷ ${n(sum)} = ${n(shares[mark])}`
       : "The query sees no key at all: every weight is 0");
     const rows = [
       { name: score, values }, { name: "exp", values: exponentials, upward: true }, { name: share, values: shares, upward: true },

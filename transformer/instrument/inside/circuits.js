@@ -6,7 +6,7 @@ import { closer, farther } from "../attention/zoom.js";
 import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { exactNumber, plainNumber } from "../numbers.js";
+import { counted, exactNumber, plainNumber } from "../numbers.js";
 import { composed, csv, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
@@ -272,7 +272,7 @@ export class Circuits {
     const products = Float64Array.from(own, (value, at) => value * other[at]);
     const names = [...KINDS[this.chosen.kind].factors, "product"];
     this.bars.show([own, other, products].map((each, at) => ({ name: names[at], values: each, limit: largestAbsolute(each) })));
-    put(this.sum, `The sum of the ${width} products is ${exactNumber(values[row * columns.length + column], 6)}.`);
+    put(this.sum, `The sum of the ${counted(width, "product")} is ${exactNumber(values[row * columns.length + column], 6)}.`);
   }
 
   /** Name the cell that is pointed at, or else the chosen one and the best of its row. */

@@ -1,6 +1,7 @@
 // The texts of one prompt: listed, returned to, and two of them side by side from the place where they part.
 import { attribute, node, put } from "../dom.js";
-import { chance, counted } from "./text.js";
+import { counted } from "../numbers.js";
+import { chance } from "./text.js";
 import { dress } from "./strip.js";
 
 export class Branches {
@@ -26,7 +27,7 @@ export class Branches {
       if (this.list.children[at] !== made.item) this.list.insertBefore(made.item, this.list.children[at] ?? null);
       put(made.name, branch.name);
       put(made.text, branch.text);
-      put(made.count, `${counted(branch.tokens)}${branch.current ? ", shown above" : ""}`);
+      put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown above" : ""}`);
       attribute(made.item, "aria-current", String(branch.current));
       for (const button of [made.back, made.compare]) attribute(button, "aria-disabled", String(branch.current || locked));
       put(made.compare, comparing === branch.id ? "Close" : "Compare");
@@ -71,5 +72,5 @@ export class Branches {
 export function sideTitle(name, tokens) {
   if (!tokens.length) return `${name}: nothing written yet`;
   const nats = tokens.reduce((sum, { probability }) => sum - Math.log(probability), 0) / tokens.length;
-  return `${name}: ${counted(tokens.length)}, ${nats.toFixed(2)} nats a token`;
+  return `${name}: ${counted(tokens.length, "token")}, ${nats.toFixed(2)} nats a token`;
 }

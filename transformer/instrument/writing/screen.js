@@ -3,6 +3,7 @@
 
 import { SEQUENTIAL, gradient } from "../colours.js";
 import { attribute, put } from "../dom.js";
+import { counted } from "../numbers.js";
 import { Tip } from "../tip.js";
 import { Branches, sideTitle } from "./branches.js";
 import { Candidates } from "./candidates.js";
@@ -13,7 +14,7 @@ import { NumbersTable } from "./numbers_table.js";
 import { Picture } from "./picture.js";
 import { savePicture } from "./saving.js";
 import { Strip } from "./strip.js";
-import { counted, describe, indexOf, lookOf } from "./text.js";
+import { describe, indexOf, lookOf } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { verdictOf } from "./verdict.js";
 
@@ -167,9 +168,9 @@ export class Screen {
   status() {
     const { story, length, goal, isOver } = this.shown;
     const written = length - story.start;
-    if (goal !== null) return `Writing: ${counted(written)}, ${goal - length} to go.`;
-    if (isOver) return `${counted(written)} written, the last of which ends the text. Click one to look into it.`;
-    if (written) return `${counted(written)} written. Click one to see how it was chosen.`;
+    if (goal !== null) return `Writing: ${counted(written, "token")}, ${goal - length} to go.`;
+    if (isOver) return `${counted(written, "token")} written, ${written === 1 ? "which" : "the last of which"} ends the text. Click one to look into it.`;
+    if (written) return `${counted(written, "token")} written. Click one to see how it was chosen.`;
     return `Nothing is written yet. These are the model's odds for the first token ${story.source.length ? "of what it writes" : "after the prompt"}.`;
   }
 

@@ -9,10 +9,6 @@ export function chance(p) {
   return `${value < 1 ? value.toPrecision(2) : value.toFixed(value > 99 && value < 100 ? 2 : 1)}%`;
 }
 
-export function counted(tokens) {
-  return `${tokens} token${tokens === 1 ? "" : "s"}`;
-}
-
 /** "token 5", or "source token 5", of an index in the strip. */
 export function nameOf(story, index) {
   return index < story.before ? `source token ${index}` : `token ${index - story.before}`;

@@ -100,7 +100,7 @@ def _progress(lesson: Lesson, own: Answers) -> str:
     if lesson.name not in own.opened:
         return ""
     questions = sum(step.question is not None for step in lesson.steps)
-    return f":material/timelapse: begun, {own.answered(lesson.name)} of {questions} questions answered"
+    return f":material/timelapse: begun, {own.answered(lesson.name)} of {counted(questions, 'question')} answered"
 
 
 def _is_done(lesson: Lesson, own: Answers) -> bool:

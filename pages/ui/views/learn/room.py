@@ -298,7 +298,10 @@ def _where(state: State) -> str:
             "leave the room and go on by yourself."
         )
     if state.place is None:
-        return "The teacher has let the room go: take the steps as you like."
+        return (
+            "The teacher isn't leading at the moment: take the steps as you like. When the teacher leads to a step, "
+            "your page goes there, too."
+        )
     return {
         Phase.FIRST: "The teacher leads. Answer for yourself first.",
         Phase.SECOND: "Talk it over with your neighbours, then vote again.",
@@ -355,7 +358,8 @@ def _count(own: Seat, place: StepPlace | None) -> None:
         found = all_rooms().tally(own.code, own.key, place or StepPlace("", -1))
     except RoomError:
         st.rerun()
-    answered = f" · **{found.voted}** of {found.here} have answered" if place else ""
+    has = "has" if found.voted == 1 else "have"
+    answered = f" · **{found.voted}** of {found.here} {has} answered" if place else ""
     st.markdown(
         f"### Room {own.code}\n{found.here} here{answered}. To join: the page *Learn*, *A class answers together*."
     )

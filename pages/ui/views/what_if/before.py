@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.components.versions import Version, versions
 from pages.ui.figures.what_if import paired_bars, percent
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, changed, library
 from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
@@ -142,7 +142,7 @@ def _writing(session: Session, reading: Read) -> None:
     dials = "always the likeliest token" if sampling.temperature == 0 else (
         f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
     told = "Both write the same." if len(set(both)) == 1 else (
-        "They differ from the first token on." if same == 0 else f"They differ after {_tokens(same)}.")
+        "They differ from the first token on." if same == 0 else f"They differ after {counted(same, 'token')}.")
     end = " to the end of the text" if session.source else ""
     st.caption(f"{told} Up to {LENGTH} tokens{end}, with {dials}.")
 
@@ -156,7 +156,3 @@ def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[
     end = library.model(session.name).card.end_token_id
     parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
     return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] == end)
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count} tokens"

@@ -13,7 +13,7 @@ import streamlit as st
 
 from pages.ui.components.effects import Cell, Matrix, effects
 from pages.ui.figures.what_if import percent
-from pages.ui.markdown import code
+from pages.ui.markdown import code, counted
 from pages.ui.models import library, tracing
 from pages.ui.models.tracing import Pair, Traced
 from pages.ui.shell import changes, widgets
@@ -97,12 +97,12 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
     """Whether two prompts can be traced; if not, what to do is said."""
     longest = session.config.context_length
     if max(len(own), len(other)) > longest:
-        st.info(f"Your prompt has {_tokens(len(own))}, the other one {_tokens(len(other))}, and this model's context "
-                f"holds {longest}. Shorten them until they fit.")  # fmt: skip
+        st.info(f"Your prompt has {counted(len(own), 'token')}, the other one {counted(len(other), 'token')}, and this "
+                f"model's context holds {longest}. Shorten them until they fit.")  # fmt: skip
     elif len(own) != len(other):
         do = f"Add {len(own) - len(other)} to" if len(own) > len(other) else f"Take {len(other) - len(own)} away from"
-        st.info(f"Your prompt has {_tokens(len(own))}, the other one {len(other)}. One place is put in for another, so "
-                f"both need the same number. {do} the other prompt, or let one be suggested.")  # fmt: skip
+        st.info(f"Your prompt has {counted(len(own), 'token')}, the other one {len(other)}. One place is put in for "
+                f"another, so both need the same number. {do} the other prompt, or let one be suggested.")  # fmt: skip
     elif own == other:
         st.info("Both prompts are the same, so there is nothing to trace. Change a word, or a letter, of the "
                 "other one.")  # fmt: skip
@@ -194,7 +194,8 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
         on_choose=choose,
     )  # fmt: skip
     if first:
-        st.caption(f"The {first} positions before these change nothing: both prompts are the same up to there.")
+        st.caption(f"The picture begins at position {first}: before it both prompts are the same, and no place changes "
+                   "anything.")  # fmt: skip
     st.markdown(_in_words(labels, found))
 
 
@@ -238,7 +239,3 @@ def _table(session: Session, pair: Pair, stack: str, found: Traced) -> pd.DataFr
         "hook point": [found.points[row][column] for row, column in zip(site, layer, strict=True)],
         "position": place, "token": own[place], "other token": other[place], "share": found.shares.ravel(),
     })  # fmt: skip
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count} tokens"

@@ -1,0 +1,18 @@
+// What is said of a token that was written, and of how many of something there are.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { counted } from "../../transformer/instrument/numbers.js";
+import { verdictOf } from "../../transformer/instrument/writing/verdict.js";
+
+const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
+
+test("one of something is one", () => {
+  assert.deepEqual([1, 2, 2000].map((count) => counted(count, "cell")), ["1 cell", "2 cells", "2,000 cells"]);
+});
+
+test("of a token whose choice wasn't kept it is said that it isn't known, wherever the text comes from", () => {
+  const token = { id: 3, label: "x", flag: "u", dials: DIALS };
+  const { words, token: offered } = verdictOf({ token, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String });
+  assert.match(words, /^It isn't known how “x” was chosen: a link, a reload or a change to the model/);
+  assert.equal(offered, undefined);
+});
