@@ -304,6 +304,9 @@ def test_of_a_token_that_the_dials_do_not_lead_to_it_is_not_known_how_it_was_dra
     assert None in known
     assert all(is_drawn(token, torch.tensor(token.computed[LOGITS]), token.sampling)
                for token in other.written if token.sampling)  # fmt: skip
+    index = known.index(None)
+    other.pick(len(other.prompt) + index, (ids(other)[index] + 1) % 60)  # and so it is instead of what
+    assert (other.written[-1].picked, other.written[-1].point) == (True, None)
 
 
 def test_restoring_goes_over_to_a_text_that_is_there_and_keeps_the_other():

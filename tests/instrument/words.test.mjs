@@ -16,3 +16,11 @@ test("of a token whose choice wasn't kept it is said that it isn't known, wherev
   assert.match(words, /^It isn't known how “x” was chosen: a link, a reload or a change to the model/);
   assert.equal(offered, undefined);
 });
+
+test("of a token that was chosen by hand nothing is said of a random number that isn't known", () => {
+  const said = (point) => verdictOf({
+    token: { id: 3, label: "x", flag: "h", dials: DIALS, point }, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String,
+  }).words;
+  assert.equal(said(0.5), "“x” was chosen by hand; the random number falls on it, too.");
+  assert.equal(said(null), "“x” was chosen by hand; the random number isn't known.");
+});

@@ -33,8 +33,8 @@ class Written:
     entropy: float
     picked: bool = False
     """Chosen by the visitor instead of drawn."""
-    point: float = 0.0
-    """The random number, 0 to 1, that fell on it."""
+    point: float | None = None
+    """The random number, 0 to 1, that fell on it, or on the one it was picked instead of; None if that isn't known."""
     sampling: Sampling | None = None
     """How it was drawn; None if that isn't known, as of a text that came with a link."""
     computed: Computed = field(default_factory=dict, repr=False)

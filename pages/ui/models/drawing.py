@@ -43,7 +43,7 @@ def drawn(logits: np.ndarray, computed: Computed, sampling: Sampling, place: int
 def picked(token: int, logits: np.ndarray, computed: Computed, instead_of: Written | None) -> Written:
     """A token of the visitor's choice. instead_of: the one that was drawn there, if there was one."""
     statistics = token_statistics(torch.tensor(logits), token)
-    point, sampling = (instead_of.point, instead_of.sampling) if instead_of else (0.0, None)
+    point, sampling = (instead_of.point, instead_of.sampling) if instead_of else (None, None)
     return Written(token, *statistics, picked=True, point=point, sampling=sampling, computed=computed)
 
 

@@ -73,7 +73,7 @@ export class Story {
       this.tokens.push({
         ...this.named(ids.data[at], FLAGS[picked?.data[at] ?? 0], first + at === this.start && this.source.length > 0),
         probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at],
-        dials: dials?.[dial?.data[at]] ?? null, point: points?.[at] ?? 0, logits: part(logits),
+        dials: dials?.[dial?.data[at]] ?? null, point: points?.[at] ?? null, logits: part(logits),
         top: topIds ? { ids: part(topIds), logits: part(topLogits), normaliser: normaliser.data[at] } : null,
       });
     }

@@ -13,6 +13,7 @@ export function verdictOf({ token, drawn, chosen, isNext, isStale, label }) {
   if (isNext) return { words: isStale || !hasSameDials ? "The dials have changed: the next token will be drawn anew." : `Step and Generate write ${name} next.` };
   if (token.flag === "u") return { words: `It isn't known how “${token.label}” was chosen: a link, a reload or a change to the model keeps only the text.` };
   if (token.flag === "h") {
+    if (token.point === null) return { words: `“${token.label}” was chosen by hand; the random number isn't known.` };
     return drawn === token.id ? { words: `“${token.label}” was chosen by hand; the random number falls on it, too.` }
       : { words: `“${token.label}” was chosen by hand. The random number falls on ${name}.`, token: drawn };
   }
