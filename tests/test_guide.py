@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import guide
 from pages.ui.figures.enlarged import enlarge
+from pages.ui.figures.ladder import loss_bars
 from pages.ui.figures.positions import similarity_matrix
 from pages.ui.shell import guiding
 
@@ -81,13 +82,20 @@ def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
     enlarge(after, 1.5)
     assert sizes(before)
     assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
-
-    def plot(figure):
-        return figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
-
-    assert plot(after) == pytest.approx(plot(before))
+    assert plot_height(after) == pytest.approx(plot_height(before))
     np.testing.assert_array_equal(after.data[0].z, before.data[0].z)
     assert after.data[0].colorbar.len == 1.5 * before.data[0].colorbar.len
+    assert after.data[0].colorbar.tickangle is None  # labels that don't fit side by side are turned
+
+
+def plot_height(figure):
+    return figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+
+
+def test_bars_of_a_presented_figure_are_as_much_higher_as_the_type_beside_them():
+    before, after = (loss_bars(["one", "two"], np.ones(2), np.ones(2), None) for _ in range(2))
+    enlarge(after, 1.5)
+    assert plot_height(after) == pytest.approx(1.5 * plot_height(before))
 
 
 def test_a_figure_without_sizes_stays_as_it_is():

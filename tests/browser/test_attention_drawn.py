@@ -190,7 +190,7 @@ def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
                                    "model=translator&prompt=nine hundred and ninety-nine thousand"])  # fmt: skip
 def test_no_label_runs_into_the_next(visit, query):
     page, _ = visit(query)
-    for width in (1280, 420):
+    for width in (1280, 1200, 420):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(300)
         steps = []
@@ -207,6 +207,7 @@ def test_no_label_runs_into_the_next(visit, query):
             steps.append(len(rows))
         left_out = min(steps) < part(page, "hand").get_by_label("Query (row)").locator("option").count()
         assert ("labelled" in part(page, "note").inner_text()) == left_out
+        assert part(page, "measures").evaluate("(list) => list.scrollWidth <= list.clientWidth")
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
 
 

@@ -1,6 +1,7 @@
 """The start, the glossary in the page, and presentation mode, in a real browser."""
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -28,6 +29,12 @@ OUTSIDE = """() => [...headsupGuide.start.parts.card.querySelectorAll("*")].some
 LEAST_TYPE = """() => Math.min(...[...document.querySelectorAll("[data-testid=stMain] .js-plotly-plot text")]
   .filter((each) => each.textContent.trim() && each.checkVisibility())
   .map((each) => parseFloat(getComputedStyle(each).fontSize)))"""
+SCROLLED = "() => document.querySelector('[data-testid=stMain]').scrollTop"
+CUT_METRICS = """() => [...document.querySelectorAll("[data-testid=stMetricValue] *")]
+  .filter((each) => each.scrollWidth > each.clientWidth && each.clientWidth).map((each) => each.textContent)"""
+NAMES_OF_BARS = """() => [...document.querySelectorAll(".js-plotly-plot .ytick text")]
+  .map((each) => each.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])"""
+RUNGS = "() => [...document.querySelectorAll('[class*=st-key-view_]')].map((each) => each.getBoundingClientRect().top)"
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +170,19 @@ def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     assert panel.is_hidden()
 
 
-def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, wait_ready):
-    page = visit("Masks?model=left", width=960, height=540)
+def present(page, wait_ready):
+    page.wait_for_function(f"() => ({LEAST_TYPE})() < Infinity")
     small = page.evaluate(LEAST_TYPE)
     page.keyboard.press("p")
-    bar = page.get_by_test_id("presenting")
-    bar.wait_for()
     page.wait_for_function(f"(small) => ({LEAST_TYPE})() > 1.3 * small", arg=small, timeout=60_000)
     wait_ready(page, timeout=60)
+
+
+def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, wait_ready):
+    page = visit("Masks?model=left", width=1280, height=720)
+    present(page, wait_ready)
+    bar = page.get_by_test_id("presenting")
+    bar.wait_for()
     assert page.get_by_test_id("stSidebar").is_hidden()
     assert page.evaluate("() => parseFloat(getComputedStyle(document.documentElement).fontSize)") > 19
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
@@ -180,17 +192,40 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     box = page.get_by_test_id("pointer").bounding_box()
     assert abs(box["x"] + box["width"] / 2 - 300) < 2 and abs(box["y"] + box["height"] / 2 - 200) < 2
 
-    scrolled = "() => document.querySelector('[data-testid=stMain]').scrollTop"
-    places, now = [], page.evaluate(scrolled)
-    while not places or now > places[-1]:  # from view to view, until the next page is asked for
+    assert page.evaluate(CUT_METRICS) == []
+
+    def turned(key):
+        page.keyboard.press(key)
+        return page.evaluate(SCROLLED)
+
+    first, second = turned("PageDown"), turned("PageDown")
+    assert turned("PageUp") == first < second
+    places = [0, first]
+    while (now := turned("PageDown")) > places[-1]:  # from view to view, until the next page is asked for
         places.append(now)
-        page.keyboard.press("PageDown")
-        page.wait_for_timeout(150)
-        now = page.evaluate(scrolled)
     assert len(places) > 4
+    for one, next_one in pairwise(places):  # none is where the last one was, and nothing in between is left out
+        assert 100 < next_one - one <= 720
     page.get_by_role("heading", level=1, name="Positions").wait_for(timeout=60_000)
     wait_ready(page, timeout=60)
     assert bar.is_visible()
     page.keyboard.press("Escape")
     bar.wait_for(state="hidden")
     page.get_by_test_id("stSidebar").wait_for()
+
+
+def test_a_clicker_stops_at_the_figure_of_the_ladder_and_at_every_rung(app_url, new_page, wait_ready):
+    page = new_page(width=1280, height=720)
+    page.goto(f"{app_url}/What_if?question=ladder")
+    wait_ready(page, timeout=90)
+    page.wait_for_function("() => globalThis.headsupGuide")
+    present(page, wait_ready)
+    for (_, bottom), (top, _) in pairwise(page.evaluate(NAMES_OF_BARS)):
+        assert bottom <= top
+    page.keyboard.press("PageDown")
+    assert page.locator(".js-plotly-plot").bounding_box()["y"] == pytest.approx(12, abs=2)
+    reached = []
+    for _ in page.evaluate(RUNGS):
+        page.keyboard.press("PageDown")
+        reached += [rung for rung, top in enumerate(page.evaluate(RUNGS)) if abs(top - 12) < 2]
+    assert reached == list(range(8))

@@ -7,7 +7,8 @@ from tests.browser.inside_picture import opened, readout, shows, trail
 
 NAMES_IN_THE_WAY = """() => {
   const boxes = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
-    return { name: one.textContent, box: one.getBoundingClientRect(), isCut: one.scrollWidth > one.clientWidth + 1 };
+    const isCut = one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1;
+    return { name: one.textContent, box: one.getBoundingClientRect(), isCut };
   });
   const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
   return {
@@ -117,16 +118,26 @@ def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
     assert readout(page)
 
 
-@pytest.mark.parametrize("name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel", "shakespeare"])
+PROMPTS = {"next-vowel": "abc", "number-words-en-es": "forty-two"}
+
+
+@pytest.mark.parametrize(
+    "name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel", "number-words-en-es", "shakespeare"]
+)
 @pytest.mark.parametrize(("width", "height"), [(420, 800), (1100, 900)])
 def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
-    page = show(name, "abc" if name == "next-vowel" else "ROMEO", width=width, height=height)
+    page = show(name, PROMPTS.get(name, "ROMEO"), width=width, height=height)
     page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
-    groups = "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
-    for group in ["", *page.evaluate(groups)]:
-        page.evaluate("(open) => window.instrument.open(open)", group)
-        found = page.evaluate(NAMES_IN_THE_WAY)
-        assert found == {"cut": [], "out": [], "over": []}, group
+    groups = ["", *page.evaluate(
+        "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
+    )]  # fmt: skip
+    for size in (16,) if width == 420 else (16, 27):  # as large as the type of a page that is presented
+        page.evaluate("(size) => { document.documentElement.style.fontSize = `${size}px`; }", size)
+        page.evaluate("window.instrument.draw()")
+        for group in groups:
+            page.evaluate("(open) => window.instrument.open(open)", group)
+            found = page.evaluate(NAMES_IN_THE_WAY)
+            assert found == {"cut": [], "out": [], "over": []}, (group, size)
 
 
 def veiled(page):

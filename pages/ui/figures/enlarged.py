@@ -13,20 +13,23 @@ OF_TRACES = ("colorbar", "textfont")
 def enlarge(figure: go.Figure, factor: float) -> go.Figure:
     """Make every font of a figure, and the margins that hold its labels, `factor` times as large; returns the figure.
 
-    The plot itself keeps its height. factor: above 0.
+    The plot itself keeps its height, but for one of rows of bars, which are as high as what is written beside them.
+    factor: above 0.
     """
     layout = figure.layout.to_plotly_json()
     grown = _grown(layout, factor)
     margin = layout.get("margin", {})
     grown["margin"] = {side: factor * size if side in "lrtb" else size for side, size in margin.items()}
     if "height" in layout:
-        grown["height"] += (factor - 1) * sum(margin.get(side, 0) for side in "tb")
+        has_rows = any(trace.type == "bar" and trace.orientation == "h" for trace in figure.data)
+        written = layout["height"] if has_rows else sum(margin.get(side, 0) for side in "tb")
+        grown["height"] += (factor - 1) * written
     figure.layout = grown
     for trace in figure.data:
         own = trace.to_plotly_json()
         trace.update({name: _grown({name: own[name]}, factor)[name] for name in OF_TRACES if name in own})
         if own.get("colorbar", {}).get("lenmode") == "pixels":  # along which its ticks have to stand side by side
-            trace.colorbar.update(len=factor * own["colorbar"]["len"], tickangle=0)
+            trace.colorbar.update(len=factor * own["colorbar"]["len"])
     return figure
 
 

@@ -3,6 +3,7 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../canvas.js";
+import { scaled } from "../labels.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
@@ -28,7 +29,9 @@ import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 import { savePicture } from "./saving_inside.js";
 
-const NARROW = 560; // pixels of the picture
+// Pixels of the picture, of usual type; and a picture on a phone, which is no narrower for type that is larger.
+const NARROW = 560;
+const PHONE = 328;
 const ROOM = {
   tight: { gutter: 88, margin: 46 },
   narrow: { gutter: 104, margin: 62 },
@@ -260,10 +263,11 @@ export class InsideInstrument {
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
-    const kind = page.width >= NARROW ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
+    const kind = page.width >= scaled(NARROW) ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
     const tall = Math.max(LEAST, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
-    const room = { width: page.width, height: tall, ...ROOM[kind] };
+    const beside = (pixels) => Math.min(scaled(pixels), Math.max(1, page.width / PHONE) * pixels);
+    const room = { width: page.width, height: tall, gutter: beside(ROOM[kind].gutter), margin: beside(ROOM[kind].margin) };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
     parts.stage.style.height = `${this.layout.height}px`;

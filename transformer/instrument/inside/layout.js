@@ -1,20 +1,21 @@
 // Where everything stands in the picture: a pure function of what the model consists of, the room there is, and what is
 // open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards, the pass
-// goes up.
+// goes up. What is as high or wide as its words is given in pixels of usual type.
 
+import { scaled } from "../labels.js";
 import { shortName } from "./structure.js";
 
-const PITCH = { least: 0.01, most: 92 }; // of columns; the text is always there as a whole
-const LEAST_CLOSED = 16; // of a block: it folds to one strip
-const FOLDED_BELOW = 58;
+const PITCH = { least: 0.01, most: 92 }; // of columns, the most of usual type; the text is always there as a whole
+const LEAST_CLOSED = 16; // of a block, of usual type: it folds to one strip
+const FOLDED_BELOW = 58; // of usual type
 export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
 const ROOMY = 560; // of the whole
 const MOST_CLOSED = 260;
 const END_ROW = 24;
-const ROW = 18; // of an opened block
 const TALL_ROW = 30; // of an opened sublayer
-const LOW_ROW = 14; // beside the tensor that is looked at
-const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names of parameters
+const ROW = 18; // of an opened block, of usual type
+const LOW_ROW = 14; // beside the tensor that is looked at, of usual type
+const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names of parameters, of usual type
 const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
@@ -98,7 +99,7 @@ export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
   const crossing = width > ROOMY ? CROSSING.wide : CROSSING.narrow;
   const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
-  const pitch = Math.max(PITCH.least, Math.min(PITCH.most, free / Math.max(total, 1)));
+  const pitch = Math.max(PITCH.least, Math.min(scaled(PITCH.most), free / Math.max(total, 1)));
   let left = Math.max(0, (free - pitch * total) / 2);
   return stacks.map(({ count }) => {
     const column = { left: left + gutter, pitch, right: left + gutter + count * pitch, gutter };
@@ -115,7 +116,12 @@ function closedHeight(stacks, focus, room, columns) {
     return (room.height - room.above - room.below - rest) / Math.max(1, stack.groups.filter((group) => isClosed(group, focus)).length);
   });
   const found = Math.min(...free, MOST_CLOSED);
-  return found < FOLDED_BELOW ? Math.max(LEAST_CLOSED, Math.min(found, FOLDED_BELOW - 1)) : found;
+  return isLow(found) ? Math.max(scaled(LEAST_CLOSED), Math.min(found, scaled(FOLDED_BELOW) - 1)) : found;
+}
+
+/** Whether a closed block is too low for all it consists of. */
+function isLow(closed) {
+  return closed < scaled(FOLDED_BELOW);
 }
 
 function isClosed(group, focus) {
@@ -130,8 +136,8 @@ function groupHeight(group, focus, closed, wide) {
 
 function endHeight(group, focus, wide) {
   const [part] = group.parts;
-  if (focus?.group === group) return headerHeight(part, wide) + part.names.length * TALL_ROW + 2 * GAP;
-  return END_ROW * shownAtEnd(part).length;
+  if (focus?.group === group) return headerHeight(part, wide) + part.names.length * named(TALL_ROW) + 2 * GAP;
+  return named(END_ROW) * shownAtEnd(part).length;
 }
 
 /** Of a closed end what it is for: of the norm its output, of the unembedding the probabilities. */
@@ -147,8 +153,13 @@ function partHeight(part, focus, wide) {
 
 /** A block shows all its rows; a sublayer larger ones; beside a tensor they are small, so that it has room below. */
 function sizesAt({ part, name }) {
-  if (name) return { row: LOW_ROW, lane: LANE.least };
-  return part ? { row: TALL_ROW, lane: LANE.high } : { row: ROW, lane: LANE.low };
+  if (name) return { row: scaled(LOW_ROW), lane: LANE.least };
+  return part ? { row: named(TALL_ROW), lane: LANE.high } : { row: scaled(ROW), lane: LANE.low };
+}
+
+/** The height of a row that has room for a name in usual type, and in larger type only what its name needs. */
+function named(row) {
+  return Math.max(row, scaled(ROW));
 }
 
 /** Pixels that a header may take: up to the next stack, or the picture's edge. */
@@ -159,13 +170,14 @@ function headerWidth(columns, at, { width }) {
 
 /** Names of parameters take as many lines as they need. */
 function headerHeight({ parameters, title }, wide) {
-  let [lines, x] = [1, CHIPS.edge + (title.length + 10) * CHIPS.letter];
+  const [line, letter, edge] = [CHIPS.line, CHIPS.letter, CHIPS.edge].map(scaled);
+  let [lines, x] = [1, edge + (title.length + 10) * letter];
   for (const name of parameters) {
-    const chip = CHIPS.edge + shortName(name).length * CHIPS.letter;
+    const chip = edge + shortName(name).length * letter;
     if (x + chip > wide) [lines, x] = [lines + 1, 0];
     x += chip;
   }
-  return lines * CHIPS.line + 4;
+  return lines * line + 4;
 }
 
 function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
@@ -173,7 +185,7 @@ function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
   const groups = stack.groups.map((group) => {
     const height = groupHeight(group, focus, closed, wide);
     const isOpen = focus?.group === group;
-    const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && closed < FOLDED_BELOW };
+    const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && isLow(closed) };
     placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus, wide) : closedParts(group, placed, structure);
     if (structure.parallel && group.kind === "block") placed.parts = abreast(placed.parts, isOpen, columns.pitch);
     y -= height;
@@ -229,7 +241,7 @@ function openParts(group, { bottom }, focus, wide) {
       return glyph(part, y, y + CLOSED_PART, { norm: part.norm?.where });
     }
     const { row: own, lane: across } = isOpen ? sizesAt(focus) : {};
-    const high = !isOpen ? END_ROW : isBlock ? own : TALL_ROW;
+    const high = !isOpen ? named(END_ROW) : isBlock ? own : named(TALL_ROW);
     const low = y;
     let lane = null;
     const rows = (isOpen ? part.names : shownAtEnd(part)).map((name) => {

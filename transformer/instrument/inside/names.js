@@ -2,19 +2,22 @@
 // the tokens below, what comes next above, and in the margin what each height would say.
 
 import { attribute, node, put } from "../dom.js";
-import { cut, fitColumns, labelFont } from "../labels.js";
+import { cut, fitColumns, labelFont, scaled } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
 import { shortName } from "./structure.js";
 
 const LONGEST = 12; // characters of a token
-const NAMED = 60; // pixels of a closed block from which on its sublayers are named too
-const TITLE = 22; // pixels of its own name
+// Pixels of usual type:
+const NAMED = 60; // of a closed block from which on its sublayers are named too
+const TITLE = 22; // of its own name
 const SUB = 14; // of a sublayer's
-const LENS = 70; // pixels beside the picture up to which what a height would say is one word or one per cent
+const LENS = 70; // beside the picture up to which what a height would say is one word or one per cent
 const LINE = 15;
-const SHORT = 84; // pixels left of the columns up to which sublayers go by their short names
-const DIGITS = 30; // pixels of a column that have room for per cents
+const SHORT = 84; // left of the columns up to which sublayers go by their short names
+const DIGITS = 30; // of a column that have room for per cents
+const LETTER = 7.4; // of a token in the margin
+const NAME = 18; // of a name's height
 
 export class Names {
   /** events: open(what), token(stack, token), hover(id or null). */
@@ -45,8 +48,8 @@ export class Names {
   room(pass, stacks, pitches) {
     const below = stacks.map((stack, at) => this.fit(pass.labels[stack.tokens], pitches[at]).height);
     const writing = stacks.findIndex(({ writes }) => writes);
-    const above = this.fit(this.nextLabels(pass), pitches[writing]).height + (pitches[writing] >= DIGITS ? LINE : 0);
-    return { below: Math.max(...below) + 12, above: above + 14 };
+    const above = this.fit(this.nextLabels(pass), pitches[writing]).height + (pitches[writing] >= scaled(DIGITS) ? scaled(LINE) : 0);
+    return { below: Math.max(...below) + scaled(12), above: above + 14 };
   }
 
   fit(labels, pitch) {
@@ -139,11 +142,11 @@ export class Names {
     if (isBlock && !group.isOpen) this.showClosed(stack, group, left, width);
     for (const part of group.parts) {
       if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
-      if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > SHORT ? part.title : part.kind, part.id, part.id, { left, top: (part.top + part.bottom) / 2 - 10, width, height: 20 });
+      if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > scaled(SHORT) ? part.title : part.kind, part.id, part.id, { left, width, ...around((part.top + part.bottom) / 2) });
       for (const row of part.rows) {
         const text = group.isOpen ? shortName(row.name) : this.endTitle(group, row.name);
         const made = this.button(`row ${row.name}`, group.isOpen ? "name row" : "name", text, row.name, group.isOpen ? row.name : group.id,
-          { left, top: (row.top + row.bottom) / 2 - 9, width, height: 18 });
+          { left, width, ...around((row.top + row.bottom) / 2) });
         attribute(made, "aria-pressed", String(row.name === openName));
         made.title = row.name;
       }
@@ -156,15 +159,14 @@ export class Names {
   }
 
   showClosed(stack, group, left, width) {
-    const middle = (group.top + group.bottom) / 2;
     const high = group.bottom - group.top;
-    const isNamed = high >= Math.max(NAMED, TITLE + SUB * group.parts.length) && width > SHORT;
-    const top = isNamed ? group.top + 4 : middle - 9;
-    const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, top, width, height: Math.min(18, high) });
+    const isNamed = high >= scaled(Math.max(NAMED, TITLE + SUB * group.parts.length)) && width > scaled(SHORT);
+    const box = around(isNamed ? group.top + 4 + scaled(NAME / 2) : (group.top + group.bottom) / 2, high);
+    const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, width, ...box });
     attribute(made, "aria-label", `${stack.title} ${group.title}`.trim());
     if (!isNamed) return;
     const lines = linesOf(group);
-    group.parts.forEach((part, at) => this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: lines[at], width, height: 16 }));
+    group.parts.forEach((part, at) => this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: lines[at], width, height: scaled(16) }));
   }
 
   showHeader(stack, group, part, isOpen, openName, end) {
@@ -206,7 +208,7 @@ export class Names {
       const { start } = columnAt(stack, token);
       const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
       const made = this.place(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", isShown ? cut(labels[token], LONGEST) : "",
-        { left: start, top: 0, width: stack.pitch, height: turned ? undefined : 20 }, row);
+        { left: start, top: 0, width: stack.pitch, height: turned ? undefined : scaled(20) }, row);
       attribute(made, "data-token", String(token));
       attribute(made, "data-stack", stack.prefix);
       attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);
@@ -228,7 +230,7 @@ export class Names {
       const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, top: 0, height: stack.top - 6 }, row);
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
       put(made.firstChild, cut(labels[token], LONGEST));
-      put(made.lastChild, stack.pitch >= DIGITS ? percent(share) : "");
+      put(made.lastChild, stack.pitch >= scaled(DIGITS) ? percent(share) : "");
       made.title = `“${labels[token]}” ${percent(share)}`;
       made.style.setProperty("--light", isSelected ? "1" : (0.65 + 0.35 * share).toFixed(2));
     }
@@ -240,21 +242,21 @@ export class Names {
     const shares = pass.outline["lens.probability"].data;
     const left = stack.right + 10;
     const width = layout.width - left;
-    if (width < 40) return;
-    this.place("lens title", "div", "lens-title", "would say", { left, top: stack.top - 22, width, height: 16 });
+    if (width < scaled(40)) return;
+    this.place("lens title", "div", "lens-title", "would say", { left, top: stack.top - scaled(22), width, height: scaled(16) });
     let last = Infinity;
     for (let height = 0; height < shape[0]; height++) {
       const y = streamAt(stack, height);
-      if (last - y < 13) continue;
+      if (last - y < scaled(13)) continue;
       last = y;
       const at = height * shape[1] + scene.token;
-      const made = this.place(`lens ${height}`, "div", "lens", null, { left, top: y - 9, width, height: 18 });
+      const made = this.place(`lens ${height}`, "div", "lens", null, { left, width, ...around(y) });
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
       const isThere = pass.hasLens(scene.token);
       const label = isThere ? (pass.vocabulary[data[at]] ?? "?") : "…";
-      const most = Math.max(1, Math.floor((width - 42) / 7.4));
-      const isAlone = width < LENS && label.length > most; // a word says more than its per cent
-      put(made.firstChild, cut(label, isAlone ? Math.floor(width / 7.4) : most));
+      const most = Math.max(1, Math.floor((width - scaled(42)) / scaled(LETTER)));
+      const isAlone = width < scaled(LENS) && label.length > most; // a word says more than its per cent
+      put(made.firstChild, cut(label, isAlone ? Math.floor(width / scaled(LETTER)) : most));
       put(made.lastChild, isThere && !isAlone ? percent(shares[at]) : "");
       made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
       made.title = `${height ? `After block ${height - 1}` : "Before the first block"} it would say “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
@@ -275,14 +277,20 @@ export class Names {
   }
 }
 
+/** The top and height of a name whose middle is at a place; most: pixels that are its own. */
+function around(middle, most = Infinity) {
+  const height = Math.min(scaled(NAME), most);
+  return { top: middle - height / 2, height };
+}
+
 /** Where the names of a closed block's sublayers begin: beside their strips, and each below the one above it. */
 function linesOf(group) {
-  const beside = group.parts.map(({ kind, strip }) => (strip.top + strip.bottom) / 2 - (kind === "mlp" ? 11 : 8));
+  const beside = group.parts.map(({ kind, strip }) => (strip.top + strip.bottom) / 2 - scaled(kind === "mlp" ? 11 : 8));
   const lines = [];
-  let free = group.top + TITLE;
+  let free = group.top + scaled(TITLE);
   for (const at of beside.map((_, index) => index).sort((one, other) => beside[one] - beside[other])) {
     lines[at] = Math.max(beside[at], free);
-    free = lines[at] + SUB;
+    free = lines[at] + scaled(SUB);
   }
   return lines;
 }

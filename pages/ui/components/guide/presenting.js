@@ -8,9 +8,10 @@ import { isTyped } from "./keys.js";
 const KEPT = "headsup-presenting";
 const WIDE = 800; // pixels of a window in which figures with large labels have room
 const TOP = 12; // pixels between the window's edge and the view that is turned to
-const NEAR = 60; // pixels between two beginnings that are one to the eye
-const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_]";
-const VIEWS_WITHIN = "section[aria-label], figure, .inside";
+const NEAR = 4; // the page's type sizes between two beginnings that are one to the eye, as a title's and its figure's
+const AGAIN = 0.15; // of the window's height that is seen again where a view goes on beyond it
+const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *";
+const VIEWS_WITHIN = "section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
 const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
 const FORWARD = ["PageDown", "ArrowRight"], BACK = ["PageUp", "ArrowLeft"];
@@ -90,12 +91,24 @@ export class Presenting {
       return;
     }
     const main = document.querySelector("[data-testid=stMain]");
-    const tops = viewsIn(main);
-    const found = by > 0 ? tops.find((top) => top > TOP + 4) : tops.findLast((top) => top < TOP - 4);
+    const [stops, near] = [stopsIn(main), nearness()];
+    const found = by > 0 ? stops.find((top) => top > TOP + near) : stops.findLast((top) => top < TOP - near);
     const before = main.scrollTop;
     if (found !== undefined) main.scrollBy(0, found - TOP);
     if (main.scrollTop === before) turnPage(by);
   }
+}
+
+/** Where to stop on a page, in pixels from the window's top: where a view begins, and further on while there is more of it. */
+function stopsIn(main) {
+  const tops = viewsIn(main);
+  const end = main.querySelector("[data-testid=stMainBlockContainer]").lastElementChild.getBoundingClientRect().bottom;
+  const again = AGAIN * innerHeight;
+  return tops.flatMap((top, at) => {
+    const length = (tops[at + 1] ?? end - nearness()) - top;
+    const count = Math.max(1, Math.ceil((length - again) / (innerHeight - TOP - again)));
+    return Array.from({ length: count }, (_, part) => top + (part / count) * length);
+  });
 }
 
 /** Where the views of a page begin, in pixels from the window's top, those that are one to the eye only once. */
@@ -105,7 +118,12 @@ function viewsIn(main) {
   const boxes = views.filter((view) => view.checkVisibility({ visibilityProperty: true })).map((view) => [view.getBoundingClientRect(), view]);
   const tall = boxes.filter(([{ height }, view]) => height >= LEAST || /^H\d$/.test(view.tagName));
   const tops = tall.map(([{ top }]) => top).sort((one, other) => one - other);
-  return tops.filter((top, at) => at === 0 || top - tops[at - 1] > NEAR);
+  const near = nearness();
+  return tops.filter((top, at) => at === 0 || top - tops[at - 1] > near);
+}
+
+function nearness() {
+  return NEAR * parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
 
 function turnPage(by) {

@@ -76,7 +76,7 @@ def _rung(
 ) -> None:
     """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
     entry, labels = rungs[name], library.tokenizer(name).labels
-    with st.container(border=True):
+    with st.container(border=True, key=f"view_{name}"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f"**{plain(entry.card.title)}**", width="content")
             if name == session.name:
