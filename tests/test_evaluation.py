@@ -309,10 +309,12 @@ class TestMeasuring:
         found = TextEvaluator(objective, 8).measure(None, 9.5, lambda: None)
         assert found.measured_on == (
             "80 of 179 tokens of the part held out, evenly spread, and on "
-            "16 of 1,619 tokens of the part trained on, evenly spread"
+            "32 of 1,619 tokens of the part trained on, evenly spread"
         )
         starts = [piece.storage_offset() - len(objective.train) for piece in measured[:10]]
         assert max(np.diff([0, *sorted(starts), 180])) <= 40  # from one end to the other
+        starts = [piece.storage_offset() for piece in measured[10:]]  # there was no time, but one place tells little
+        assert max(np.diff([0, *sorted(starts), 1620])) <= 810
 
     def test_a_glance_is_of_the_same_windows_every_time_from_all_over_the_text(self, monkeypatch):
         monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 40)

@@ -1,6 +1,8 @@
 // What is said of a token that was written, and of how many of something there are.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inWords } from "../../transformer/instrument/attention/words.js";
+import { chapterInWords } from "../../transformer/instrument/inside/sentences.js";
 import { counted } from "../../transformer/instrument/numbers.js";
 import { verdictOf } from "../../transformer/instrument/writing/verdict.js";
 
@@ -23,4 +25,22 @@ test("of a token that was chosen by hand nothing is said of a random number that
   }).words;
   assert.equal(said(0.5), "“x” was chosen by hand; the random number falls on it, too.");
   assert.equal(said(null), "“x” was chosen by hand; the random number isn't known.");
+});
+
+test("what a head hardly does isn't called what it does most", () => {
+  const said = (value) => inWords([{ name: "first", sentence: "looks at the first token", value }, { name: "spread", value: 0.5 }]);
+  assert.equal(said(0.2), "Here it does no single thing: what it does most is that it looks at the first token, with 20% of its weight.");
+  assert.equal(said(0.002), "Here it does no single thing.");
+});
+
+test("where all weights are alike, none is called the largest", () => {
+  const said = (...row) => {
+    const scene = { head: null, token: 1, weights: () => ({ queries: 2, keys: 2, weights: Float32Array.from([1, 0, ...row]) }) };
+    const places = new Map([["pattern", { part: { id: "blocks.0.attn" } }]]);
+    const pass = { labels: { text: ["a", "b"] }, config: { n_heads: 1 } };
+    const asked = { id: "blocks.0.attn", part: "attention", name: "pattern", zone: "lane", prefix: "" };
+    return chapterInWords(pass, scene, { places }, asked);
+  };
+  assert.equal(said(0.5, 0.5), "In blocks.0.attn the only head looks at all 2 tokens that it sees alike: 50% each.");
+  assert.match(said(0.4, 0.6), /^In blocks\.0\.attn the only head looks most at “b”/);
 });

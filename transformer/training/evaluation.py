@@ -29,6 +29,8 @@ EVALUATED_AT_ONCE = 4096
 """Tokens: fewer, and small models mostly wait for Python; more, and what they compute no longer fits into caches."""
 GLANCE_TOKENS = 4096
 """Tokens of a text that a loss on the way is measured on, always the same ones."""
+FEWEST_PIECES = 4
+"""Of a text, so many tokens each, that a loss is measured on however little time there is: one alone is of one place."""
 GLANCE_EXAMPLES, EXAMPLES = 128, 512
 """Held-out examples of a task that its loss is measured on, on the way and at the end."""
 HELD_OUT = 2000
@@ -241,12 +243,13 @@ class TextEvaluator(Evaluator):
         starts = range(0, len(text) - 1, size)
         golden = (math.sqrt(5) - 1) / 2
         total, measured, deadline = 0.0, 0, time.monotonic() + seconds
-        for place in sorted(range(len(starts)), key=lambda place: place * golden % 1):
+        order = sorted(range(len(starts)), key=lambda place: place * golden % 1)
+        for count, place in enumerate(order, start=1):
             piece = text[starts[place] : starts[place] + size + 1]
             total += evaluate_loss(model, piece, self._batch) * (len(piece) - 1)
             measured += len(piece) - 1
             check()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and count >= FEWEST_PIECES:
                 break
         return total / measured, measured
 

@@ -28,7 +28,7 @@ REPRODUCE = """from pathlib import Path
 import numpy as np
 from transformer import {names}
 
-checkpoint = load_checkpoint("checkpoints/{model}")
+checkpoint = load_checkpoint("{path}")
 found = whole_pass(checkpoint.model, {texts}{changes})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
@@ -167,7 +167,8 @@ def _lines(session: Session, looked: Looked, file: str) -> str:
     names, changed = as_python(looked.interventions)
     imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
     changes = f", interventions={changed}" if names else ""
-    return REPRODUCE.format(model=session.name, texts=", ".join(texts), file=file, names=imported, changes=changes)
+    path = "the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}"
+    return REPRODUCE.format(path=path, texts=", ".join(texts), file=file, names=imported, changes=changes)
 
 
 def as_code(session: Session, tokens: tuple[int, ...]) -> str:

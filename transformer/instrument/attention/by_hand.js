@@ -83,7 +83,8 @@ export class ByHand {
     this.shown = { pass, at, steps, changed };
     this.dials.query.value = at.row;
     this.dials.key.value = at.column;
-    put(this.intro, `How the query of ${pass.token("queries", at.row)} weighs the key of ${pass.token("keys", at.column)}, in layer `
+    const [query, key] = [pass.token("queries", at.row), pass.token("keys", at.column)];
+    put(this.intro, `${pass.uniform ? `What ${query} takes from ${key} and all others that it sees` : `How the query of ${query} weighs the key of ${key}`}, in layer `
       + `${at.layer}, head ${at.head}, and what comes of it.`);
     for (const { item } of Object.values(this.steps)) item.hidden = !steps;
     if (!steps) return;

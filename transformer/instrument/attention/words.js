@@ -5,6 +5,7 @@ import { percent } from "../numbers.js";
 const CLEAR = 0.4; // the share of a head's weight above which it is said to do one thing
 const SPREAD = 0.9; // the share of the largest possible entropy above which it is said to do nothing in particular
 const SURE = 0.3; // the share below which each query has chosen
+const LITTLE = 0.05; // the share of a head's weight up to which a thing isn't what it does
 
 /** One sentence on a head. measures: as `Pass.measures` has them. */
 export function inWords(measures) {
@@ -13,7 +14,7 @@ export function inWords(measures) {
   if (spread >= SPREAD) return `Here it spreads its weight over nearly everything it sees: ${percent(spread)} of the largest entropy.`;
   if (most?.value >= CLEAR) return `Here it mostly ${most.sentence}: ${percent(most.value)} of its weight on average.`;
   const does = spread <= SURE ? "Here each query looks at one or two tokens, and not always at the same place" : "Here it does no single thing";
-  return most ? `${does}: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.` : `${does}.`;
+  return most?.value > LITTLE ? `${does}: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.` : `${does}.`;
 }
 
 /** A cell in words, for the line below the panels and for screen readers. without: what its steps leave out. */

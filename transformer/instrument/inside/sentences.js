@@ -5,6 +5,8 @@ import { firstIn, poolOf, strongestIn } from "./arcs.js";
 import { attentionAt } from "./elsewhere.js";
 import { shortName } from "./structure.js";
 
+const EVEN = 1e-6; // between two weights that are alike
+
 /** The selection in a sentence or two, with its numbers. */
 export function selectionInWords(pass, { chosen, focus, token, scene, structure }) {
   if (focus?.name && chosen.cell) {
@@ -43,6 +45,9 @@ function attentionInWords(pass, scene, part, token) {
   const most = strongestIn({ keys, weights }, query);
   const key = firstIn(most, labels.length, keys);
   const who = pass.config.n_heads === 1 ? "the only head looks" : scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
+  const seen = weights.subarray(query * keys, (query + 1) * keys).filter((weight) => weight > 0);
+  const isEven = seen.length > 1 && Math.max(...seen) - Math.min(...seen) < EVEN;
+  if (isEven) return `In ${part.id} ${who} at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
   return `In ${part.id} ${who} most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
 }
 
