@@ -217,6 +217,21 @@ class TestCards:
         }  # fmt: skip
         assert json.loads(json.dumps(dataclasses.asdict(card))) == dataclasses.asdict(card)
 
+    @pytest.mark.parametrize(
+        ("planned", "taken", "title"),
+        [("Mine, 3,000 steps", 428, "Mine, 428 steps"), ("Mine, 3,000 steps", 1, "Mine, 1 step"),
+         ("Mine, 3,000 steps", 3000, "Mine, 3,000 steps"), ("Mine, 40 steps", 428, "Mine, 40 steps"),
+         ("3,000 steps, a novel", 428, "3,000 steps, a novel")],
+    )  # fmt: skip
+    def test_its_title_counts_the_steps_that_were_taken(self, planned, taken, title):
+        plan = text_plan(3000, title=planned)
+        assert self.card(plan=plan, best_step=taken).title == title
+
+    def test_a_training_that_is_stopped_is_titled_with_its_steps(self):
+        runner = Runner(text_plan(9, title="Mine, 9 steps"))
+        runner.go(may_go_on=iter([True, True, False]).__next__)
+        assert runner.checkpoint("Stopped early.").card.title == "Mine, 3 steps"
+
     def test_no_command_trains_a_visitor_s_model_again(self):
         assert "command" not in self.card().training
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.ui.models import own_models
 from pages.ui.models import own_training as training
-from pages.ui.views import train_progress
+from pages.ui.views import train_choice, train_progress
 from pages.ui.views.train_choice import in_words
 from tests.app_driver import (
     PAGES,
@@ -26,7 +26,7 @@ from tests.app_driver import (
 )
 from transformer import load_checkpoint, load_corpus
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
-from transformer.data.corpora import SOURCES
+from transformer.data.corpora import SOURCES, text_corpus
 from transformer.training.worker import ENDED
 
 SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16,
@@ -188,6 +188,33 @@ def test_pause_resume_and_stop():
     assert not named(at.button, "Train").disabled
 
 
+class TestWaiting:
+    """A training that has no place yet."""
+
+    @pytest.fixture
+    def at(self):
+        training.queue().limit = 0
+        at = start("Train", **SMALL)
+        return press(at, "Train")
+
+    def told(self, at):
+        return " ".join(caption.value for caption in go(at, "Positions").sidebar.caption)
+
+    def test_is_told_on_other_pages(self, at):
+        assert "Your training waits for a place on the server." in self.told(at)
+
+    def test_is_told_to_be_paused(self, at):
+        at.session_state["belongings"].training.job.pause()
+        assert "Your training is paused at step 0 of 50." in self.told(at)
+
+    def test_leaves_no_model_when_it_is_stopped(self, at):
+        press(at, "Stop")
+        checked(at.run())
+        assert "stopped before its first step, so there is no model" in said(at)
+        assert not any("A sample comes" in caption.value for caption in at.caption)
+        assert all("losses" not in drawer.label for drawer in at.expander)
+
+
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [("too short", "1,000"), ("a" * 2000, "repeats one character"), ("ab" * 520, None)],
@@ -201,6 +228,71 @@ def test_an_own_text_is_checked(typed, sentence):
     else:
         assert not named(at.button, "Train").disabled
     assert at.main.text_area[0].value == typed
+
+
+def test_how_long_an_own_text_must_be_is_said_in_the_unit_that_is_checked():
+    at = start("Train", learn="own")
+    assert "at least 1,000 bytes" in said(at)
+    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 499).run())
+    assert "999 bytes" in said(at)
+    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 500).run())
+    assert "bytes" not in said(at)
+
+
+class TestAnUploadedText:
+    """It stays until it is removed, wherever its visitor goes meanwhile."""
+
+    SCENE = b"All the world is a stage. " * 100
+
+    def upload(self, content=SCENE):
+        at = start("Train", learn="own", shape="dials")
+        checked(self.box(at).upload("scene.txt", content, "text/plain").run())
+        return at
+
+    def box(self, at):
+        return next(box for box in at.get("file_uploader") if "A text file" in box.label)
+
+    def is_used(self, at):
+        in_use = any(": 2,600 characters" in caption.value for caption in at.caption)
+        assert in_use != named(at.button, "Train").disabled
+        return in_use
+
+    def test_is_forgotten_when_its_file_is_removed(self):
+        at = self.upload()
+        assert self.is_used(at)
+        checked(self.box(at).set_value(None).run())
+        assert not self.is_used(at)
+        assert "Upload a file or paste a text" in said(at)
+
+    def test_takes_its_error_along(self):
+        at = self.upload(b"too short")
+        assert at.error
+        checked(self.box(at).set_value(None).run())
+        assert not at.error
+
+    def test_stays_when_the_page_is_left_and_can_then_be_removed(self):
+        at = self.upload()
+        assert not any(button.label == "Remove it" for button in at.button)
+        at = go(go(at, "Positions"), "Train")
+        assert self.box(at).value is None
+        assert self.is_used(at)
+        press(at, "Remove it")
+        assert not self.is_used(at)
+        assert not any(button.label == "Remove it" for button in at.button)
+
+    def test_is_found_again_after_a_reload(self, monkeypatch):
+        key = self.upload().session_state["belongings"].key
+        monkeypatch.setattr("pages.ui.models.belongings.key_before_reload", lambda: key)
+        at = start("Train", learn="own", shape="dials")
+        assert self.is_used(at)
+        assert named(at.button, "Remove it")
+
+
+@pytest.mark.parametrize(("context", "longest"), [(8, 8), (16, 16), (32, 24)])
+def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
+    choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
+    examples = train_choice._examples(choice, text_corpus("All the world is a stage. " * 1000, "Scene"))
+    assert len(examples) == 3 and {len(example) for example in examples} == {longest}
 
 
 def test_a_text_too_short_for_the_context_says_so():

@@ -38,7 +38,7 @@ def card_of(
         "measured_on": measures.measured_on,
     }
     return Card(
-        title=plan.title,
+        title=_title(plan, best_step),
         summary=f"{plan.summary} {ending}".strip(),
         group=plan.group,
         **plan.objective.card(),
@@ -57,6 +57,14 @@ def machine_in_words(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return "one CPU core" if threads == 1 else f"{threads} CPU cores"
+
+
+def _title(plan: Plan, steps: int) -> str:
+    """The plan's; one that ends in how many steps are planned, with as many as were taken."""
+    planned = f", {plan.training.steps:,} steps"
+    if not plan.title.endswith(planned):
+        return plan.title
+    return f"{plan.title.removesuffix(planned)}, {steps:,} step{'' if steps == 1 else 's'}"
 
 
 def _rounded(number: float | None) -> float | None:

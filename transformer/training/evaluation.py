@@ -30,7 +30,7 @@ EVALUATED_AT_ONCE = 4096
 GLANCE_TOKENS = 4096
 """Tokens of a text that a loss on the way is measured on, always the same ones."""
 FEWEST_PIECES = 4
-"""Of a text, so many tokens each, that a loss is measured on however little time there is: one alone is of one place."""
+"""Of a text that a loss is measured on however little time there is: one alone tells of one place."""
 GLANCE_EXAMPLES, EXAMPLES = 128, 512
 """Held-out examples of a task that its loss is measured on, on the way and at the end."""
 HELD_OUT = 2000

@@ -53,6 +53,8 @@ class Belongings:
     training: Slot = field(default_factory=Slot)
     own_text: str = ""
     """What was pasted to be trained on."""
+    uploaded_text: tuple[str, bytes] | None = None
+    """What was uploaded to be trained on: the file's name, and what is in it."""
     answers: Answers = field(default_factory=Answers)
     """What was answered in the lessons."""
     put_away: Any = None
@@ -65,7 +67,7 @@ class Belongings:
     @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
-        made = self.models or self.training.job is not None or self.own_text
+        made = self.models or self.training.job is not None or self.own_text or self.uploaded_text
         return not made and self.answers.is_empty and self.put_away is None
 
 

@@ -184,7 +184,9 @@ def _show_training() -> None:
     """On other pages than its own, say how far a training is."""
     if training.is_under_way() and st.session_state["page"] != "Train":
         job = training.slot().job
-        st.caption(f"Your training continues: step {job.step:,} of {job.steps:,}.")
+        how = {"waiting": "waits for a place on the server", "paused": "is paused at"}.get(job.state, "continues:")
+        place = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
+        st.caption(f"Your training {how}{place}.")
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:

@@ -11,11 +11,12 @@ import streamlit as st
 
 from pages.ui.markdown import architecture, plain
 from pages.ui.models import own_training as training
+from pages.ui.models.belongings import belongings
 from pages.ui.shell import widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.state import visitor
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
-from transformer.data.corpora import SOURCES, is_at_hand, text_corpus
+from transformer.data.corpora import SHORTEST_TEXT, SOURCES, is_at_hand, text_corpus
 from transformer.data.tasks import START
 from transformer.training.baselines import bigram_loss
 from transformer.training.cost import parameter_count, training_memory, training_seconds
@@ -34,6 +35,8 @@ LONGEST_NAME = 80
 """Characters of a text's file name that are kept: it becomes part of the model's title."""
 UNKNOWN_VOCABULARY = 100
 """Characters assumed of a text that isn't here yet."""
+LONGEST_EXAMPLE = 24
+"""Characters of a text that the model's card suggests as a prompt, where its context holds as many."""
 SNAPSHOTS = 40
 PROBES = {
     "next-vowel": ("bcd", ""),
@@ -157,19 +160,33 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
 
 
 def _own_text(current: Visitor) -> Corpus | None:
-    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5)
-    if uploaded is not None:
-        st.session_state["uploaded_text"] = (uploaded.name[:LONGEST_NAME], uploaded.getvalue())
+    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5,
+                                on_change=_take_upload)  # fmt: skip
+    name, content = belongings().uploaded_text or ("", b"")
+    if name and uploaded is None:  # the page was left, or reloaded, since
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(f"{plain(name)}, which you uploaded before, is still here.", width="content")
+            st.button("Remove it", icon=":material/close:", key="remove_text", on_click=_remove_upload)
     widgets.text_area("Or paste a text", "own_text", height=160)
-    name, content = st.session_state.get("uploaded_text", ("", b""))
     if current.own_text.strip():
         name, content = "Your text", current.own_text
     if not content:
-        st.info("Upload a file or paste a text of at least 1,000 characters: a book chapter, song lyrics, code.")
+        st.info(f"Upload a file or paste a text of at least {SHORTEST_TEXT:,} bytes, about half a page: a book "
+                "chapter, song lyrics, code.")  # fmt: skip
         return None
     corpus = _checked_text(content, name)
     st.caption(f"{plain(name)}: {len(corpus.text):,} characters, {len(set(corpus.text))} different ones.")
     return corpus
+
+
+def _take_upload() -> None:
+    """Called back when a file is uploaded or removed, and not when the page is left, which empties the box as well."""
+    uploaded = st.session_state["text_file"]
+    belongings().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
+
+
+def _remove_upload() -> None:
+    belongings().uploaded_text = None
 
 
 def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:
@@ -305,8 +322,8 @@ def _from_a_paragraph(text: str, least: int) -> str:
 
 def _examples(choice: Choice, corpus: Corpus | None) -> list[str]:
     if not choice.is_task:
-        held_out = corpus.split()[1]
-        return [held_out[at : at + 24] for at in range(0, min(len(held_out) - 24, 4000), 1000)]
+        held_out, length = corpus.split()[1], min(LONGEST_EXAMPLE, choice.config.context_length)
+        return [held_out[at : at + length] for at in range(0, min(len(held_out) - length, 4000), 1000)]
     return next(list(preset.examples) for preset in PRESETS.values() if preset.task == choice.learn)
 
 

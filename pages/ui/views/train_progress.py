@@ -67,7 +67,7 @@ def _watch() -> None:
         st.caption("Mean cross-entropy per token: how surprised the model is. Training is what it learns from, "
                    "validation what it never saw.")  # fmt: skip
     with right:
-        _sample(chosen, own.begun)
+        _sample(job, chosen, own.begun)
     if chosen:
         _attention(own.probe_text, snapshots, chosen)
     if ended:
@@ -115,6 +115,8 @@ def _leave() -> None:
 
 
 def _result(job: Job, name: str | None) -> None:
+    if job.state == "stopped" and not job.step:
+        st.info("It was stopped before its first step, so there is no model.")
     if name is None or job.result is None:
         return
     card = job.result.card
@@ -173,17 +175,19 @@ def _go_back(chosen: int | str) -> None:
     visitor().snapshot = None if chosen == NEWEST else chosen
 
 
-def _sample(chosen: Snapshot | None, begun: str) -> None:
+def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
     st.header("What it writes", anchor=False)
     if chosen is None:
-        st.caption("A sample comes with the first snapshot.")
+        ended = job.state in ENDED
+        st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 
 def _tables(job: Job, chosen: Snapshot | None) -> None:
-    offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
+    if job.train_losses or job.validation_losses:
+        offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
         offer_data(lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
                    f"Attention after {counted(chosen.step, 'step')}, as a table",
