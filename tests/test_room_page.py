@@ -10,8 +10,9 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.shell import state
 from pages.ui.views.learn import asking, room, step
-from tests.app_driver import PAGES, checked, component, markdown_with, named, start
+from tests.app_driver import PAGES, checked, component, link_of, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
@@ -143,6 +144,82 @@ def test_a_vote_for_a_token_of_a_model_that_is_taken_away_breaks_no_page(teacher
     save_pair(tmp_path)
     monkeypatch.setattr(library, "FOLDER", tmp_path)
     assert all("There is no model “induction” here" in said(at) for at in (click(teacher, "room_reveal"), again(one)))
+
+
+@pytest.mark.parametrize("over", ["room_let_go", "room_end"])
+def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code, over):
+    one = click(choose(student(code), 0), "lesson_answer")
+    teacher = click(teacher, "room_again")
+    assert has(again(one), "lesson_stay")
+    teacher = click(teacher, "room_reveal")
+    assert "You said “As before”. It is “Hardly”." in said(again(one))
+    click(teacher, over)
+    assert "You said “As before”. It is “Hardly”." in said(again(one)) and not has(one, "lesson_stay")
+    assert one.session_state["belongings"].answers.answered(LESSON) == 1
+
+
+def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
+    one = click(choose(student(code), 0), "lesson_answer")
+    teacher = click(teacher, "room_again")
+    one = click(again(one), "lesson_stay")
+    new = start("Learn")
+    new.session_state["belongings"] = one.session_state["belongings"]  # as a reloaded tab finds them
+    new = tab_has(new, kept(one)["seat"])
+    assert not has(new, "lesson_stay") and not new.warning
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_who_answers_first_after_the_discussion_is_asked_once(teacher, code):
+    one = student(code)
+    click(teacher, "room_again")
+    one = click(choose(again(one), 0), "lesson_answer")
+    assert not has(again(one), "lesson_stay")
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teacher, code):
+    alone = click(choose(open_step(CHOOSE), 0), "lesson_answer")
+    alone.text_input(key=next(box.key for box in alone.text_input if "join one" in box.label)).set_value(code)
+    one = click(checked(alone.run()), "room_join")
+    assert "that answer counts in the room, too" in said(one)
+    assert said(again(one)).count("that answer counts") == 1
+    markdown_with(again(teacher), "**1** of 1 has answered")
+    teacher = click(teacher, "room_again")
+    one = click(choose(again(one), 1), "lesson_answer")
+    assert said(one).count("that answer counts") == 1
+    teacher = click(teacher, "room_reveal")
+    assert votes(teacher) == [[["“As before”", 1, False], ["“Hardly”", 0, True]],
+                              [["“As before”", 0, False], ["“Hardly”", 1, True]]]  # fmt: skip
+
+
+def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
+    one = click(choose(student(code), 0), "lesson_answer")
+    one = click(one, "room_leave")
+    named(one.text_input, "Or join one with its code").set_value(code)
+    one = click(checked(one.run()), "room_join")
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_a_link_to_another_room_says_which_one_has_to_be_left(teacher, code):
+    seats = [kept(at)["seat"] for at in (student(code), teacher)]
+    for seat, what in zip(seats, ("leave", "end"), strict=True):
+        at = tab_has(start("Learn", room="zzzzz"), seat)
+        assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
+        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), seat))
+
+
+def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher, code, monkeypatch):
+    teacher = click(teacher, "learn_next")
+    one = student(code)
+    before = link_of(one)
+    click(click(teacher, "learn_previous"), "room_reveal")
+    one = again(one)
+    one.query_params.clear()
+    for name, value in before.items():
+        one.query_params[name] = value
+    monkeypatch.setattr(state, "went_through_history", lambda: True)
+    one = again(one)
+    assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
 
 
 def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):

@@ -115,6 +115,28 @@ def test_a_vote_counts_though_its_member_has_gone(all_rooms: Rooms, clock: Clock
     assert found.first == {"a": 1} and (found.voted, found.here) == (1, 1)
 
 
+def test_a_vote_is_awaited_once_in_each_phase(all_rooms: Rooms) -> None:
+    code, key = all_rooms.open(PLACES[0])
+    _, member = all_rooms.join(code)
+    for phase in (Phase.FIRST, Phase.SECOND):
+        all_rooms.advance(code, key, PLACES[0], phase)
+        assert [all_rooms.awaits(code, member, PLACES[0], each) for each in Phase] == [phase is each for each in Phase]
+        all_rooms.vote(code, member, PLACES[0], "a")
+        assert not all_rooms.awaits(code, member, PLACES[0], phase)
+    all_rooms.advance(code, key, PLACES[0], Phase.REVEALED)
+    assert not any(all_rooms.awaits(code, all_rooms.join(code)[1], PLACES[0], each) for each in Phase)
+
+
+def test_who_left_comes_back_as_whoever_voted(all_rooms: Rooms) -> None:
+    code, _ = all_rooms.open(PLACES[0])
+    _, member = all_rooms.join(code)
+    all_rooms.vote(code, member, PLACES[0], "a")
+    all_rooms.leave(code, member)
+    assert all_rooms.join(code, member)[1] == member
+    for stranger in (None, "unheard of"):
+        assert all_rooms.join(code, stranger)[1] not in (member, stranger)
+
+
 def test_members_see_that_the_teacher_is_away(all_rooms: Rooms, clock: Clock) -> None:
     code, key = all_rooms.open()
     _, member = all_rooms.join(code)

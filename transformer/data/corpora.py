@@ -127,7 +127,8 @@ def text_corpus(content: bytes | str, title: str) -> Corpus:
     text = _decoded(content).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if (size := len(text.encode())) < SHORTEST_TEXT:
         raise CorpusError(
-            f"The text has {size:,} byte{'' if size == 1 else 's'}; a model learns from at least {SHORTEST_TEXT:,}, about half a page."
+            f"The text has {size:,} byte{'' if size == 1 else 's'}; a model learns from at least {SHORTEST_TEXT:,}, "
+            "about half a page."
         )
     different = len(set(text))
     if different < 2:

@@ -52,6 +52,10 @@ class Poll:
     first: dict[str, str] = field(default_factory=dict)
     second: dict[str, str] = field(default_factory=dict)
 
+    def has_vote_of(self, member: str) -> bool:
+        """Whether a member has voted in any phase."""
+        return member in self.first or member in self.second
+
 
 class Tally(NamedTuple):
     """The votes on a step, counted."""
@@ -122,15 +126,16 @@ class Rooms:
     def join(self, code: str, member: str | None = None) -> tuple[str, str]:
         """Join a room; returns its code as it is written, and the member's key.
 
-        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of somebody who comes back.
-        RoomError if there is no such room, or if it is full.
+        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of somebody who comes back; with
+        it, who has voted isn't counted a second time. RoomError if there is no such room, or if it is full.
         """
         with self._room(tidy(code)) as room:
             if member is None or member not in room.members:
                 self._let_go_of_the_gone(room)
                 if len(room.members) >= MOST_MEMBERS:
                     raise RoomError(f"This room has {MOST_MEMBERS} people in it, and holds no more.")
-                member = secrets.token_hex(16)
+                if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
+                    member = secrets.token_hex(16)
             room.members[member] = self._clock()
             return room.code, member
 
@@ -177,6 +182,13 @@ class Rooms:
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; this question takes no more votes.")
             (poll.first if poll.phase is Phase.FIRST else poll.second)[member] = answer
+
+    def awaits(self, code: str, member: str, place: StepPlace, phase: Phase) -> bool:
+        """Whether the question of a step is in a phase in which a member has still to vote."""
+        with self._room(code) as room:
+            poll = room.polls.get(place, Poll())
+            votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
+            return poll.phase is phase and votes is not None and member not in votes
 
     def tally(self, code: str, key: str, place: StepPlace) -> Tally:
         """The votes on a step, for the teacher."""

@@ -81,6 +81,7 @@ def opening() -> Opening:
     """Open what the visitor, a link, or the teacher of a room asks for, and say how the page opens."""
     current = state.visitor()
     brought = state.brought_view()
+    asked = StepPlace(current.lesson, current.lesson_step)
     room.arrive()
     _take_answers(current)
     found = st.session_state["entered"] = _wanted(current)
@@ -89,10 +90,12 @@ def opening() -> Opening:
         return Opening(BESIDE[current.lesson], reads_prompt=False)
     room.take_along(found.place)
     own = belongings().answers
-    _vote_again(found)
+    _vote_in_room(found, current)
     loan = borrowed.loan()
     if loan is None or loan.place != found.place:
         borrowed.lend(found.place, None if brought else view_of(found.view, current))
+    if brought and asked != found.place:  # a view of before the teacher went on
+        borrowed.lend(found.place, view_of(found.view, current))
     own.open(found.place)
     if found.is_open and found.step.view:
         _hold(current, found.view)
@@ -161,12 +164,19 @@ def _wanted(current: Visitor) -> Entered | None:
     return Entered(lesson, lesson.steps[number], StepPlace(lesson.name, number), views[-1] if views else None)
 
 
-def _vote_again(found: Entered) -> None:
-    """Open an answer for the vote after the discussion, once."""
-    reopened: set[StepPlace] = st.session_state.setdefault("reopened", set())
-    if room.phase(found.place) is Phase.SECOND and not room.leads() and found.place not in reopened:
-        reopened.add(found.place)
-        belongings().answers.discuss(found.place)
+def _vote_in_room(found: Entered, current: Visitor) -> None:
+    """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
+    own, given, phase = belongings().answers, found.given, room.phase(found.place)
+    if given is None:
+        return
+    if phase is Phase.REVEALED and given.discussing:
+        own.give(found.place, given.first)
+    elif room.awaits_vote(found.place):
+        if phase is Phase.SECOND:
+            own.discuss(found.place)
+        if not given.discussing:
+            room.vote(found.place, given.last)
+            current.notices.append("You have answered this question before; that answer counts in the room, too.")
 
 
 def _hold(current: Visitor, view: View | None) -> None:

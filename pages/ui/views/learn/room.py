@@ -28,8 +28,9 @@ FOLLOW_EVERY = 0.65
 """Seconds between two questions of a page to its room."""
 MOST_BARS = 12
 """Of one vote; what is left of many different answers is one more."""
-SEAT, ASKED, DRAWN = "room_seat", "room_seat_asked", "room_drawn"
-"""Keys of the session: the seat, whether the tab was asked for it, the state of the room that this run draws."""
+SEAT, ASKED, DRAWN, LEFT = "room_seat", "room_seat_asked", "room_drawn", "room_left"
+"""Keys of the session: the seat, whether the tab was asked for it, the state of the room that this run draws, and the
+key that a member had in the room that was left last."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
 went wrong."""
@@ -98,6 +99,16 @@ def vote(place: StepPlace, answer: Answer) -> None:
         all_rooms().vote(own.code, own.key, place, _as_text(answer))
 
 
+def awaits_vote(place: StepPlace) -> bool:
+    """Whether the room is at the question of a step, and this member has still to vote in its phase."""
+    own, now = seat(), phase(place)
+    if own is None or own.leads or now is None:
+        return False
+    with contextlib.suppress(RoomError):  # which the next run will say
+        return all_rooms().awaits(own.code, own.key, place, now)
+    return False
+
+
 def arrive() -> None:
     """Learn what the room looks like now; called as a run of the page begins."""
     own = seat()
@@ -115,6 +126,11 @@ def arrive() -> None:
     except RoomError as error:
         _leave()
         st.session_state[PROBLEM] = str(error)
+        return
+    if (other := tidy(visitor().room)) not in ("", own.code):
+        first = "end" if own.leads else "leave"
+        visitor().notices.append(f"You are in room {own.code}. To join room {other}, {first} this one first.")
+    visitor().room = ""
 
 
 def depart() -> None:
@@ -250,11 +266,12 @@ def _open(place: StepPlace | None) -> None:
     with _telling_problems():
         code, key = all_rooms().open(place)
         st.session_state[SEAT], st.session_state[LEADING] = Seat(code, key, leads=True), True
+        visitor().room = ""
 
 
 def _join() -> None:
     with _telling_problems():
-        code, key = all_rooms().join(visitor().room)
+        code, key = all_rooms().join(visitor().room, st.session_state.get(LEFT))
         st.session_state[SEAT], visitor().room = Seat(code, key, leads=False), ""
 
 
@@ -274,6 +291,7 @@ def _member(own: Seat) -> DeltaGenerator:
 def _walk_out() -> None:
     if own := seat():
         all_rooms().leave(own.code, own.key)
+        st.session_state[LEFT] = own.key
     _leave()
 
 
@@ -294,8 +312,8 @@ def _where(state: State) -> str:
     """How far the room is, in a sentence or two."""
     if not state.teacher_here:
         return (
-            "The teacher's connection is lost for the moment. Stay here, and the room goes on when it is back; or "
-            "leave the room and go on by yourself."
+            "The teacher is on another page, or not connected, at the moment. Stay here, and the room goes on when the "
+            "teacher is back; or leave the room and go on by yourself."
         )
     if state.place is None:
         return (
