@@ -245,7 +245,7 @@ def test_a_module_that_is_not_pinned_exactly_is_not_pinned():
 BREAKING = {
     "The engine: every part": ("transformer/data/tasks.py", "from ..training.loop import train"),
     "The paper": ("transformer/model/masks.py", "from .attention import attention"),
-    "What is drawn in a browser": ("pages/ui/views/attention.py", "from transformer import instrument"),
+    "What is drawn in a browser": ("pages/ui/views/attention.py", "from transformer import frontend"),
     "The engine knows no interface": ("transformer/model/layers.py", "import streamlit"),
     "What pages share": ("pages/ui/shell/state.py", "from pages.ui.views import attention"),
     "Figures are drawn from arrays": ("pages/ui/figures/palette.py", "import torch"),

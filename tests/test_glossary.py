@@ -64,7 +64,7 @@ def labels() -> dict[str, str]:
             shape = ModelConfig(vocab_size=4, context_length=4, n_layers=1, n_heads=1, d_model=2, norm=norm,
                                 positions=positions, architecture=architecture)  # fmt: skip
             found |= {info.meaning: "the registry" for info in hook_points(shape).values()}
-    for folder in (ROOT / "transformer" / "instrument", ROOT / "pages" / "ui" / "components"):
+    for folder in (ROOT / "transformer" / "frontend", ROOT / "pages" / "ui" / "components"):
         for file in (*folder.rglob("*.js"), *folder.rglob("*.html")):
             for match in DRAWN_LABEL.finditer(file.read_text(encoding="utf-8")):
                 found[next(filter(None, match.groups()))] = file.name

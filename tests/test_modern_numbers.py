@@ -29,7 +29,7 @@ def worked(request, node, tmp_path_factory):
     files[0].write_bytes(labelled_outline(found, checkpoint).to_bytes())
     files[1].write_bytes(parts_of(found).to_bytes())
     files[2].write_text(json.dumps(cells), encoding="utf-8")
-    ran = node(Path(__file__).with_name("instrument") / "inside_cells.mjs", *files)
+    ran = node(Path(__file__).with_name("frontend") / "inside_cells.mjs", *files)
     assert ran.returncode == 0, ran.stderr
     return found, arrays, [(*cell, each) for cell, each in zip(cells, json.loads(ran.stdout), strict=True)]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import instrument
+from . import frontend
 from .config import ModelConfig
 from .inference.attention_outline import outline, outline_of_layer
 from .inference.outline import tensors_of
@@ -158,7 +158,7 @@ def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:
 
 def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Shown:
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`."""
-    script = instrument.bundle(instrument.FOLDER / kind / "standalone.js")
+    script = frontend.bundle(frontend.FOLDER / kind / "standalone.js")
     styles = ("standalone.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
     before, after = PAGE.split("{recordings}")
     pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)))]
@@ -169,7 +169,7 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Show
 
 
 def _sheet(name: str) -> str:
-    return (instrument.FOLDER / name).read_text(encoding="utf-8")
+    return (frontend.FOLDER / name).read_text(encoding="utf-8")
 
 
 def _in_base64(data: bytes, length: int = 3 * 2**18) -> Iterator[str]:

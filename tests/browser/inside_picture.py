@@ -4,7 +4,7 @@ import base64
 from functools import cache
 
 from tests.inside_answers import Inside
-from transformer.instrument import FOLDER, bundle
+from transformer.frontend import FOLDER, bundle
 
 PAGE = """<!doctype html><body style="margin: 8px; --ink: #222; --paper: #fff; --line: #ccc; --accent: #0072b2;
   --radius: 4px; --font: sans-serif"><main></main></body>"""

@@ -12,7 +12,7 @@ from tests.helpers import MODERN
 from tests.inside_outlines import labelled_outline, parts_of, pass_of
 from tests.tiny_models import save_tiny
 from transformer import load_checkpoint
-from transformer.instrument import FOLDER, bundle
+from transformer.frontend import FOLDER, bundle
 from transformer.model.equations import OPERATIONS, equations
 
 ENTRY = """

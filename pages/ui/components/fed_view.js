@@ -1,8 +1,8 @@
 // Streamlit's side of an instrument that is fed: the view. It stays as long as its page does; the outline of a pass comes
 // with it, everything else through the box that it shares with its feed (fed_feed.js).
-import { boxOf } from "../../../transformer/instrument/box.js";
-import { topicOf } from "../../../transformer/instrument/changing.js";
-import { readRecording } from "../../../transformer/instrument/recording.js";
+import { boxOf } from "../../../transformer/frontend/box.js";
+import { topicOf } from "../../../transformer/frontend/changing.js";
+import { readRecording } from "../../../transformer/frontend/recording.js";
 import { hasLostParameters } from "./address/last.js";
 import { pageLink } from "./page_link.js";
 import { Reporter } from "./reporter.js";

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from transformer import instrument
+from transformer import frontend
 
 
 def reader(module_file: str) -> Callable[[str], str]:
@@ -16,10 +16,10 @@ def reader(module_file: str) -> Callable[[str], str]:
 
 def script(module_file: str, name: str) -> str:
     """One JavaScript module: a file beside a Python module, which has the default export, and all that it imports."""
-    return instrument.bundle(Path(module_file).with_name(name))
+    return frontend.bundle(Path(module_file).with_name(name))
 
 
 def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
     """One style sheet: the theme, the instrument's of these names, then those beside a Python module."""
-    read, read_instruments = reader(module_file), reader(instrument.__file__)
+    read, read_instruments = reader(module_file), reader(frontend.__file__)
     return "\n".join([reader(__file__)("theme.css"), *map(read_instruments, instruments), *map(read, names)])

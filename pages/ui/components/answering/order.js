@@ -1,5 +1,5 @@
 // Things to be put in order: by dragging, or by the buttons of each. Reports the order whenever it has changed.
-import { attribute, node, put, withView } from "../../../../transformer/instrument/dom.js";
+import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 class Order {
   constructor(parts) {

@@ -1,6 +1,6 @@
 // Streamlit's side of the page Attention's instrument: its view.
-import { AttentionInstrument } from "../../../../transformer/instrument/attention/instrument.js";
-import { withView } from "../../../../transformer/instrument/dom.js";
+import { AttentionInstrument } from "../../../../transformer/frontend/attention/instrument.js";
+import { withView } from "../../../../transformer/frontend/dom.js";
 import { FedView } from "../fed_view.js";
 
 const make = (root, host) => new AttentionInstrument(root, host);

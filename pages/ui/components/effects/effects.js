@@ -1,10 +1,10 @@
 // Numbers by layer and something else, a heatmap a matrix on one scale, of which a click or Enter chooses a cell.
-import { attribute, node, property, put, withView } from "../../../../transformer/instrument/dom.js";
-import { Heatmap } from "../../../../transformer/instrument/heatmap.js";
-import { plainNumber } from "../../../../transformer/instrument/numbers.js";
-import { composed, pngButton } from "../../../../transformer/instrument/save.js";
-import { Tip, tipIn } from "../../../../transformer/instrument/tip.js";
-import { crossOut, writeNumbers } from "../../../../transformer/instrument/written_cells.js";
+import { attribute, node, property, put, withView } from "../../../../transformer/frontend/dom.js";
+import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
+import { plainNumber } from "../../../../transformer/frontend/numbers.js";
+import { composed, pngButton } from "../../../../transformer/frontend/save.js";
+import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
+import { crossOut, writeNumbers } from "../../../../transformer/frontend/written_cells.js";
 
 const PITCH = 28; // pixels of a row
 const WIDEST = 88; // pixels of a cell

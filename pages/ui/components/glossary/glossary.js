@@ -1,5 +1,5 @@
 // The whole glossary, with a search box.
-import { withView } from "../../../../transformer/instrument/dom.js";
+import { withView } from "../../../../transformer/frontend/dom.js";
 import { TermList } from "../guide/term_list.js";
 
 class View {

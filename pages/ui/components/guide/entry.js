@@ -1,5 +1,5 @@
 // One entry of the glossary, as nodes.
-import { node, put } from "../../../../transformer/instrument/dom.js";
+import { node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../page_link.js";
 
 /** Put an entry into `parent`: what it means, where it comes from, where it can be seen. leave(): called before it is gone to. */

@@ -1,5 +1,5 @@
 // What a term means, beside it, while it is pointed at, tapped, or said by a control that has the focus.
-import { put } from "../../../../transformer/instrument/dom.js";
+import { put } from "../../../../transformer/frontend/dom.js";
 import { drawEntry } from "./entry.js";
 
 const REST_MS = 250; // for which the pointer rests on a term before it is explained

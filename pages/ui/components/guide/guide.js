@@ -1,6 +1,6 @@
 // What helps on every page: a start for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
 // page, at the end of the document, and lives as long as the tab: pages come and go beneath it.
-import { partsOf, withView } from "../../../../transformer/instrument/dom.js";
+import { partsOf, withView } from "../../../../transformer/frontend/dom.js";
 import { Gloss } from "./gloss.js";
 import { areKeysOn, listenForKeys, turnKeys } from "./keys.js";
 import { Marks } from "./marks.js";

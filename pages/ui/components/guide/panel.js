@@ -1,5 +1,5 @@
 // The terms of this page as a panel beside it, opened and closed by a key or a button.
-import { put } from "../../../../transformer/instrument/dom.js";
+import { put } from "../../../../transformer/frontend/dom.js";
 import { TermList } from "./term_list.js";
 
 export class Panel {

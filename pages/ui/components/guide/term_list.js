@@ -1,5 +1,5 @@
 // The glossary as a list with a search box above it.
-import { attribute, node, put } from "../../../../transformer/instrument/dom.js";
+import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
 import { drawEntry } from "./entry.js";
 import { searched } from "./terms.js";
 

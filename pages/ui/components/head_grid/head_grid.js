@@ -1,7 +1,7 @@
 // Small heatmaps of many heads. `data` is a recording: the tensor `overview` (layer, head, query, key).
-import { withView } from "../../../../transformer/instrument/dom.js";
-import { OverviewGrid } from "../../../../transformer/instrument/overview.js";
-import { readRecording } from "../../../../transformer/instrument/recording.js";
+import { withView } from "../../../../transformer/frontend/dom.js";
+import { OverviewGrid } from "../../../../transformer/frontend/overview.js";
+import { readRecording } from "../../../../transformer/frontend/recording.js";
 
 class View {
   constructor(parts) {

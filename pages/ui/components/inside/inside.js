@@ -1,6 +1,6 @@
 // Streamlit's side of the page Inside's instrument: its view.
-import { InsideInstrument } from "../../../../transformer/instrument/inside/instrument.js";
-import { withView } from "../../../../transformer/instrument/dom.js";
+import { InsideInstrument } from "../../../../transformer/frontend/inside/instrument.js";
+import { withView } from "../../../../transformer/frontend/dom.js";
 import { FedView } from "../fed_view.js";
 
 const make = (root, host) => new InsideInstrument(root, host);

@@ -1,7 +1,7 @@
 // Losses by step, drawn anew into the same nodes for every new `data`, so that a chart that grows does not flicker.
 // Whatever comes from `data` reaches the page through textContent and attributes, never as HTML.
-import { attribute, node, put, withView } from "../../../../transformer/instrument/dom.js";
-import { pngButton } from "../../../../transformer/instrument/save.js";
+import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { pngButton } from "../../../../transformer/frontend/save.js";
 import { drawSaved } from "./saved.js";
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -1,5 +1,5 @@
 // The chart of losses as one picture, to be saved: an SVG drawing with the page's colours and fonts written into it.
-import { node } from "../../../../transformer/instrument/dom.js";
+import { node } from "../../../../transformer/frontend/dom.js";
 
 const SCALE = 2; // pixels of the picture for one of the page
 const MARGIN = 12;

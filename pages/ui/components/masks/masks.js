@@ -1,8 +1,8 @@
 // Masks beside one another. What a cell stands for is said where it is pointed at, and where the arrow keys go; Python hears
 // of nothing.
-import { attribute, node, put, withView } from "../../../../transformer/instrument/dom.js";
-import { Heatmap } from "../../../../transformer/instrument/heatmap.js";
-import { Tip, tipIn } from "../../../../transformer/instrument/tip.js";
+import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
+import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
 
 const KEYS = "Arrow keys go from cell to cell.";
 const STEPS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };

@@ -1,5 +1,5 @@
 // Texts beside one another, with the first token in which they differ marked. Texts reach the page through textContent.
-import { node, put, withView } from "../../../../transformer/instrument/dom.js";
+import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const SIGNS = { " ": "␣", "\n": "↵\n", "\t": "⇥" };
 

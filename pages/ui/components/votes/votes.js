@@ -1,5 +1,5 @@
 // How a room has voted, as tables whose cells are bars. Answers reach the page through textContent.
-import { node, put, withView } from "../../../../transformer/instrument/dom.js";
+import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const WIDEST = 70; // per cent of a cell
 

@@ -1,8 +1,8 @@
 // Streamlit's side of the instrument: the view. It stays as long as its page does; all data come through the box that it shares
 // with the feed (writing_feed.js).
-import { boxOf } from "../../../../transformer/instrument/box.js";
-import { withView } from "../../../../transformer/instrument/dom.js";
-import { WritingInstrument } from "../../../../transformer/instrument/writing/instrument.js";
+import { boxOf } from "../../../../transformer/frontend/box.js";
+import { withView } from "../../../../transformer/frontend/dom.js";
+import { WritingInstrument } from "../../../../transformer/frontend/writing/instrument.js";
 import { pageLink } from "../page_link.js";
 import { Reporter } from "../reporter.js";
 

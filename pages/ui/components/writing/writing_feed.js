@@ -1,6 +1,6 @@
 // Hands tokens to the view of the same name (writing.js), and its events to Python.
-import { boxOf } from "../../../../transformer/instrument/box.js";
-import { readRecording } from "../../../../transformer/instrument/recording.js";
+import { boxOf } from "../../../../transformer/frontend/box.js";
+import { readRecording } from "../../../../transformer/frontend/recording.js";
 
 export default function ({ data, setTriggerValue }) {
   if (!data) return;

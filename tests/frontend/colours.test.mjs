@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { colourAt, DIVERGING, gradient, HIDDEN, lookupTable, SEQUENTIAL } from "../../transformer/instrument/colours.js";
+import { colourAt, DIVERGING, gradient, HIDDEN, lookupTable, SEQUENTIAL } from "../../transformer/frontend/colours.js";
 
 const palette = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "palette.json"), "utf-8"));
 

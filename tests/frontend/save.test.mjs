@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { csv } from "../../transformer/instrument/save.js";
+import { csv } from "../../transformer/frontend/save.js";
 
 test("names and rows, a line each", () => {
   assert.equal(csv(["query", "weight"], [["a", 0.5], ["b", -1e-7]]), "query,weight\r\na,0.5\r\nb,-1e-7\r\n");

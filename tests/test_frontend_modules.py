@@ -22,10 +22,10 @@ from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
 from transformer import ModelConfig, Recording
+from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
-from transformer.instrument import FOLDER, bundle
 from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -219,7 +219,7 @@ def test_every_script_can_be_imported_as_it_is(node):
 
 def test_the_tests_of_the_scripts_pass(node, tmp_path):
     write_fixtures(tmp_path)
-    tests = sorted(Path(__file__).with_name("instrument").glob("*.test.mjs"))
+    tests = sorted(Path(__file__).with_name("frontend").glob("*.test.mjs"))
     assert tests
     found = node("--test", *tests, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
     assert found.returncode == 0, found.stdout + found.stderr
@@ -234,7 +234,7 @@ TABLE = {
 
 
 def write_fixtures(folder: Path) -> None:
-    """What the tests under tests/instrument read."""
+    """What the tests under tests/frontend read."""
     tensors = {
         "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
         "ids": np.array([-1, 2**31 - 1], np.int32),

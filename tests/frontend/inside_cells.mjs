@@ -1,8 +1,8 @@
 // For tests/test_inside_numbers.py: what the scripts make of cells. Arguments: outline, parts, a JSON file of [name, place].
 // Writes one JSON object a cell.
 import { readFileSync } from "node:fs";
-import { InsidePass } from "../../transformer/instrument/inside/pass.js";
-import { readRecording } from "../../transformer/instrument/recording.js";
+import { InsidePass } from "../../transformer/frontend/inside/pass.js";
+import { readRecording } from "../../transformer/frontend/recording.js";
 
 const [outline, parts, cells] = process.argv.slice(2);
 const pass = new InsidePass(readRecording(readFileSync(outline)));

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readRecording } from "../../transformer/instrument/recording.js";
-import { focusOf, structureOf } from "../../transformer/instrument/inside/structure.js";
-import { layOut } from "../../transformer/instrument/inside/layout.js";
-import { chaptersOf, endOf, isRevealed, sceneAt, stepFrom, zoneOf } from "../../transformer/instrument/inside/scene.js";
+import { readRecording } from "../../transformer/frontend/recording.js";
+import { focusOf, structureOf } from "../../transformer/frontend/inside/structure.js";
+import { layOut } from "../../transformer/frontend/inside/layout.js";
+import { chaptersOf, endOf, isRevealed, sceneAt, stepFrom, zoneOf } from "../../transformer/frontend/inside/scene.js";
 
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
 const structures = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"].map((name) => {

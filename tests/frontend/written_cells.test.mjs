@@ -1,8 +1,8 @@
 // Numbers over a heatmap's cells: as fine as they fit, and readable on every colour.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { colourAt, DIVERGING } from "../../transformer/instrument/colours.js";
-import { decimalsFor, inkOn, writeNumbers } from "../../transformer/instrument/written_cells.js";
+import { colourAt, DIVERGING } from "../../transformer/frontend/colours.js";
+import { decimalsFor, inkOn, writeNumbers } from "../../transformer/frontend/written_cells.js";
 
 const SIGN = 7; // pixels
 

@@ -1,7 +1,7 @@
 // What is known of a text, message by message.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Story } from "../../transformer/instrument/writing/story.js";
+import { Story } from "../../transformer/frontend/writing/story.js";
 
 const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 

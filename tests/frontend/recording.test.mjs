@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readRecording } from "../../transformer/instrument/recording.js";
+import { readRecording } from "../../transformer/frontend/recording.js";
 
 const written = readFileSync(join(process.env.HEADSUP_FIXTURES, "recording.safetensors"));
 const bytes = new Uint8Array(written);

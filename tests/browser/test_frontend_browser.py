@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer.instrument import FOLDER, bundle
+from transformer.frontend import FOLDER, bundle
 
 PAGE = """<!doctype html><body style="margin: 0; --ink: #222; --paper: #fff; --line: #ccc; --accent: blue;
   --radius: 4px; --font: sans-serif"><main></main><p class="tip" role="tooltip" popover="manual"></p></body>"""

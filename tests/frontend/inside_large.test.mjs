@@ -2,7 +2,7 @@
 // number that was recorded.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InsidePass } from "../../transformer/instrument/inside/pass.js";
+import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 
 const VOCABULARY = 49_152;
 const DIMS = ["pos", "vocab"];
