@@ -7,8 +7,8 @@ import weakref
 import pytest
 
 from pages.ui.models import jobs
-from pages.ui.models.memory_limit import DEFAULT, memory_limit
-from pages.ui.models.open_models import OpenModel, OpenModels, size_of
+from transformer.api.memory_limit import DEFAULT, memory_limit
+from transformer.api.open_models import OpenModel, OpenModels, size_of
 from tests.helpers import tiny_model
 from transformer import Card, Checkpoint, Tokenizer
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import gc
 import logging
 import os
@@ -69,12 +70,48 @@ async def preparing(app: Any) -> AsyncIterator[None]:
 
 def check_settings() -> None:
     """End the server with a sentence if an environment variable says what it can't. Imports nothing large."""
-    from pages.ui.models.memory_limit import memory_limit
+    from transformer.api.memory_limit import memory_limit
 
     try:
         memory_limit()
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from None
+
+
+def routes() -> list[Any]:
+    """What is served beside the pages: the engine over HTTP, and the modules that draw what it answers."""
+    from starlette.routing import Mount
+
+    return [Mount("/api", MadeWhenAsked(_api)), Mount("/modules", MadeWhenAsked(_modules))]
+
+
+def _api() -> Any:
+    from pages.ui.models import library
+    from transformer.api.app import create_app
+    from transformer.api.store import model_store
+
+    return create_app(library.shared, model_store().get)
+
+
+def _modules() -> Any:
+    from pages.ui.components.sources import MODULES
+
+    return MODULES
+
+
+class MadeWhenAsked:
+    """An ASGI application that is made by the first who asks: importing it would keep the server from starting."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = functools.cache(make)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await _made(self._make)
+        await self._make()(scope, receive, send)
+
+
+async def _made(make: Callable[[], Any]) -> None:
+    await asyncio.to_thread(make)
 
 
 class WaitUntilPrepared:

@@ -6,19 +6,16 @@ version's text, so a page's run sees each model as it was when the run first ask
 
 from __future__ import annotations
 
-import itertools
-import os
 from pathlib import Path
 
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.models.memory_limit import memory_limit
-from pages.ui.models.open_models import OpenModel, OpenModels
 from pages.ui.models.own_models import own_entries, own_models
-from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
-from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
+from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer
+from transformer.api.library import FOLDER, Library
+from transformer.api.open_models import OpenModel
 from transformer.data.chat import Chat
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
@@ -27,19 +24,21 @@ torch.set_num_threads(1)
 
 MANY_PARAMETERS = 40_000_000
 """A model from this size on is called large."""
-FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
-_VERSIONS = itertools.count(1)
+
+
+def shared() -> Library:
+    """The models that ship, opened once for all visitors."""
+    return _library(FOLDER)
+
+
+@st.cache_resource(show_spinner=False)
+def _library(folder: Path) -> Library:
+    return Library(folder)
 
 
 def catalogue() -> tuple[CheckpointEntry, ...]:
     """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
-    return listed(FOLDER)
-
-
-@st.cache_resource(ttl=10, show_spinner=False)
-def listed(folder: Path) -> tuple[CheckpointEntry, ...]:
-    """The same, of one folder of checkpoints: looked through again after ten seconds."""
-    return tuple(list_checkpoints(folder))
+    return shared().entries()
 
 
 def usable() -> dict[str, CheckpointEntry]:
@@ -64,7 +63,7 @@ def opened(name: str) -> OpenModel:
         return OpenModel(name, name, own, is_own=True)
     seen = _seen()
     if name not in seen:
-        seen[name] = _opened(name, checkpoint_stamp(FOLDER / name))
+        seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
     return seen[name]
 
 
@@ -106,23 +105,6 @@ def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
 def _seen() -> dict[str, OpenModel]:
     """The shared models that this visitor's page has asked for, as they were then; outside of a page, none."""
     return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
-
-
-def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
-    def size() -> int:
-        found = inspect_checkpoint(FOLDER / name).config
-        return 0 if found is None else 4 * number_of_weights(found)
-
-    def load() -> OpenModel:
-        with st.spinner("Opening the model …"):
-            return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
-
-    return _open_models().get((FOLDER, name, stamp), size, load)
-
-
-@st.cache_resource(show_spinner=False)
-def _open_models() -> OpenModels:
-    return OpenModels(memory_limit())
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

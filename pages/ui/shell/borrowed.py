@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +20,12 @@ from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.shell import state
 from pages.ui.shell.choices import Visitor, fields
+from pages.ui.shell.link import PARSERS
 
 LESSONS = "Learn"
 """The page that lends."""
+INSTRUMENTS = ("Attention", "Inside")
+"""The pages that an instrument can lead to."""
 STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
 """Fields that are no part of any view."""
 ENTRIES = ("writer", "desk", "changes_put_away", "changed_model")
@@ -89,6 +93,21 @@ def take_along() -> None:
     """Let the lesson's view stay as it is on the page that is opened next."""
     if found := loan():
         found.along = True
+
+
+def turn_along(wish: Mapping[str, Any]) -> None:
+    """Called by an instrument that leads to another page: a lesson's view is taken along to it.
+
+    wish: its page, and the attention and the text that it is to show; it can be anything.
+    """
+    if wish.get("page") not in INSTRUMENTS:
+        return
+    current = state.visitor()
+    for name in ("attention", "scope"):
+        with contextlib.suppress(ValueError):
+            setattr(current, name, PARSERS[name](wish.get(name)))
+    take_along()
+    state.turn_to(wish["page"])
 
 
 def show_ways_back() -> None:

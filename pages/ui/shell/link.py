@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from pages.ui.components.attention import DIRECTIONS, RULES, SHARES, STAGES
-from pages.ui.components.inside import FARTHEST, FOLDS, LATEST
 from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
 from pages.ui.models.lessons import answers
+from pages.ui.models.looked_at import DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
 from pages.ui.shell.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
@@ -21,6 +20,9 @@ LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
+LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "inside", "place",
+          "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step")  # fmt: skip
+"""What is looked at, and not computed from: the browser holds it; `frontend/looked.js` has the same names."""
 TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
             "other_prompt": "the other prompt", "answers": "your answers",
             "changes": "the changes of the model"}  # fmt: skip
@@ -228,6 +230,11 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
 def to_query(current: Visitor) -> dict[str, str]:
     """The link's parameters: everything that differs from the default, less what makes it too long."""
     return _without(_everything(current), left_out(current))
+
+
+def looked_in_query(current: Visitor) -> dict[str, str]:
+    """Of those the ones that are looked at, which the browser writes into the address by itself."""
+    return {name: value for name, value in _everything(current).items() if name in LOOKED}
 
 
 def left_out(current: Visitor) -> list[str]:

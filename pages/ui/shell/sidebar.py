@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,7 @@ def open_page(
     choices are known; it may still change them. first: draws what a page has to say of no model and no prompt, before
     they are picked: thirty who are led to it at once read that before the first of them has a whole page.
     """
+    _leave_for(state.turning_to(among=borrowed.INSTRUMENTS))
     borrowed.turn_to(title)
     current = state.begin_run(title)
     opening = decide() if decide else Opening(what, writes, reads_prompt)
@@ -132,6 +134,14 @@ def open_page(
         _show_notices(current)
     return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source, current.changes,
                    interventions)  # fmt: skip
+
+
+def _leave_for(page: str | None) -> None:
+    """Go to the page that an instrument leads to, if it leads to one."""
+    paths = [path for path, title, _ in PAGES if title == page]
+    with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
+        if paths:
+            st.switch_page(*paths)
 
 
 def finish() -> None:

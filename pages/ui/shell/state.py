@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Collection
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
@@ -18,6 +19,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from pages.ui.components.address import address
 from pages.ui.models.belongings import belongings
 from pages.ui.shell import link as links
+from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
 
 REWRITE_EVERY = 0.9
@@ -44,6 +46,7 @@ def begin_run(page: str) -> Visitor:
     parameters = st.query_params.to_dict()
     if went_through_history() and "model" in parameters:  # a URL without it was left before it was written
         _return_to(current, links.from_query(parameters))
+    looked.read(current, parameters)
     if st.session_state.get("page") != page:
         forget_fragments()
         turning_to()
@@ -86,9 +89,10 @@ def is_turning() -> bool:
     return "turning_to" in st.session_state
 
 
-def turning_to() -> str | None:
-    """The page that such a button leads to; once, None after that."""
-    return st.session_state.pop("turning_to", None)
+def turning_to(among: Collection[str] | None = None) -> str | None:
+    """The page that such a button leads to, if it is among these; once, None after that."""
+    page = st.session_state.get("turning_to")
+    return None if among is not None and page not in among else st.session_state.pop("turning_to", None)
 
 
 def completed_runs() -> int:
@@ -145,13 +149,14 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
     """
     if key != "address" and st.session_state["begins"]:
         return  # the page itself asks at its end what the tab showed before, and is then drawn with that
-    query = urlencode(links.to_query(visitor()))
+    parameters, told = links.to_query(visitor()), looked.changed(visitor())
+    query = urlencode({name: value for name, value in parameters.items() if name not in links.LOOKED})
     place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before and time.time() - at >= at_most_every:
+    if (place != before or told) and time.time() - at >= at_most_every:
         before, at = st.session_state["written_address"] = place, time.time()
     path = urlsplit(st.context.url or "").path
-    address(before[-1], at, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
+    address(before[-1], at, told=told, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
 
 
 def _take_up(query: str) -> None:

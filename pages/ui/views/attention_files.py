@@ -9,6 +9,7 @@ from pages.ui.models.changes import as_python
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
+from transformer.api.overviews import overview
 from transformer.standalone import page
 
 LINES = """import torch
@@ -76,7 +77,7 @@ def lines(session: Session, looked: Looked) -> str:
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
     return page(
-        recordings.overview(*looked.read), recordings.whole_attention(*looked.read),
+        overview(*looked.read), recordings.whole_attention(*looked.read),
         title=f"{session.name.replace('/', '-')}-attention", layer=current.layer, head=current.head,
         offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
     ).html  # fmt: skip

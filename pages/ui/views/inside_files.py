@@ -6,12 +6,13 @@ import dataclasses
 
 import streamlit as st
 
-from pages.ui.components.inside import Chosen
-from pages.ui.models import insides, taken_along
+from pages.ui.models import taken_along
 from pages.ui.models.changes import as_python
+from pages.ui.models.looked_at import Chosen
 from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
+from transformer.api.tensors import infos_of
 from transformer.standalone import page_fit
 
 LINES = """from transformer import {imports}
@@ -79,7 +80,7 @@ def lines(session: Session, looked: Looked) -> str:
 
 def _numbers(looked: Looked, chosen: Chosen) -> str:
     """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
-    infos = insides.infos(looked.model, looked.tokens, looked.source)
+    infos = infos_of(looked.model.checkpoint.model.config, len(looked.tokens), len(looked.source))
     info = infos.get(chosen.open, infos["logits"])
     tensor = f"recording.tensors[{info.name!r}]"
     if chosen.cell is None:

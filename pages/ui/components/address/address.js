@@ -1,4 +1,5 @@
 // Writes the page's parameters over those in the address bar, so that going back leaves the page in one step.
+import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
 import { lastAddress } from "./last.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
@@ -14,12 +15,8 @@ export default function ({ data, setTriggerValue }) {
   // Going back, the bar is ahead of the page: what the page before says would be taken for what is to come back.
   if (trimmed(location.pathname) !== trimmed(data.path)) return;
   last.query = data.query;
+  looked().set(data.told);
   const embedding = [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed"));
   const search = [data.query, new URLSearchParams(embedding).toString()].filter(Boolean).join("&");
-  if (location.search === `?${search}`) return;
-  try {
-    history.replaceState(history.state, "", `${location.pathname}?${search}${location.hash}`);
-  } catch {
-    // Browsers allow so many changes in half a minute and no more; a later one brings the bar up to date.
-  }
+  putIntoBar(looked().merged(search));
 }

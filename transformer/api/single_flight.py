@@ -1,4 +1,4 @@
-"""What several threads ask for at the same moment is made by one of them, and the others wait for it."""
+"""Single flight: what several threads ask for at the same moment is computed by one of them, and the others wait."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Once(Generic[T]):
-    """Values by key that are made at most once at a time. It keeps none of them: whoever asks says where they are."""
+class SingleFlight(Generic[T]):
+    """Values by key that are computed at most once at a time. It keeps none of them: callers say where they are."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from pages.ui.models.once import Once
-from transformer import Checkpoint
+from ..checkpoints.folder import Checkpoint
+from .single_flight import SingleFlight
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class OpenModel:
 
     name: str
     version: str
-    """No two that were ever opened by this server have the same."""
+    """Of two checkpoints that differ, no two have the same; of an own model its token."""
     checkpoint: Checkpoint
     is_own: bool = False
 
@@ -34,7 +34,7 @@ class OpenModels:
         self.limit = limit
         self._kept: OrderedDict[Hashable, OpenModel] = OrderedDict()
         self._alive: weakref.WeakValueDictionary[Hashable, OpenModel] = weakref.WeakValueDictionary()
-        self._once: Once[OpenModel] = Once()
+        self._once: SingleFlight[OpenModel] = SingleFlight()
 
     def get(self, key: Hashable, size: Callable[[], int], load: Callable[[], OpenModel]) -> OpenModel:
         """The model of a key; if it isn't open, others may be let go first. size: bytes that it will take, about.

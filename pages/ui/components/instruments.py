@@ -1,0 +1,70 @@
+"""Puts an instrument of the frontend on a page: it says what is computed from, and the browser asks the engine for it.
+
+Nothing of what is looked at passes here. An instrument tells the page two things: what is to be changed in the model,
+and that it is to be left for another page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import frontend_script, style
+from transformer import Intervention, to_code
+from transformer.api.open_models import OpenModel
+from transformer.api.queries import BETWEEN
+from transformer.api.service import OWN
+
+MARKUP = '<div data-part="root"></div>'
+STYLES = {
+    "attention": ("overview.css", "attention/attention.css"),
+    "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
+}
+_MOUNTS = {
+    kind: st.components.v2.component(
+        f"headsup_{kind}", html=MARKUP, js=frontend_script(f"{kind}/on_page.js"),
+        css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "on_page.css", *styles]),
+    )
+    for kind, styles in STYLES.items()
+}  # fmt: skip
+
+
+def asks_of(
+    model: OpenModel, tokens: Sequence[int], source: Sequence[int], changes: Sequence[Intervention], begin: int
+) -> dict[str, Any]:
+    """The parameters that every question about a pass has. begin: the place of its first token in the whole text."""
+    return {
+        "model": OWN if model.is_own else model.name,
+        "version": None if model.is_own else model.version,
+        "tokens": ",".join(map(str, tokens)),
+        "source": ",".join(map(str, source)) or None,
+        "changes": BETWEEN.join(map(to_code, changes)) or None,
+        "begin": begin or None,
+    }
+
+
+def instrument(
+    kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
+    on_change: Callable[[Mapping[str, Any]], None], on_turn: Callable[[Mapping[str, Any]], None],
+) -> None:  # fmt: skip
+    """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
+
+    about: what it shows beside what it is answered. on_change: called with what is to be changed in the model, and
+    on_turn with the page that it is left for; what is in either can be anything.
+    """
+    token = model.name if model.is_own else None
+
+    def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
+        wish = told(key, event)
+        if isinstance(wish, Mapping):
+            act(wish)
+
+    _MOUNTS[kind](
+        key=key,
+        data={"asks": dict(asks), "token": token, **about},
+        on_change_change=lambda: hear("change", on_change),
+        on_turn_change=lambda: hear("turn", on_turn),
+    )
