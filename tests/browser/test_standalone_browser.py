@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tests.browser.servers import ROOT
-from transformer import load_checkpoint, record, record_pass, show, standalone
+from transformer import load_checkpoint, record, record_pass, show
+from transformer.frontend import saved_page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -109,7 +110,7 @@ def test_a_whole_pass_opens_where_it_is_told_to_in_a_notebook_s_frame(new_page, 
 
 
 def test_what_a_page_had_no_room_for_is_said(opened, monkeypatch, browser_errors):
-    monkeypatch.setattr(standalone, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(saved_page, "MOST_BYTES", 200_000)
     page = opened(show(recorded_inside("induction", "abcab"), open="blocks.1.attn.hook_z", cell=(3, 1, 2)))
     expect(page.get_by_role("region", name="By hand")).to_contain_text("recomputed, equal")
     page.get_by_role("combobox", name="Find a tensor").fill("blocks.1.attn.qkv.weight")

@@ -9,7 +9,7 @@ from pages.ui.models.changes import as_python
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
-from transformer.standalone import page
+from transformer.frontend.saved_page import page
 
 LINES = """import torch
 from transformer import {names}

@@ -12,7 +12,7 @@ from pages.ui.models.changes import as_python
 from pages.ui.shell import changes
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
-from transformer.standalone import page_fit
+from transformer.frontend.saved_page import page_fit
 
 LINES = """from transformer import {imports}
 

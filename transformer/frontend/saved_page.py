@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import frontend
-from .config import ModelConfig
-from .inference.attention_outline import outline, outline_of_layer
-from .inference.outline import tensors_of
-from .inference.recording import Recording
-from .inference.whole_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, whole_view
-from .model.registry import attention_modules
+from ..config import ModelConfig
+from ..inference.attention_outline import outline, outline_of_layer
+from ..inference.outline import tensors_of
+from ..inference.recording import Recording
+from ..inference.whole_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, whole_view
+from ..model.registry import attention_modules
+from . import FOLDER
+from .inline import bundle
 
 MOST_BYTES = 48_000_000
 """Of the numbers in a page, which then is a third larger; of larger passes a part is left out."""
@@ -158,7 +159,7 @@ def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:
 
 def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Shown:
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`."""
-    script = frontend.bundle(frontend.FOLDER / kind / "standalone.js")
+    script = bundle(FOLDER / kind / "standalone.js")
     styles = ("standalone.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
     before, after = PAGE.split("{recordings}")
     pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)))]
@@ -169,7 +170,7 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording) -> Show
 
 
 def _sheet(name: str) -> str:
-    return (frontend.FOLDER / name).read_text(encoding="utf-8")
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _in_base64(data: bytes, length: int = 3 * 2**18) -> Iterator[str]:

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from tests.helpers import some_inputs, tiny_encoder_decoder, tiny_model
-from transformer import Recording, record, record_pass, show, standalone
+from transformer import Recording, record, record_pass, show
+from transformer.frontend import saved_page
 
 
 def whole(model, **chosen):
@@ -95,11 +96,11 @@ def test_what_there_is_nothing_of_can_t_be_looked_at_first():
 def test_of_what_is_too_large_for_a_page_a_part_is_left_out_and_then_it_is_said(monkeypatch):
     model = tiny_model()
     all_of_it = whole(model).html
-    monkeypatch.setattr(standalone, "MOST_BYTES", standalone.page_fit(model.config, 8).size - 1)
-    less, fit = whole(model).html, standalone.page_fit(model.config, 8)
+    monkeypatch.setattr(saved_page, "MOST_BYTES", saved_page.page_fit(model.config, 8).size - 1)
+    less, fit = whole(model).html, saved_page.page_fit(model.config, 8)
     assert fit.kinds == ("weights",) and len(less) < len(all_of_it)
-    monkeypatch.setattr(standalone, "MOST_BYTES", 100)
-    assert standalone.page_fit(model.config, 8) is None
+    monkeypatch.setattr(saved_page, "MOST_BYTES", 100)
+    assert saved_page.page_fit(model.config, 8) is None
     with pytest.raises(ValueError, match="take a shorter text"):
         whole(model)
 
