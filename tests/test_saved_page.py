@@ -1,12 +1,19 @@
 """An instrument as one HTML page: what it needs is asked for, and nothing of a text becomes markup."""
 
+import base64
+import io
+import re
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.helpers import some_inputs, tiny_encoder_decoder, tiny_model
-from transformer import Recording, record, record_pass, show
+from transformer import Recording, Scaled, record, record_pass, show
 from transformer.frontend import saved_page
+from transformer.frontend.still import still
+from transformer.inference.whole_recording import pass_of, whole_view
 
 
 def whole(model, **chosen):
@@ -112,3 +119,111 @@ def test_a_recording_takes_parameters_along():
     np.testing.assert_array_equal(found.tensors["blocks.0.attn.out.weight"], model.blocks[0].attn.out.weight.detach())
     with pytest.raises(ValueError, match="no parameter"):
         record(model, torch.zeros(1, 2, dtype=torch.long), None, parameters=["blocks.9.attn.out.weight"])
+
+
+# How much of a recording a page has
+
+
+def own_points(model, tokens):
+    """A recording of no more than attention's own points of a decoder-only model."""
+    points = ("hook_q", "hook_k", "hook_rot_q", "hook_rot_k", "hook_v", "hook_pattern", "hook_mask")
+    return record(model, torch.tensor([tokens]), lambda name: name == "hook_embed" or name.endswith(points))
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "d_model": 64}, {"attention": "uniform"}])
+@pytest.mark.parametrize("length", [3, 40])
+def test_attention_of_a_whole_pass_is_hardly_larger_than_from_its_own_points(changes, length):
+    model = tiny_model(context_length=40, **changes)
+    tokens = [at % model.config.vocab_size for at in range(length)]
+    attention, least, everything = (
+        len(show(recording, *kind).html)
+        for recording, kind in ((record_pass(model, tokens), ["self"]), (own_points(model, tokens), ["self"]),
+                                (record_pass(model, tokens), []))
+    )  # fmt: skip
+    assert attention <= 1.2 * least and attention < everything
+
+
+def embedded(shown):
+    """The tensors that lie in a page as `whole`."""
+    text = shown.html.partition('id="whole">')[2].partition("</script>")[0]
+    return Recording.from_bytes(base64.b64decode(text)).tensors
+
+
+def test_a_page_has_what_the_picture_is_derived_from_and_something_to_compare_it_with():
+    model = tiny_model(positions="rotary")
+    long, short = (embedded(show(record_pass(model, range(length)), "self")) for length in (8, 1))
+    starts = {f"blocks.{layer}.attn.hook_{point}" for layer in (0, 1) for point in ("rot_q", "rot_k", "v")}
+    assert long.keys() == starts | {"blocks.0.attn.hook_z", "blocks.1.attn.hook_z"}  # d_head is below 8
+    assert short.keys() == starts | {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"}
+    changed = record_pass(model, range(8), interventions=[Scaled("blocks.1.attn.hook_z", head=0)])
+    assert embedded(show(changed, "self")).keys() == long.keys() | {"blocks.1.attn.hook_pattern"}
+
+
+def test_of_chosen_points_all_are_there_while_there_is_room(monkeypatch):
+    model = tiny_model()
+    chosen = record(model, some_inputs(model.config)[0][:1], None, parameters=["blocks.0.attn.out.weight"])
+    all_of_it = embedded(show(chosen))
+    assert {"blocks.0.attn.out.weight", "blocks.1.attn.hook_raw_scores", "blocks.0.attn.hook_z"} <= all_of_it.keys()
+    assert not [name for name in all_of_it if "mlp" in name or "mask" in name]
+    monkeypatch.setattr(saved_page, "MOST_BYTES", sum(array.nbytes for array in all_of_it.values()) - 1)
+    least = embedded(show(chosen))
+    assert least.keys() < all_of_it.keys()
+    size = sum(array.nbytes for array in least.values())
+    monkeypatch.setattr(saved_page, "MOST_BYTES", size)
+    assert saved_page.attention_fits(model.config, "self", 8) and embedded(show(chosen)).keys() == least.keys()
+    monkeypatch.setattr(saved_page, "MOST_BYTES", size - 1)
+    assert not saved_page.attention_fits(model.config, "self", 8)
+    with pytest.raises(ValueError, match="take a shorter text"):
+        show(chosen)
+    with pytest.raises(ValueError, match="take a shorter text"):
+        whole(model, kind="self")
+
+
+@pytest.mark.parametrize("model", [tiny_model(), tiny_encoder_decoder(), tiny_model(n_layers=0, norm="none")])
+@pytest.mark.parametrize("length", [1, 6])
+def test_how_large_a_page_gets_is_known_before_it_is_made(model, length):
+    source = [] if model.config.architecture == "decoder-only" else [1, 2, 3]
+    found = record_pass(model, range(length), source)
+    fit = saved_page.page_fit(model.config, length, len(source))
+    outlined, _ = whole_view(pass_of(found), found.metadata["vocabulary"])
+    assert saved_page.page_size(model.config, outlined, fit) == pytest.approx(len(show(found).html.encode()), rel=0.02)
+
+
+# Where scripts don't run
+
+
+def without_scripts(page):
+    """What is left of a page where neither scripts nor styles are read."""
+    return re.sub(r"(?s)<(script|style)\b.*?</\1>", "", page.partition("<body>")[2] or page)
+
+
+@pytest.mark.parametrize("model", [tiny_model(), tiny_encoder_decoder(), tiny_model(n_layers=0, norm="none")])
+def test_where_scripts_are_blocked_there_is_a_picture_and_a_sentence(model):
+    shown = whole(model)
+    around = re.sub(r"(?s)<iframe.*?</iframe>", "", shown._repr_html_())
+    for seen in map(without_scripts, (shown.html, around)):
+        assert "scripts are needed to explore it" in seen and seen.count("data:image/png;base64,") == 1
+    assert len(shown.picture) <= 30_000
+    assert re.fullmatch(r"<Shown: a whole pass over \d+ tokens, \d+ tensors, \d+ kB of HTML>", repr(shown))
+
+
+def test_the_still_picture_is_drawn_from_the_weights():
+    model, tokens = tiny_model(), [3, 1, 2, 4]
+    found = record_pass(model, tokens)
+    png = base64.b64decode(re.search(r"base64,([\w+/=]+)", show(found, "self").picture)[1])
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA")).astype(int)
+    assert pixels.shape == (4 * 2 + 1, 4 * model.config.n_heads + model.config.n_heads - 1, 4)
+    for layer, head in np.ndindex(2, model.config.n_heads):
+        drawn = pixels[5 * layer :, 5 * head :][:4, :4]
+        weights = found.tensors[f"blocks.{layer}.attn.hook_pattern"][head]
+        assert np.array_equal(drawn[..., 3] == 255, np.tri(4, dtype=bool))  # what the mask hides is transparent
+        order = np.argsort(weights[3])
+        assert (np.diff(drawn[3, order, 1]) >= 0).all()  # a larger weight is a lighter green
+
+
+@pytest.mark.parametrize(("layers", "heads", "length"), [(12, 12, 64), (6, 6, 64), (1, 1, 64), (48, 32, 64), (9, 9, 2)])
+def test_a_still_picture_stays_small(layers, heads, length):
+    noise = np.random.default_rng(0).integers(0, 255, (heads, length, length), dtype=np.uint8)
+    png, width, height = still([noise] * layers)
+    assert len(png) * 4 / 3 < 29_000
+    assert Image.open(io.BytesIO(png)).size == (width, height)

@@ -80,9 +80,9 @@ export class FedView {
     this.run = run;
     if (!this.begun) {
       this.begun = true;
-      const { title } = this.outline.metadata;
-      this.reporter.forget(title === this.model);
-      this.model = title;
+      const { title, model = title } = this.outline.metadata;
+      this.reporter.forget(model === this.model);
+      this.model = model;
       this.instrument.begin(this.outline, chosen);
     } else if ((serial > this.serial || (this.isFound && isOtherRun)) && !this.reporter.isAhead) this.instrument.turnTo(chosen);
     this.serial = serial;

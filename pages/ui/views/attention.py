@@ -121,7 +121,7 @@ def show(session: Session, looked: Looked) -> None:
     details = {
         "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
         "next": looked.next_labels,
-        "title": changes.title_of(session.name),
+        "title": session.file_name, "model": changes.model_id(session.name),
         "interventions": changes.listed(session.interventions),
     }
 

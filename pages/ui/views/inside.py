@@ -84,7 +84,7 @@ def show(session: Session, looked: Looked) -> None:
     current = session.visitor
     outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
     details = {
-        "offset": looked.offset, "title": changes.title_of(session.name),
+        "offset": looked.offset, "title": session.file_name, "model": changes.model_id(session.name),
         "interventions": changes.listed(session.interventions),
     }  # fmt: skip
     extent = _extent(looked)
@@ -130,7 +130,7 @@ def looked_at(session: Session, looked: Looked) -> Chosen:
 
 def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
-    current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
+    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
     opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
                          on_change="rerun")  # fmt: skip
