@@ -143,7 +143,7 @@ def test_attention_of_a_whole_pass_can_be_explored_head_by_head(opened, browser_
 STILL = ".headsup-still"
 
 
-def test_without_scripts_a_still_picture_is_seen_and_with_them_the_instrument(opened, chromium, tmp_path, browser_errors):
+def test_without_scripts_a_still_picture_is_seen_else_the_instrument(opened, chromium, tmp_path, browser_errors):
     page = opened(show(recorded_inside("induction", "abcab")))
     with chromium.new_context(java_script_enabled=False) as context:
         still = context.new_page()
