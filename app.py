@@ -20,7 +20,13 @@ if __name__ == "__main__":
     generate.show(session)
     finish()
 else:
-    from pages.ui.serving import SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED, check_settings, preparing, routes
+    from pages.ui.serving import (
+        SAY_WHERE_THE_SERVER_IS,
+        WAIT_UNTIL_PREPARED,
+        check_settings,
+        preparing,
+        routes,
+    )
 
     check_settings()
 

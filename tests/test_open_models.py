@@ -7,10 +7,10 @@ import weakref
 import pytest
 
 from pages.ui.models import jobs
-from transformer.api.memory_limit import DEFAULT, memory_limit
-from transformer.api.open_models import OpenModel, OpenModels, size_of
 from tests.helpers import tiny_model
 from transformer import Card, Checkpoint, Tokenizer
+from transformer.api.memory_limit import DEFAULT, memory_limit
+from transformer.api.open_models import OpenModel, OpenModels, size_of
 
 
 def opened(name="a") -> OpenModel:

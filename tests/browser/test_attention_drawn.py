@@ -241,7 +241,7 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         download.value.save_as(tmp_path / name)
         saved[name] = (tmp_path / name).read_bytes()
     assert saved["png"].startswith(b"\x89PNG\r\n\x1a\n") and len(saved["png"]) > 10_000
-    table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8"))))
+    table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8-sig"))))
     checkpoint = load_checkpoint(tiny_folder / "shakespeare")
     _, cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))
     for column, point in (("q·k", "raw_scores"), ("q·k/√d_head", "scaled_scores"), ("masked score", "attn_scores"),

@@ -72,6 +72,18 @@ def model(name: str) -> Checkpoint:
     return opened(name).checkpoint
 
 
+def file_name(name: str) -> str:
+    """What files of a model begin with: its name; of an own model, whose name is its key, its title."""
+    found = opened(name)
+    return slug(found.checkpoint.card.title) if found.is_own else name.replace("/", "-")
+
+
+def slug(title: str) -> str:
+    """A model's title as the name of a file."""
+    words = "".join(letter if letter.isalnum() else " " for letter in title.lower()).split()
+    return "-".join(words)[:60].strip("-") or "model"
+
+
 def config(name: str) -> ModelConfig:
     """A model's configuration."""
     return model(name).model.config

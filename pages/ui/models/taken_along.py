@@ -12,9 +12,9 @@ from typing import Any
 from pages.ui.models.library import OpenModel
 from transformer import Recording, record_pass
 from transformer.api.tensors import Interventions, Tokens, infos_of, of_parameters, one_at_a_time
+from transformer.frontend.saved_page import inside_page
 from transformer.inference.outline import TensorInfo, tensors_of
 from transformer.inference.recompute import whole_pass
-from transformer.standalone import inside_page
 
 MOST_BYTES = 64_000_000
 """Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from pages.ui.markdown import plain
+from pages.ui.models.library import slug
 from pages.ui.models.own_models import keep, own_models
 from pages.ui.shell.model_picker import choose_model
 from transformer import Checkpoint, CheckpointError
@@ -27,8 +28,7 @@ def exchange() -> None:
 
 def offer_download(label: str, checkpoint: Checkpoint, key: str) -> None:
     """A button that saves a model as one file."""
-    words = "".join(c if c.isalnum() else " " for c in checkpoint.card.title.lower()).split()
-    st.download_button(label, lambda: pack_checkpoint(checkpoint), f"{'-'.join(words) or 'model'}.headsup.zip",
+    st.download_button(label, lambda: pack_checkpoint(checkpoint), f"{slug(checkpoint.card.title)}.headsup.zip",
                        "application/zip", key=key, on_click="ignore", icon=":material/download:")  # fmt: skip
 
 

@@ -65,6 +65,11 @@ class Session:
     changes: Changes = ()
     interventions: tuple[Intervention, ...] = ()
 
+    @property
+    def file_name(self) -> str:
+        """What files that are saved of this model begin with."""
+        return library.file_name(self.name)
+
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
         if self.tokens is None:

@@ -35,7 +35,7 @@ def show(session: Session) -> None:
     writing(
         key=KEY,
         name=passages.identity(writer),
-        title=session.name.replace("/", "-"),
+        title=session.file_name,
         extent=extent,
         choices={
             "layers": extent.layers,

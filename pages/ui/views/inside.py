@@ -83,7 +83,8 @@ def show(session: Session, looked: Looked) -> None:
         about={
             "offset": looked.offset,
             "prompt": len(session.writer.prompt),
-            "title": changes.title_of(session.name),
+            "title": session.file_name,
+            "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
@@ -98,7 +99,7 @@ def looked_at(session: Session, looked: Looked) -> Chosen:
 
 def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
-    current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
+    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
     opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
                          on_change="rerun")  # fmt: skip

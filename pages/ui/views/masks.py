@@ -71,7 +71,7 @@ def three_masks(session: Session) -> None:
     offer_data(lambda: pd.concat(
         matrix_table({"visible": panel.mask}, panel.labels, panel.labels, panel.offset).assign(mask=panel.title)
         for panel in panels
-    ), "These masks as a table", f"{session.name}-masks.csv")  # fmt: skip
+    ), "These masks as a table", f"{session.file_name}-masks.csv")  # fmt: skip
 
 
 def show_panels(panels: Sequence[Panel], name: str) -> None:
@@ -307,7 +307,7 @@ def _by_position(session: Session, reading: Reading, masked: Predicted, free: Pr
             made[f"entropy {name} (nats)"] = found.entropy
         return made
 
-    offer_data(table, "These predictions as a table", f"{session.name}-without-mask.csv")
+    offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")
 
 
 def _last_token(session: Session, reading: Reading, masked: Predicted, free: Predicted) -> None:
@@ -327,7 +327,7 @@ def _last_token(session: Session, reading: Reading, masked: Predicted, free: Pre
         tables.append({"mask": name, "rank": range(1, len(order) + 1), "token": labels, "probability": odds})
     st.markdown(_last_token_in_words(session.config, len(reading.tokens), masked, free))
     offer_data(lambda: pd.concat(map(pd.DataFrame, tables)), "These candidates as a table",
-               f"{session.name}-candidates-without-mask.csv")  # fmt: skip
+               f"{session.file_name}-candidates-without-mask.csv")  # fmt: skip
 
 
 def _last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:

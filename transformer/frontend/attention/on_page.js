@@ -11,7 +11,7 @@ class AttentionView {
     this.instrument = new AttentionInstrument(root, {
       select: (chosen) => host.look(lookedFrom(chosen, this.about.offsets)),
       want: (parts) => host.fetch((api) => api.recording("tensors", { names: namesOf(this.outline, parts) }), (found) => this.instrument.add(found)),
-      change: (change) => host.change({ ...change, model: this.about.title }),
+      change: (change) => host.change({ ...change, model: this.about.model }),
       turn: (cell) => {
         const { layer, head } = this.instrument.chosen;
         host.turn("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));

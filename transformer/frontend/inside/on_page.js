@@ -11,7 +11,7 @@ class InsideView {
     this.instrument = new InsideInstrument(root, {
       select: (chosen) => host.look(lookedFrom(chosen, this.about)),
       want: (parts) => host.fetch((api) => askFor(api, this.instrument.pass, parts), (found) => this.instrument.add(found)),
-      change: (change) => host.change({ ...change, model: this.about.title }),
+      change: (change) => host.change({ ...change, model: this.about.model }),
       turn: (place) => {
         const found = toAttention(place, this.about);
         host.turn("Attention", found.looked, found.page);

@@ -18,6 +18,7 @@ from pages.ui.models.lessons.shelf import Unreadable
 from pages.ui.shell import guiding, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
+from pages.ui.tables import as_text
 from pages.ui.views.learn import glossary, room, teacher
 from pages.ui.views.learn.entering import go_to
 
@@ -119,8 +120,8 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         widgets.checkbox(
             "Put my answers into the link", Tie("share_answers", value=own.is_shared, take=share)
         )
-        st.download_button("Save my results", results_csv(own, lessons), "headsup-results.csv", "text/csv",
-                           key="save_results", icon=":material/download:", on_click="ignore")  # fmt: skip
+        st.download_button("Save my results", results_csv(own, lessons).encode("utf-8-sig"), "headsup-results.csv",
+                           "text/csv", key="save_results", icon=":material/download:", on_click="ignore")  # fmt: skip
 
 
 def results_csv(own: Answers, lessons: list[Lesson]) -> str:
@@ -128,7 +129,7 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
     written = io.StringIO()
     table = csv.writer(written)
     table.writerow(COLUMNS)
-    table.writerows(_rows(own, {lesson.name: lesson for lesson in lessons}))
+    table.writerows(map(as_text, row) for row in _rows(own, {lesson.name: lesson for lesson in lessons}))
     return written.getvalue()
 
 

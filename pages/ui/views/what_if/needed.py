@@ -85,7 +85,7 @@ def show(session: Session) -> None:
         on_choose=choose,
     )
     st.markdown(_verdict(found, values, "nats" if token is None else ""))
-    offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.name}-needed.csv")
+    offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.file_name}-needed.csv")
     lines.needed(session, reading, token)
 
 
