@@ -284,9 +284,9 @@ class Weighed:
 
         def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
             query = self.query - start()
-            # Where keys are kept from pass to pass, all of them are there, the first at position 0.
-            keeps_keys = ".cross_attn." in self.point or pattern.shape[-1] > pattern.shape[-2]
-            key = self.key if keeps_keys else self.key - start()
+            # Keys may have been kept from earlier passes: the last one is that of the last query.
+            first_key = 0 if ".cross_attn." in self.point else start() + pattern.shape[-2] - pattern.shape[-1]
+            key = self.key - first_key
             if not (0 <= query < pattern.shape[-2] and 0 <= key < pattern.shape[-1]):
                 return None
             pattern = pattern.clone()

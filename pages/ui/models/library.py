@@ -20,6 +20,7 @@ from pages.ui.models.own_models import own_entries, own_models
 from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
 from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
 from transformer.data.chat import Chat
+from transformer.inference import windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
@@ -99,8 +100,13 @@ def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
 
 
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """The last tokens, as many as the model's context holds."""
-    return tokens[-config(name).context_length :]
+    """The last tokens, as many as the model reads to predict the next one: past its context, its window."""
+    return tokens[window_start(name, len(tokens)) :]
+
+
+def window_start(name: str, length: int) -> int:
+    """Where that window of a text of so many tokens begins."""
+    return windows.window_start(length, config(name).context_length)
 
 
 def _seen() -> dict[str, OpenModel]:
