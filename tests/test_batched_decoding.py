@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import MODERN, any_configs, close, tiny_encoder_decoder, tiny_model
-from transformer import Sampling, Scaled, generate, sampling_distribution
+from transformer import Sampling, Scaled, Steered, Without, generate, sampling_distribution
 from transformer.inference.batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from transformer.inference.generation import DecodeState
 
@@ -54,6 +54,16 @@ def step(decoding, texts):
         text.steps.append(found[text.state])
 
 
+def changes_of(model):
+    """Of several texts: the same for some of them, which they can share a pass with, or can't."""
+    points = [name for name in model.hook_names() if name.endswith("hook_z") and not name.startswith("encoder.")]
+    if not points:
+        return []
+    head, source = Scaled(points[-1], 0), (1, 2) if model.config.architecture == "encoder-decoder" else ()
+    steered = Steered(points[0], tokens=(3,), against=(4,), source=source)
+    return [(), (head,), (head, steered), (), (Scaled(points[0], 0, 9),), (head,)]
+
+
 def some_text(model, number, recorded=()):
     """A text of its own length, source, sampling, and recorded points."""
     config = model.config
@@ -61,6 +71,8 @@ def some_text(model, number, recorded=()):
     source = [(2 * i + number) % config.vocab_size for i in range(1 + 3 * number % config.context_length)]
     sampling = GREEDY if number % 4 == 3 else Sampling(0.9, top_k=8, seed=number)
     asked = {"source": source} if config.architecture == "encoder-decoder" else {}
+    if changes := changes_of(model):
+        asked["interventions"] = changes[number % len(changes)]
     return Written(model, prompt, sampling=sampling, names_filter=recorded, **asked)
 
 
@@ -178,13 +190,22 @@ class TestPasses:
         sizes = [sorted(passes_of(model, lambda: decoding.step(states))) for _ in range(6)]
         assert sizes == [[(2, 1)], *[[(1, 1), (1, 7)]] * 5]  # of either in turn
 
-    def test_a_changed_model_and_a_recorded_mask_have_passes_of_their_own(self):
+    def test_a_change_at_a_position_and_a_recorded_mask_have_passes_of_their_own(self):
         model = tiny_model()
         decoding, states = ready(model, 2, 3)
-        states.append(DecodeState(model, [1] * 2, interventions=(Scaled("blocks.0.attn.hook_z", 0),)))
-        states.append(DecodeState(model, [1] * 2, names_filter="blocks.0.attn.hook_mask"))
-        assert sorted(passes_of(model, lambda: decoding.step(states))) == [(1, 2), (1, 2), (2, 1)]
-        assert sorted(passes_of(model, lambda: decoding.step(states))) == [(1, 1), (1, 1), (2, 1)]
+        for _ in range(2):
+            states.append(DecodeState(model, [1] * 2, interventions=(Scaled("blocks.0.attn.hook_z", 0, 3),)))
+            states.append(DecodeState(model, [1] * 2, names_filter="blocks.0.attn.hook_mask"))
+        assert sorted(passes_of(model, lambda: decoding.step(states))) == [*[(1, 2)] * 4, (2, 1)]
+        assert sorted(passes_of(model, lambda: decoding.step(states))) == [*[(1, 1)] * 4, (2, 1)]
+
+    def test_those_that_are_changed_alike_share_one(self):
+        model = tiny_model(positions="rotary")
+        decoding, states = ready(model, 2, 3)
+        for change in (Scaled("blocks.0.attn.hook_z", 0), Without("positions")):
+            states += [DecodeState(model, [1] * length, interventions=(change,)) for length in (2, 2, 4)]
+        assert sorted(passes_of(model, lambda: decoding.step(states))) == [(1, 4), (1, 4), (2, 1), (2, 2), (2, 2)]
+        assert sorted(passes_of(model, lambda: decoding.step(states))) == [(2, 1), (3, 1), (3, 1)]
 
     def test_the_sources_are_not_read_again(self):
         """Not even where the window moves."""
@@ -236,4 +257,4 @@ def test_a_batch_that_all_have_left_holds_no_keys_and_values():
     for state in states:
         decoding.release(state)
         assert state.past.blocks[0].keys.shape[1] == state.past.length == len(state.tokens) - 1
-    assert not any(columns._stored for columns in decoding._cache.blocks)
+    assert not decoding._caches

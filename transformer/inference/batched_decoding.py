@@ -24,6 +24,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import HookInfo, hook_points
 from .batched_cache import BatchedCache
 from .generation import DecodeState, GenerationStep
+from .interventions import Intervention
 
 PREFILL_TOKENS = 256
 """In one pass over several prompts. More would save few steps, and their scores take megabytes in each layer."""
@@ -36,8 +37,8 @@ class BatchedDecoding:
     """Texts that one model writes at once, each with its own length, sampling, and recorded points.
 
     Those whose newest token alone is to be computed share a pass; what is cached of the others is cached side by side.
-    Prompts of one length share passes, too, as do windows that have moved. A text with hooks or interventions, and one
-    that records masks, has passes of its own.
+    Prompts of one length share passes, too, as do windows that have moved. What is changed in a pass must be the same
+    (`DecodeState.batch_key`): texts with hooks, or with changes at some position, have passes of their own.
 
     Each gets what `generate` yields for it alone: the same tokens with a seed, and the same numbers up to rounding,
     since a product of matrices adds up in another order. So logits differ in their last bits (1e-5 at most in float32),
@@ -47,7 +48,7 @@ class BatchedDecoding:
 
     def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
         self.model = model
-        self._cache = BatchedCache(model.config)
+        self._caches: dict[tuple[Intervention, ...], BatchedCache] = {}  # by what is changed in the passes
 
     def step(self, states: Sequence[DecodeState]) -> dict[DecodeState, GenerationStep | Exception]:
         """The next token of each text; of one that fails, which can't go on, the error, and the others go on.
@@ -73,20 +74,26 @@ class BatchedDecoding:
 
     def release(self, state: DecodeState) -> None:
         """Give a text what is cached of it back, so that it can go on alone, and keep nothing."""
-        if state.past in self._cache.texts:
-            self._cache.leave(state.past)
+        for key, cache in self._caches.items():
+            if state.past in cache.texts:
+                cache.leave(state.past)
+                if not cache.texts:
+                    del self._caches[key]
+                return
 
     def _batches(self, states: Sequence[DecodeState]) -> Iterator[tuple[Callable[[list[DecodeState]], Passed], list]]:
         """Texts that share a pass, several each, and how it is computed."""
-        plain = [state for state in states if _is_plain(state)]
-        decoding = [state for state in plain if state.cached and state.pending == 1]
-        if len(decoding) > 1:
-            yield self._decode, decoding
-        prompts: dict[int, list[DecodeState]] = defaultdict(list)
-        for state in plain:
-            if not state.cached and not state.source:
-                prompts[state.pending].append(state)
-        for length, alike in prompts.items():
+        decoding, prompts = defaultdict(list), defaultdict(list)
+        for state in states:
+            if (key := state.batch_key) is not None:
+                if state.cached and state.pending == 1:
+                    decoding[key].append(state)
+                elif not state.cached and not state.source:
+                    prompts[key, state.pending].append(state)
+        for batch in decoding.values():
+            if len(batch) > 1:
+                yield self._decode, batch
+        for (_, length), alike in prompts.items():
             at_once = max(1, PREFILL_TOKENS // length)
             for first in range(0, len(alike), at_once):
                 if len(batch := alike[first : first + at_once]) > 1:
@@ -110,13 +117,14 @@ class BatchedDecoding:
     def _decode(self, states: list[DecodeState]) -> Passed:
         """Read the newest token of texts of which all others are cached."""
         by_past = {state.past: state for state in states}
-        for past in [past for past in self._cache.texts if past not in by_past]:
-            self._cache.leave(past)
+        cache = self._caches.setdefault(states[0].batch_key, BatchedCache(self.model.config))
+        for past in [past for past in cache.texts if past not in by_past]:
+            cache.leave(past)
         for past in by_past:
-            if past not in self._cache.texts:
-                self._cache.join(past)
-        rows = [by_past[past] for past in self._cache.texts]
-        logits, recorded = self._run(rows, [state.tokens[-1:] for state in rows], self._cache)
+            if past not in cache.texts:
+                cache.join(past)
+        rows = [by_past[past] for past in cache.texts]
+        logits, recorded = self._run(rows, [state.tokens[-1:] for state in rows], cache)
         return {state: (logits[row, -1].float().clone(), self._own(recorded, state, row))
                 for row, state in enumerate(rows)}  # fmt: skip
 
@@ -127,7 +135,9 @@ class BatchedDecoding:
         inputs = (tokens,) if past.memory is None else (tokens, tokens)  # the source has been read
         names = frozenset().union(*(state.names for state in states))
         with torch.no_grad():
-            return self.model.run_with_cache(*inputs, names_filter=names, past=past, newest=True)
+            return self.model.run_with_cache(
+                *inputs, names_filter=names, fwd_hooks=states[0].hooks, past=past, newest=True
+            )
 
     def _own(self, recorded: ActivationCache, state: DecodeState, row: int) -> ActivationCache:
         """What was recorded of one text, without the padding."""
@@ -147,8 +157,3 @@ class BatchedDecoding:
     @cached_property
     def _points(self) -> dict[str, HookInfo]:
         return hook_points(self.model.config)
-
-
-def _is_plain(state: DecodeState) -> bool:
-    """Whether nothing changes a text's passes, and none of their masks, which passes share, is recorded."""
-    return not state.hooks and not any(name.endswith("hook_mask") for name in state.names)

@@ -93,6 +93,8 @@ class DecodeState:
         self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._pass_start)]
         """What is changed in each of its passes."""
         keeps = not fwd_hooks and not any(map(looks_ahead, interventions))
+        self._shares = keeps and all(getattr(each, "same_everywhere", False) for each in interventions)
+        self._interventions = tuple(interventions)
         self.past = KeyValueCache.for_model(model.config) if keeps else None
         """What is cached of its tokens and its source; None if nothing is."""
         self._cached = range(0)
@@ -114,6 +116,14 @@ class DecodeState:
         """How many tokens the next pass computes, those of a source that wasn't read yet included."""
         unread = 0 if self.past is not None and self.past.memory is not None else len(self.source)
         return len(self.tokens) - self.window_start - self.cached + unread
+
+    @property
+    def batch_key(self) -> tuple[Intervention, ...] | None:
+        """What is changed in its passes, equal for texts that can share one; None if it can share none.
+
+        Recorded masks are those of a whole pass, and what is changed at a position has another one in each text.
+        """
+        return self._interventions if self._shares and not any(map(_is_mask, self.names)) else None
 
     def draw(self, sampling: Sampling) -> None:
         """From here on, draw tokens like this; without a seed, with one of its own."""
@@ -214,6 +224,10 @@ def write_greedily(
         if has_ended.all():
             break
     return torch.cat(written, 1)
+
+
+def _is_mask(point: str) -> bool:
+    return point.endswith("hook_mask")
 
 
 def _as_list(tokens: Sequence[int] | Tensor) -> list[int]:

@@ -66,6 +66,11 @@ class _Change(ABC):
     looks_ahead = False
     """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
 
+    @property
+    def same_everywhere(self) -> bool:
+        """Whether it does the same wherever a pass begins, so that several texts can share one."""
+        return self.position is None
+
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
         points = hook_points(config)
@@ -146,6 +151,8 @@ class Averaged(_Change):
 class Replaced(_Change):
     """Replaced by what it is at the same position of another text (activation patching)."""
 
+    same_everywhere = False
+
     tokens: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
@@ -199,6 +206,7 @@ class Without:
 
     rule: str
     where: str = ""
+    same_everywhere = True
 
     @property
     def looks_ahead(self) -> bool:
