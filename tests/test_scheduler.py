@@ -101,7 +101,7 @@ class TestEachText:
         for number, ((prompt, more), steps) in enumerate(zip(asked, written, strict=True)):
             assert len(steps) == tokens + number
             check(model, prompt, more, steps)
-        assert len(scheduler) == 0
+        assert scheduler.texts == 0
 
     def test_may_come_while_others_are_written(self, model):
         scheduler, steps = schedulers.of(model), {}
@@ -175,13 +175,13 @@ class TestCancelling:
         request.cancel()  # doesn't wait for it
         cancelled.set()
         request.wait()
-        assert len(steps) == 1 and len(scheduler) == 0
+        assert len(steps) == 1 and scheduler.texts == 0
 
     def test_is_what_a_reader_does_who_leaves(self, model):
         scheduler = schedulers.of(model)
         for _ in scheduler.submit(DecodeState(model, [1])):
             break
-        until(lambda: len(scheduler) == 0)
+        until(lambda: scheduler.texts == 0)
 
     def test_wakes_one_that_rests(self, model):
         request = schedulers.of(model).submit(DecodeState(model, [1]), buffer=3)
@@ -209,7 +209,7 @@ class TestErrors:
                 raise ZeroDivisionError
 
         request = schedulers.of(model).submit(DecodeState(model, [1, 2], fwd_hooks=[("hook_embed", fail)]))
-        until(lambda: len(schedulers.of(model)) == 0)
+        until(lambda: schedulers.of(model).texts == 0)
         running = iter(request)
         assert [next(running).position, next(running).position] == [2, 3]
         with pytest.raises(ZeroDivisionError):
@@ -358,7 +358,7 @@ class TestCoroutines:
             await asyncio.wait([reader])
 
         asyncio.run(leave())
-        until(lambda: len(scheduler) == 0)
+        until(lambda: scheduler.texts == 0)
 
     def test_errors_reach_it(self, model):
         state = DecodeState(model, [1])
@@ -390,7 +390,7 @@ class TestThreads:
     def test_how_many_texts_are_written_is_known(self, model):
         before = schedulers.texts
         requests = [schedulers.of(model).submit(DecodeState(model, [1])) for _ in range(3)]
-        assert schedulers.texts == before + 3 and len(schedulers.of(model)) == 3
+        assert schedulers.texts == before + 3 and schedulers.of(model).texts == 3
         for request in requests:
             request.cancel()
             request.wait()

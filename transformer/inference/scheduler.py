@@ -142,7 +142,8 @@ class Scheduler:
         self._thread: threading.Thread | None = None
         self._is_closing = False
 
-    def __len__(self) -> int:
+    @property
+    def texts(self) -> int:
         """How many texts are being written."""
         return len(self._requests)
 
@@ -273,7 +274,7 @@ class Schedulers:
     def texts(self) -> int:
         """How many texts are being written, of all models."""
         with self._lock:
-            return sum(map(len, self._known.values()))
+            return sum(each.texts for each in self._known.values())
 
 
     def close(self) -> None:
