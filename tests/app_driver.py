@@ -268,6 +268,6 @@ def markdown_with(at, words):
 def cache_of(name, text):
     """The model's own tensors for a text, not by way of the app."""
     checkpoint = library.model(name)
-    tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
+    tokens = library.window(name, tuple(checkpoint.tokenizer.encode(text)))
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]

@@ -17,6 +17,7 @@ from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer
 from transformer.api.library import FOLDER, Library
 from transformer.api.open_models import OpenModel
 from transformer.data.chat import Chat
+from transformer.inference import windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
@@ -110,8 +111,13 @@ def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
 
 
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """The last tokens, as many as the model's context holds."""
-    return tokens[-config(name).context_length :]
+    """The last tokens, as many as the model reads to predict the next one: past its context, its window."""
+    return tokens[window_start(name, len(tokens)) :]
+
+
+def window_start(name: str, length: int) -> int:
+    """Where that window of a text of so many tokens begins."""
+    return windows.window_start(length, config(name).context_length)
 
 
 def _seen() -> dict[str, OpenModel]:

@@ -17,12 +17,13 @@ from pages.ui.models.activations import LARGEST_VOCABULARY
 from pages.ui.models.branches import LOGITS, TOP, Branch, Computed, Memory, Tree, Written
 from pages.ui.models.library import OpenModel
 from transformer import Intervention
-from transformer.inference.windows import looks_ahead
+from transformer.inference.windows import by_window, in_window, looks_ahead
 
 LOGITS_BYTES, ROWS_BYTES = 4_000_000, 1_000_000
 """What is remembered of a visitor's texts: of a small vocabulary, thousands of tokens."""
-MOST_WINDOWS = 4
-"""Past the context each place has a window, and a pass, of its own: as many are answered at once."""
+MOST_WINDOWS = 5
+"""Past the context a quarter of it has a window, and a pass, of its own; where changes let a token see those after it,
+each place has. As many are answered at once."""
 
 
 class Looked(NamedTuple):
@@ -133,8 +134,7 @@ class ShownText:
     def rows(self, looked: Looked, first: int, last: int, *, only_kept: bool = False) -> dict[int, np.ndarray]:
         """Where the token before each of these places looked to choose the one there, by place: (head, key) each.
 
-        Those that aren't remembered are computed: up to the context in one pass, past it only the last few, unless
-        only what is kept is asked for.
+        Those that aren't remembered are computed, of the last few windows, unless only what is kept is asked for.
         """
         with self.lock:
             tokens, begin = self.branch.tokens, len(self.prompt)
@@ -145,18 +145,17 @@ class ShownText:
                 return found
             ids = self.prompt + tuple(token.id for token in tokens)
             context = self.opened.checkpoint.model.config.context_length
-            # One pass has all rows of the context, unless an earlier token would see those after it.
-            together = 0 if any(map(looks_ahead, self.interventions)) else context
             missing = [place for place in places if place not in found]
-            if any(place <= together for place in missing):
-                pattern = activations.pattern(
-                    self.opened, ids[:context], self.source, *looked, interventions=self.interventions
-                )
-                found |= {place: pattern[:, place - 1, : None if looked.kind == "cross" else place]
-                          for place in missing if place <= together}  # fmt: skip
-            for place in [place for place in missing if place > together][-MOST_WINDOWS:]:
-                rows = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[1]
-                found[place] = rows[looked.kind][looked.layer]
+            if any(map(looks_ahead, self.interventions)):  # so that an earlier token would see those after it
+                for place in missing[-MOST_WINDOWS:]:
+                    rows = activations.next_token(self.opened, ids[:place], self.source, self.interventions)[1]
+                    found[place] = rows[looked.kind][looked.layer]
+                return dict(sorted(found.items()))
+            for start, lengths in by_window(missing, context)[-MOST_WINDOWS:]:
+                pattern = activations.pattern(self.opened, ids[start : start + context], self.source, *looked,
+                                              interventions=in_window(self.interventions, start))  # fmt: skip
+                found |= {place: pattern[:, place - 1 - start, : None if looked.kind == "cross" else place - start]
+                          for place in lengths}  # fmt: skip
             return dict(sorted(found.items()))
 
     def _kept(self, logits: np.ndarray) -> Computed:

@@ -8,20 +8,21 @@ from __future__ import annotations
 import itertools
 import time
 
-from pages.ui.models import activations, drawing, turns
+from pages.ui.models import activations, drawing
 from pages.ui.models.branches import LOGITS, Shelf, Tree, Written
 from pages.ui.models.library import OpenModel, opened
 from pages.ui.models.shown_text import Looked, ShownText
 from transformer import GenerationStep, Intervention, Sampling, attention_modules
-from transformer.inference.generation import Text
+from transformer.inference.generation import DecodeState
 from transformer.inference.sampling import random_points
+from transformer.inference.scheduler import schedulers
 
 FORMER = 8
 """Prompts and models of before whose texts are kept."""
 
 
 class Writer(ShownText):
-    """A text on the page, and how it is written on: together with the texts of others, as `turns` has it.
+    """A text on the page, and how it is written on: together with the texts of others, by its model's scheduler.
 
     It keeps the model it began with: one that is replaced meanwhile doesn't change a text half-way. `stop` is heeded
     after the token in progress.
@@ -35,7 +36,7 @@ class Writer(ShownText):
         self.goal: int | None = None
         """The length at which the present writing ends; None at rest."""
         self._former = Shelf(FORMER)
-        self._text: Text | None = None
+        self._text: DecodeState | None = None
         """The text on screen, what is computed ahead included, as the model goes on from it."""
         self._drawn_with: Sampling | None = None
 
@@ -212,16 +213,17 @@ class Writer(ShownText):
             self.redraw(sampling)
             if is_wanted():
                 try:
-                    turns.write(self._text_to_write(sampling, looked), take)
+                    text = self._text_to_write(sampling, looked)
+                    schedulers.of(text.model).submit(text, on_step=take).wait()
                 except BaseException:
                     self._text = None
                     raise
             if self.goal is None or self.ended:
                 self._text = None
 
-    def _text_to_write(self, sampling: Sampling, looked: Looked | None) -> Text:
+    def _text_to_write(self, sampling: Sampling, looked: Looked | None) -> DecodeState:
         if self._text is None:
-            self._text = Text(
+            self._text = DecodeState(
                 self.opened.checkpoint.model,
                 self.prompt + tuple(token.id for token in self.branch.tokens),
                 source=self.source or None,
@@ -235,7 +237,7 @@ class Writer(ShownText):
         return self._text
 
     def _take(self, step: GenerationStep, sampling: Sampling, looked: Looked | None) -> None:
-        """Add a token that was written. The thread may be another visitor's, while this one's holds the lock."""
+        """Add a token that was written. The thread is the scheduler's, while the visitor's holds the lock and waits."""
         computed = self._kept(step.logits.numpy())
         if point := self._point(looked):
             self._rows_kept.put(computed, tuple(looked), step.cache[point][0, :, -1].numpy().copy())

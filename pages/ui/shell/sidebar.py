@@ -301,9 +301,10 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
             return None, ()
         return (card.start_token_id,), tokens
     if over > 0:
-        unread = "the first one doesn't" if over == 1 else f"the first {over:,} don't"
+        begin = library.window_start(name, len(tokens))
+        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
         st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {shape.context_length}; {unread} reach it.")  # fmt: skip
+                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
     return tokens, ()
 
 

@@ -76,7 +76,7 @@ def choose(session: Session, kind: str) -> Looked:
         kind=kind,
         query_offset=0 if kind == "encoder" else offset,
         key_offset=offset if kind in ("self", "decoder") else 0,
-        next_labels=tuple(labels(_chosen_next(session, text))) if kind == "cross" else None,
+        next_labels=tuple(labels(_chosen_next(session, offset, text))) if kind == "cross" else None,
         interventions=in_window(session.interventions, offset),
         begin=offset,
     )
@@ -128,7 +128,7 @@ def whole_text(session: Session) -> tuple[int, ...]:
     """The prompt and what was written after it; for an encoder–decoder what was written, or what it would write."""
     if not session.source:
         return session.writer.tokens
-    text = library.window(session.name, _whole_answer(session))
+    text = _whole_answer(session)
     end = library.model(session.name).card.end_token_id
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
@@ -146,9 +146,9 @@ def _whole_answer(session: Session) -> tuple[int, ...]:
     return writer.tokens + activations.answer(session.name, writer.prompt, session.source, session.interventions)
 
 
-def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:
-    """The token after each of a text's: what the model, or the visitor, has put there."""
-    return library.window(session.name, _whole_answer(session))[1 : len(text) + 1]
+def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[int, ...]:
+    """The token after each of a text's from `offset` on: what the model, or the visitor, has put there."""
+    return _whole_answer(session)[offset + 1 : len(text) + 1]
 
 
 def _forget_cell() -> None:

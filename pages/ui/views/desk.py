@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from pages.ui.components.writing import LIMITS, Event
-from pages.ui.models import passages, places, turns
+from pages.ui.models import passages, places
 from pages.ui.models.branches import Written
 from pages.ui.models.shown_text import Looked
 from pages.ui.models.writer import Writer
@@ -14,6 +14,8 @@ from pages.ui.shell.borrowed import take_along
 from pages.ui.shell.choices import PACES, Visitor
 from pages.ui.shell.crossings import to_logit
 from transformer import Recording
+from transformer.inference.scheduler import schedulers
+from transformer.inference.windows import window_start
 
 FIRST_TURN, TURN, TURN_ALONE = 0.1, 0.75, 0.95
 """Seconds of computing, at most, before what there is goes to the browser: when writing begins, later, and later for
@@ -111,7 +113,7 @@ class Desk:
         writer, owed, asked = self.writer, self._owed, event.asked
         match event.act:
             case "write":
-                later = TURN if turns.is_anybody_writing() else TURN_ALONE
+                later = TURN if schedulers.texts else TURN_ALONE
                 owed.seconds = FIRST_TURN if writer.goal is None else later
                 writer.aim(min(asked["goal"], writer.length + int(LIMITS["tokens"][1])))
             case "stop":
@@ -131,9 +133,9 @@ class Desk:
             case "compare":
                 owed.compared = asked["with"]
             case "inside" if asked["token"] < writer.opened.checkpoint.model.config.vocab_size:
-                context = writer.opened.checkpoint.model.config.context_length
                 take_along()
-                to_logit(self.visitor, asked["place"], asked["token"], max(len(writer.tokens) - context, 0))
+                context = writer.opened.checkpoint.model.config.context_length
+                to_logit(self.visitor, asked["place"], asked["token"], window_start(len(writer.tokens), context))
             case "again":
                 owed.whole = True
 

@@ -44,7 +44,7 @@ WITH, WITHOUT = "with the mask", "without it"
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as a decoder reads it: its last tokens, as many as the context holds."""
+    """A text as a decoder reads it: all of it, or past the context its window."""
 
     tokens: tuple[int, ...]
     following: tuple[int, ...]
@@ -58,7 +58,7 @@ def three_masks(session: Session) -> None:
     st.header("Three masks", anchor=False)
     source, target = session.source, _text(session)
     text = source or target
-    longest = min(max(len(text), len(target)), session.config.context_length)
+    longest = max(len(library.window(session.name, each)) for each in (text, target))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         widgets.slider("Padding tokens after the prompt", 0, 8, "filler", width=240)
         shown = _how_many(min(longest, MOST), "masks_shown")

@@ -20,7 +20,7 @@ TOO_LARGE = "With these changes the model computes numbers too large to say anyt
 
 @dataclass(frozen=True)
 class Read:
-    """A text as the model reads it: what fits the context."""
+    """A text as the model reads it: all of it, or past the context its window."""
 
     tokens: tuple[int, ...]
     source: tuple[int, ...]
