@@ -13,7 +13,7 @@ from ..model.registry import attention_modules
 from . import texts
 from .errors import ApiError, wrong
 from .open_models import OpenModel
-from .queries import MOST_CELLS, PassInputs, RowsQuery, SamplingQuery, ScoresQuery, inputs_of
+from .queries import MOST_CELLS, GenerateQuery, PassInputs, RowsQuery, ScoresQuery, inputs_of
 from .service import Service
 
 EVENTS = "text/event-stream"
@@ -41,18 +41,18 @@ def routes(service: Service, both: Callable) -> APIRouter:
 
     @router.get("/generate", summary="Continue a text, a token an event", response_model=None,
                 responses={200: {"content": {EVENTS: {}}, "description": "Events."}})  # fmt: skip
-    async def by_get(request: Request, query: Annotated[SamplingQuery, Query()]) -> Response:
+    async def by_get(request: Request, query: Annotated[GenerateQuery, Query()]) -> Response:
         """Events `token` (its id, label, probability, rank, entropy, the random number `point`, where its window
         begins, logits or the likeliest of them, and the newest row of a head), then `end`, or `error`. The text that is
         continued may be longer than the context; ending the request ends the computing."""
         return await generate(request, query)
 
     @router.post("/generate", summary="The same of a longer text", response_model=None)
-    async def by_post(request: Request, query: Annotated[SamplingQuery, Body()]) -> Response:
+    async def by_post(request: Request, query: Annotated[GenerateQuery, Body()]) -> Response:
         """As GET, with the same fields as the body."""
         return await generate(request, query)
 
-    async def generate(request: Request, query: SamplingQuery) -> Response:
+    async def generate(request: Request, query: GenerateQuery) -> Response:
         found = await asked(request, query)
         module, head = _looked_at(query.attention, query.head, found.model)
         try:
@@ -67,7 +67,8 @@ def routes(service: Service, both: Callable) -> APIRouter:
 
     @both(router, "/scores", ScoresQuery, "What a model thought of each token of a text, and of the one to come")
     async def scores(request: Request, query: ScoresQuery) -> Response:
-        """By place, from `first` on: `probability`, `rank`, `entropy`, `logits` or the likeliest of them, `points`."""
+        """By place, from `first` to the one after the text: which token would be `drawn`, and the number `points` that
+        decides it; `probability`, `rank`, `entropy`; `logits`, or of a large vocabulary the likeliest of them."""
         found = await asked(request, query)
         if not 1 <= query.first <= len(found.tokens):
             raise wrong("first", f"it is a place from 1 to {len(found.tokens)}, the one after the text")

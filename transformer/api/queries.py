@@ -108,39 +108,35 @@ class PatchingQuery(PassQuery):
     against: Annotated[Place, Field(description="The id of the token that is right on the other.")]
 
 
-class SeedQuery(PassQuery):
-    """With which random numbers."""
+class SamplingQuery(PassQuery):
+    """How a token is drawn."""
 
-    seed: Annotated[int | None, Field(ge=0, lt=2**63, description=(
-        "The random number of each place follows from seed and place; without a seed it is another each time."
-    ))] = None  # fmt: skip
-
-
-class SamplingQuery(SeedQuery):
-    """How a text is continued."""
-
-    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
     temperature: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False, description="0 is greedy.")] = 1.0
     top_k: Annotated[int | None, Field(ge=1, le=10**6)] = None
     top_p: Annotated[float | None, Field(gt=0, le=1)] = None
-    attention: Annotated[str | None, Field(max_length=100, description=(
-        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
-    head: Place = 0
+    seed: Annotated[int | None, Field(ge=0, lt=2**63, description=(
+        "The random number of each place follows from seed and place; without a seed it is another each time."
+    ))] = None  # fmt: skip
 
     def sampling(self) -> Sampling:
         """As the engine takes it."""
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
 
-class ScoresQuery(SeedQuery):
+class GenerateQuery(SamplingQuery):
+    """How a text is continued."""
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
+    attention: Annotated[str | None, Field(max_length=100, description=(
+        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
+    head: Place = 0
+
+
+class ScoresQuery(SamplingQuery):
     """From which place of a text on."""
 
     first: Annotated[int, Field(ge=1, le=10**9, description=(
         "The first place that is told of; the place after the text's last token is the one to come."))] = 1  # fmt: skip
-
-    def sampling(self) -> Sampling:
-        """What the random numbers are drawn with."""
-        return Sampling(seed=self.seed)
 
 
 class RowsQuery(PassQuery):

@@ -19,7 +19,7 @@ from ..inference.generation import GenerationStep
 from ..inference.interventions import hooks_of
 from ..inference.logits import logits_in_pieces, stream_of
 from ..inference.recording import Recording
-from ..inference.sampling import Sampling, random_points
+from ..inference.sampling import Sampling, random_points, token_at
 from ..inference.windows import by_window, in_window, looks_ahead, window_start
 from .cache import cached
 from .open_models import OpenModel
@@ -96,52 +96,46 @@ def _packed(array: np.ndarray) -> str:
 def scores(
     model: OpenModel, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
 ) -> Recording:
-    """What the model thought of each token of a text from a place on, before it saw it, and of the token to come.
+    """What the model thought of each token of a text from a place on, before it saw it, and of the one to come.
 
-    sampling: with whose seed each place's random number is drawn. interventions: at positions of the whole text.
-    Tensors, by place from `first` on: `probability`, `rank`, `entropy` of each token that is there; `points` (float64),
-    `window_start` and, the token to come included, `logits` (place, vocab), or of a large vocabulary `top_ids` and
+    sampling: how each place's token would be drawn. interventions: at positions of the whole text.
+    Tensors, by place from `first` to the one after the text: `drawn`, the token that sampling draws there, and
+    `points` (float64), the random number that decides it; `probability`, `rank` and `entropy` of the token that is
+    there, or after the text of the one that is drawn; `window_start`; `logits` (place, vocab), or of a large vocabulary `top_ids` and
     `top_logits` (place, likeliest) and `normaliser`.
     Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small vocabulary.
     """
-    found = _scores(model, tokens, source, first, interventions)
+    found = _scores(model, tokens, source, first, sampling, interventions)
     tokenizer = model.checkpoint.tokenizer
-    count = len(found["window_start"])
-    points = random_points(sampling, first, ahead=min(count, 64))
-    named = {*tokens, *source}
-    if tokenizer.vocab_size <= SMALL_VOCABULARY:
-        named = set(range(tokenizer.vocab_size))
-    else:
-        named |= set(map(int, found["top_ids"][:, :NAMED].flat))
-    drawn = np.array([next(points) for _ in range(count)])
-    return Recording({**found, "points": drawn}, {"first": first, "kinds": kinds_of(tokenizer, named)})
+    named = set(range(tokenizer.vocab_size))
+    if tokenizer.vocab_size > SMALL_VOCABULARY:
+        named = {*tokens, *source, *map(int, found["drawn"]), *map(int, found["top_ids"][:, :NAMED].flat)}
+    return Recording(found, {"first": first, "kinds": kinds_of(tokenizer, named)})
 
 
 @cached
 def _scores(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, interventions: Interventions
-) -> dict[str, np.ndarray]:
-    statistics: list[tuple[float, int, float]] = []
-    tops: list[tuple[np.ndarray, np.ndarray, float]] = []
-    rows: list[np.ndarray] = []
-    starts: list[int] = []
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, sampling: Sampling,
+    interventions: Interventions,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    places = range(first, len(tokens) + 1)
     is_small = checkpoint.model.config.vocab_size <= SMALL_VOCABULARY
-    for start, place, logits in _expected(checkpoint, tokens, source, range(first, len(tokens) + 1), interventions):
-        starts.append(start)
-        if is_small:
-            rows.append(logits.numpy().copy())
-        else:
-            tops.append(top_of(logits.numpy()))
-        if place < len(tokens):
-            statistics.append(token_statistics(logits, tokens[place]))
-    probability, rank, entropy = zip(*statistics, strict=True) if statistics else ((), (), ())
-    found = {
-        "probability": np.array(probability, np.float32), "rank": np.array(rank, np.int32),
-        "entropy": np.array(entropy, np.float32), "window_start": np.array(starts, np.int32),
-    }  # fmt: skip
+    points = random_points(sampling, first, ahead=min(len(places), 64))
+    told: list[tuple] = []
+    expected: list[Any] = []
+    for start, place, logits in _expected(checkpoint, tokens, source, places, interventions):
+        point = next(points)
+        drawn = token_at(point, logits, sampling)
+        statistics = token_statistics(logits, tokens[place] if place < len(tokens) else drawn)
+        told.append((drawn, point, *statistics, start))
+        expected.append(logits.numpy().copy() if is_small else top_of(logits.numpy()))
+    types = {"drawn": np.int32, "points": np.float64, "probability": np.float32, "rank": np.int32,
+             "entropy": np.float32, "window_start": np.int32}  # fmt: skip
+    found = {name: np.array(column, kind)
+             for (name, kind), column in zip(types.items(), zip(*told, strict=True), strict=True)}  # fmt: skip
     if is_small:
-        return found | {"logits": np.stack(rows)}
-    ids, values, normalisers = zip(*tops, strict=True)
+        return found | {"logits": np.stack(expected)}
+    ids, values, normalisers = zip(*expected, strict=True)
     return found | {"top_ids": np.stack(ids).astype(np.int32), "top_logits": np.stack(values),
                     "normaliser": np.array(normalisers, np.float32)}  # fmt: skip
 
