@@ -161,7 +161,7 @@ class Scheduler:
         if state.model is not self._model():
             raise ValueError("This text is written by another model; texts that are written together share one.")
         request = Request(self, state, max_new_tokens, stop_tokens, buffer, on_step)
-        if max_new_tokens == 0:
+        if max_new_tokens is not None and max_new_tokens <= 0:
             request._end()
             return request
         with self._changed:
@@ -179,7 +179,8 @@ class Scheduler:
         with self._changed:
             for request in self._requests:
                 request._is_cancelled = True
-            self._is_closing, thread = True, self._thread
+            thread = self._thread
+            self._is_closing = thread is not None
             self._changed.notify()
         if thread is not None:
             thread.join()
