@@ -101,8 +101,8 @@ def scores(
     sampling: how each place's token would be drawn. interventions: at positions of the whole text.
     Tensors, by place from `first` to the one after the text: `drawn`, the token that sampling draws there, and
     `points` (float64), the random number that decides it; `probability`, `rank` and `entropy` of the token that is
-    there, or after the text of the one that is drawn; `window_start`; `logits` (place, vocab), or of a large vocabulary `top_ids` and
-    `top_logits` (place, likeliest) and `normaliser`.
+    there, or after the text of the one that is drawn; `window_start`; `logits` (place, vocab), or of a large
+    vocabulary `top_ids` and `top_logits` (place, likeliest) and `normaliser`.
     Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small vocabulary.
     """
     found = _scores(model, tokens, source, first, sampling, interventions)
