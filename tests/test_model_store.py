@@ -111,7 +111,7 @@ def test_a_model_larger_than_the_store_is_refused_and_nothing_goes(make, tiny):
     store = make(limit=checkpoint_bytes(tiny) + 30_000)
     token = store.put(tiny)
     store._memory_limit = checkpoint_bytes(tiny) - 1
-    with pytest.raises(CheckpointError, match="at most .* MB can be kept"):
+    with pytest.raises(CheckpointError, match=r"at most .* MB can be kept"):
         store.put(tiny)
     assert token in store
 

@@ -99,17 +99,15 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
                 go.wait(10)
         raise AssertionError("it wasn't stopped")
 
-    job = jobs.Job("key", compute, lambda: True)
+    job = jobs.Job("key", compute)
     assert seen.wait(10) and job.share == 0.5 and not job.is_over
     job.stop()
     go.set()
     assert job.wait(10) and job.was_stopped and job.error is None
 
 
-def test_a_job_that_nobody_wants_ends_and_one_that_fails_says_why():
-    left = jobs.Job("key", lambda: jobs.progress(0.1), lambda: False)
-    assert left.wait(10) and left.was_stopped
-    failed = jobs.Job("key", lambda: 1 / 0, lambda: True)
+def test_a_job_that_fails_says_why():
+    failed = jobs.Job("key", lambda: 1 / 0)
     assert failed.wait(10) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
 
 
