@@ -14,6 +14,7 @@ from pages.ui.models.session_store import (
     SessionRecord,
     SessionStore,
 )
+from pages.ui.serving import check_settings
 
 
 @pytest.fixture
@@ -99,3 +100,13 @@ def test_a_stopped_training_is_found_for_a_while_and_a_hidden_page_is_open():
 def test_nothing_is_kept_of_a_visitor_who_made_nothing():
     assert SessionRecord().is_empty
     assert not some().is_empty
+
+
+def test_a_server_whose_store_can_be_no_folder_does_not_start(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "file"))
+    with pytest.raises(SystemExit, match=r"^Error: HEADSUP_STORE is .*which can't be a folder for own models"):
+        check_settings()
+    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "new" / "folder"))
+    check_settings()
+    assert (tmp_path / "new" / "folder").is_dir()

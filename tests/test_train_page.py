@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.ui.models import own_models
 from pages.ui.models import own_training as training
-from pages.ui.models import session_store as training_store
+from pages.ui.models import session_store as store
 from pages.ui.models.session_store import SessionRecord, session_store
 from pages.ui.views import train_choice, train_progress
 from pages.ui.views.train_choice import in_words
@@ -487,7 +487,7 @@ def reloaded(before, at):
     kept = kept_by_tab(before)["value"]
     assert not kept_by_tab(at)["heard"] and kept_by_tab(at)["value"] != kept
     at = tell_page(at, "headsup_session_token", "found", kept)
-    assert kept_by_tab(at) == {"value": kept, "session": kept_by_tab(at)["session"], "heard": True}
+    assert kept_by_tab(at)["heard"] and kept_by_tab(at)["value"].split()[0] == kept.split()[0]
     return at
 
 
@@ -526,7 +526,7 @@ class TestComingBack:
         one, other = train_to_the_end(start("Train", **SMALL)), start("Train")
         assert other.session_state["session_record"].training.job is None
         assert not other.session_state["session_record"].models
-        assert kept_by_tab(other)["value"].split()[0] != kept_by_tab(one)["value"].split()[0]
+        assert kept_by_tab(one)["value"] and kept_by_tab(other)["value"] == ""
         assert not any("Yours" in pills.options for pills in other.sidebar.pills)
 
 
@@ -555,6 +555,16 @@ class TestLeaving:
         assert job.reason == "It was stopped because you had been away for 10 minutes."
         assert job.result is not None or not job.step
 
+    def test_who_comes_back_later_is_told_why_it_ended_and_has_the_model(self):
+        at = press(start("Train", **SMALL | {"steps": 3000}), "Train")
+        record = at.session_state["session_record"]
+        until(lambda: record.training.job.step >= 1)
+        record.seen_at -= store.GONE_AFTER + 1
+        training.watch_over(record.training.job, record, training.queue())
+        again = reloaded(at, start("Train"))
+        assert "It was stopped because you had been away for 10 minutes." in said(again)
+        assert len(again.session_state["session_record"].models) == 1
+
     def test_who_is_away_for_less_ends_nothing(self, job):
         watch = threading.Thread(target=training.watch_over, args=(job, self.away(590, ended=True), training.queue()))
         watch.start()
@@ -568,7 +578,7 @@ class TestLeaving:
         until(lambda: job.state == "running")
         training.queue().limit = 1
         other = training.queue().submit(task_plan("next-vowel"))
-        away = self.away(training_store.LEFT_AFTER + 1, ended=True)
+        away = self.away(store.LEFT_AFTER + 1, ended=True)
         watch = threading.Thread(target=training.watch_over, args=(job, away, training.queue()), daemon=True)
         watch.start()
         until(lambda: other.state in ENDED)

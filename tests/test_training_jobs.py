@@ -169,6 +169,15 @@ class TestObeying:
         assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
         assert job.result.card.training["best_step"] == 8
 
+    def test_who_stops_it_may_say_why(self, queues):
+        job = queues().submit(text_plan(10**6))
+        assert job.reason == ""
+        until(lambda: job.step >= 2)
+        job.stop("It was stopped for a reason.")
+        job.stop("Another comes too late.")
+        assert ended(job).reason == "It was stopped for a reason."
+        assert job.result is not None
+
     def test_stopping_while_paused(self, queues):
         queue = queues()
         job = queue.submit(text_plan(10**6))

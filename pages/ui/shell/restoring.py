@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 
 import streamlit as st
 
@@ -14,16 +13,17 @@ from pages.ui.shell import borrowed
 from pages.ui.shell.state import visitor
 from transformer.api.store import is_token
 
-SESSION, HEARD = "session_number", "session_token_heard"
-"""Keys of the session: what tells it from others, and whether its tab has handed over what it had."""
+HEARD = "session_token_heard"
+"""Key of the session: whether its tab has handed over what it had."""
 
 
 def find_record() -> None:
     """Called as a run of a page begins: let the tab keep the record's token, or hand over the one that it has."""
+    record = session_record()
+    record.own_text = visitor().own_text
     keep_record()
-    number = st.session_state.setdefault(SESSION, secrets.token_hex(8))
-    value = " ".join([session_record().token, *own_models()])
-    session_token(value, session=number, heard=st.session_state.get(HEARD, False), on_found=_restore)
+    value = "" if record.is_empty else " ".join([record.token, *own_models()])
+    session_token(value, heard=st.session_state.get(HEARD, False), on_found=_restore)
 
 
 def stay_here() -> None:

@@ -14,16 +14,16 @@ KEY = "session_token"
 _mount = st.components.v2.component("headsup_session_token", js=script(__file__, "session_token.js"))
 
 
-def session_token(value: str, *, session: str, heard: bool, on_found: Callable[[str], None]) -> None:
-    """Let the tab keep a value. If it has another, it tells that first, once, and keeps it until that was heard.
+def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -> None:
+    """Let the tab keep a value. If it has that of another session, it tells it first, and keeps it until it was heard.
 
-    session: differs between any two sessions. heard: whether on_found was called. on_found: called before another run,
-    with what the tab has kept since a session before.
+    value: a token and what else is kept with it, separated by spaces; "" for nothing. heard: whether on_found was
+    called. on_found: called before another run, with what the tab has kept since a session before; "" for what it
+    can't have kept.
     """
 
     def found() -> None:
         kept = told(KEY, "found")
-        if isinstance(kept, str) and len(kept) <= LONGEST:  # browsers can send anything
-            on_found(kept)
+        on_found(kept if isinstance(kept, str) and len(kept) <= LONGEST else "")  # browsers can send anything
 
-    _mount(key=KEY, data={"value": value, "session": session, "heard": heard}, on_found_change=found)
+    _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=found)
