@@ -189,6 +189,16 @@ def component(at, name):
     return found
 
 
+def tell_page(at, name, event, value):
+    """What a component's script in the browser reports, and the run of the page that this causes."""
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, name).id, "events")
+    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+    at._run(states)
+    return checked(at)
+
+
 def tell(at, name, event, value):
     """What a component's script in the browser reports, and the run that this causes: of the page, or of its fragment.
 
@@ -198,7 +208,8 @@ def tell(at, name, event, value):
     state = states.widgets.add()
     state.id = _make_trigger_id(component(at, name).id, "events")
     state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-    fragments = list(at._fragment_storage._fragments)
+    storage = at._fragment_storage
+    fragments = [name for name in storage._fragments if storage._target_key_by_id.get(name) != "heartbeat"]
     if not fragments:
         at._run(states)
         return checked(at)

@@ -72,6 +72,12 @@ def check_settings() -> None:
     """End the server with a sentence if an environment variable says what it can't. Imports nothing large."""
     from transformer.api.memory_limit import memory_limit
 
+    if folder := os.environ.get("HEADSUP_STORE"):
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise SystemExit(f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: "
+                             f"{error.strerror}.") from None  # fmt: skip
     try:
         memory_limit()
     except ValueError as error:

@@ -12,10 +12,11 @@ import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.models.own_models import own_entries, own_models
-from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer
+from pages.ui.models.own_models import is_own, own_models, shared_models
+from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
 from transformer.api.library import FOLDER, Library
 from transformer.api.open_models import OpenModel
+from transformer.api.store import model_store
 from transformer.data.chat import Chat
 from transformer.inference import windows
 
@@ -43,11 +44,11 @@ def catalogue() -> tuple[CheckpointEntry, ...]:
 
 
 def usable() -> dict[str, CheckpointEntry]:
-    """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
+    """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if not entry.problem}
     seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
-            for name, model in _seen().items()}  # fmt: skip
-    return there | seen | own_entries()
+            for name, model in _seen().items() if not model.is_own}  # fmt: skip
+    return there | seen | shared_models() | own_models()
 
 
 def begin_run(keep: OpenModel | None = None) -> None:
@@ -59,12 +60,16 @@ def begin_run(keep: OpenModel | None = None) -> None:
 
 
 def opened(name: str) -> OpenModel:
-    """A model: the visitor's own, or one that is opened once and shared. Raises CheckpointError if it can't be."""
-    if own := own_models().get(name):
-        return OpenModel(name, name, own, is_own=True)
+    """A model: one that ships, opened once for everybody, or somebody's own, by its token.
+
+    Raises: CheckpointError if it can't be opened.
+    """
     seen = _seen()
     if name not in seen:
-        seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
+        if is_own(name):
+            seen[name] = _own(name)
+        else:
+            seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
     return seen[name]
 
 
@@ -121,8 +126,15 @@ def window_start(name: str, length: int) -> int:
 
 
 def _seen() -> dict[str, OpenModel]:
-    """The shared models that this visitor's page has asked for, as they were then; outside of a page, none."""
+    """The models that this visitor's page has asked for, as they were then; outside of a page, none."""
     return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
+
+
+def _own(token: str) -> OpenModel:
+    found = model_store().get(token)
+    if found is None:
+        raise CheckpointError("It is no longer kept here.")
+    return OpenModel(token, token, found, is_own=True)
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

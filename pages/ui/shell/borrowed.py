@@ -16,8 +16,8 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import StepPlace
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import state
 from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.link import PARSERS
@@ -58,7 +58,7 @@ def turn_to(page: str) -> None:
     elif found and not found.along:
         give_back()
     elif not found:
-        belongings().put_away = None
+        session_record().put_away = None
 
 
 def lend(place: StepPlace, view: Visitor | None) -> None:
@@ -79,7 +79,7 @@ def give_back() -> None:
     if found is None:
         return
     del st.session_state["loan"]
-    belongings().put_away = None
+    session_record().put_away = None
     _forget_entries()
     _become(state.visitor(), found.own)
     st.session_state.update(found.entries)
@@ -123,11 +123,11 @@ def show_ways_back() -> None:
 
 
 def _put_away(current: Visitor, place: StepPlace) -> Loan:
-    own = belongings().put_away or dataclasses.replace(current, notices=[])
+    own = session_record().put_away or dataclasses.replace(current, notices=[])
     found = Loan(own, place, {name: st.session_state[name] for name in ENTRIES if name in st.session_state})
     _forget_entries()
     st.session_state["loan"] = found
-    belongings().put_away = own
+    session_record().put_away = own
     return found
 
 

@@ -17,10 +17,11 @@ from pages.ui.figures.palette import Theme
 from pages.ui.markdown import JOINER, code, plain
 from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
-from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
+from pages.ui.models.own_models import is_own
+from pages.ui.models.session_store import session_record
 from pages.ui.models.writer import Writer
-from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, state, widgets
+from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, restoring, state, widgets
 from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -108,6 +109,7 @@ def open_page(
     begun: Writer | None = st.session_state.get("writer")
     library.begin_run(keep=begun.opened if begun and begun.written else None)
     training.collect()
+    restoring.find_record()
     st.html(STYLE)
     st.title(title, anchor=False)
     st.caption(opening.what)
@@ -158,13 +160,15 @@ def finish() -> None:
     link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
+        if is_own(visitor().model) or is_own(visitor().other_model or ""):
+            st.caption("The link gives your own model away to whoever has it.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
         state.write_address()
-        belongings().own_text = visitor().own_text
-        keep_across_reloads()
+        session_record().own_text = visitor().own_text
+        restoring.stay_here()
         keep_typed()
     state.end_run()
 

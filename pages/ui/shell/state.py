@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.components.address import address
-from pages.ui.models.belongings import belongings
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import link as links
 from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
@@ -32,7 +32,7 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
-        st.session_state["visitor"].own_text = belongings().own_text
+        st.session_state["visitor"].own_text = session_record().own_text
         arrives()
         st.session_state["begins"] = "model" not in parameters
         st.session_state["brought"] = "model" in parameters
