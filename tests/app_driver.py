@@ -42,6 +42,7 @@ def forget_models():
     """Forget what is remembered of models."""
     global elsewhere
     st.cache_resource.clear()
+    library._library.cache_clear()
     elsewhere = False
 
 

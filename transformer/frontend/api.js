@@ -45,19 +45,19 @@ export class Api {
 
   /** A recording. Rejects with an ApiError, or, once it has ended, never settles. */
   async recording(path, values) {
-    return readRecording(await (await this.ask(path, values)).arrayBuffer());
+    return readRecording(await this.ask(path, values, { read: (response) => response.arrayBuffer() }));
   }
 
   async json(path, values) {
-    return (await this.ask(path, values)).json();
+    return this.ask(path, values, { read: (response) => response.json() });
   }
 
-  /** The response to a question, asked again where that may help. signal: ends it, too. */
-  async ask(path, values = {}, { tries = TRIES, signal = null } = {}) {
+  /** What `read` makes of the response to a question, asked again where that may help. signal: ends it, too. */
+  async ask(path, values = {}, { read = (response) => response, tries = TRIES, signal = null } = {}) {
     const signals = [this.ending.signal, ...(signal ? [signal] : [])];
     for (let tried = 1; ; tried++) {
       try {
-        return await this.askOnce(path, values, AbortSignal.any(signals));
+        return await read(await this.askOnce(path, values, AbortSignal.any(signals)));
       } catch (error) {
         if (signals.some(({ aborted }) => aborted)) return new Promise(() => {}); // nobody waits for it any more
         const known = error instanceof ApiError ? error : new ApiError(AWAY, { isFinal: false });

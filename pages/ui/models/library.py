@@ -6,7 +6,7 @@ version's text, so a page's run sees each model as it was when the run first ask
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
 
 import streamlit as st
 import torch
@@ -33,9 +33,7 @@ def shared() -> Library:
     return _library(FOLDER)
 
 
-@st.cache_resource(show_spinner=False)
-def _library(folder: Path) -> Library:
-    return Library(folder)
+_library = functools.cache(Library)
 
 
 def catalogue() -> tuple[CheckpointEntry, ...]:

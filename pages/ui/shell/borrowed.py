@@ -28,7 +28,7 @@ INSTRUMENTS = ("Attention", "Inside")
 """The pages that an instrument can lead to."""
 STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
 """Fields that are no part of any view."""
-ENTRIES = ("writer", "desk", "changes_put_away", "changed_model")
+ENTRIES = ("changes_put_away", "changed_model")
 """What the session keeps beside the fields: the text that is written, and the changes of other models."""
 
 
@@ -83,10 +83,7 @@ def give_back() -> None:
     _forget_entries()
     _become(state.visitor(), found.own)
     st.session_state.update(found.entries)
-    if "writer" not in found.entries:  # the text is written anew from its field
-        state.arrives()
-    else:
-        state.taken_over()
+    state.arrives()
 
 
 def take_along() -> None:
@@ -137,7 +134,5 @@ def _become(current: Visitor, other: Visitor) -> None:
 
 
 def _forget_entries() -> None:
-    if writer := st.session_state.get("writer"):
-        writer.stop()
     for name in ENTRIES:
         st.session_state.pop(name, None)

@@ -24,7 +24,10 @@ def read(current: Visitor, parameters: Mapping[str, str]) -> None:
     if "model" in parameters:
         found = links.from_query({name: parameters[name] for name in links.LOOKED if name in parameters})
         is_fresh = time.monotonic() - at < HEARD_WITHIN
+        left_out = links.left_out(current)
         for name in links.LOOKED:
+            if name in left_out and name not in parameters:
+                continue  # the address has no room for it
             if not (is_fresh and name in told and told[name] != parameters.get(name)):
                 setattr(current, name, getattr(found, name))
     st.session_state["looked_before"] = links.looked_in_query(current)

@@ -90,7 +90,7 @@ def choose_model(name: str) -> None:
 def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
-    current.prompt, current.text, current.step = None, "", None
+    current.prompt, current.text, current.written, current.branches, current.step = None, "", (), "", None
     current.other_prompt = current.own_token = current.other_token = None
     current.layer = current.head = current.query = current.key = current.token = None
 

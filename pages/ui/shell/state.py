@@ -22,10 +22,6 @@ from pages.ui.shell import link as links
 from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
 
-REWRITE_EVERY = 0.9
-"""Seconds between two changes of the address while a text is being written, of which a reload brings back what the
-address holds. Safari refuses more than a hundred in half a minute."""
-
 
 def visitor() -> Visitor:
     """This session's visitor; made from the URL when the session begins."""
@@ -119,6 +115,12 @@ def brought_view() -> bool:
 def taken_over() -> None:
     """The link's text is on screen now."""
     st.session_state["arrived"] = False
+    st.session_state["brought_texts"] = brought_texts() + 1
+
+
+def brought_texts() -> int:
+    """How often a text was brought, by a link or a lesson: the tab then shows that one instead of its own."""
+    return st.session_state.get("brought_texts", 0)
 
 
 def _return_to(current: Visitor, found: Visitor) -> None:
@@ -128,7 +130,7 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     if found.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}
         if "prompt" in missing or found.prompt == current.prompt:
-            given |= missing & {"text"}
+            given |= missing & {"written", "branches"}
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
@@ -142,21 +144,16 @@ def arrives() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
-    """Bring the address bar up to date; called at the end of each run, in the page or in a fragment.
-
-    at_most_every: seconds since the last change before which nothing is changed.
-    """
-    if key != "address" and st.session_state["begins"]:
-        return  # the page itself asks at its end what the tab showed before, and is then drawn with that
+def write_address() -> None:
+    """Bring the address bar up to date; called at the end of each run."""
     parameters, told = links.to_query(visitor()), looked.changed(visitor())
     query = urlencode({name: value for name, value in parameters.items() if name not in links.LOOKED})
     place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    if (place != before or told) and time.time() - at >= at_most_every:
+    if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
     path = urlsplit(st.context.url or "").path
-    address(before[-1], at, told=told, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
+    address(before[-1], at, told=told, path=path, key="address", begins=st.session_state["begins"], on_return=_take_up)
 
 
 def _take_up(query: str) -> None:

@@ -68,7 +68,7 @@ def explain(session: Session, looked: Looked) -> None:
         )
     if looked.source:
         written = library.tokenizer(session.name).decode(looked.tokens[1:])
-        whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+        whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
@@ -81,7 +81,7 @@ def show(session: Session, looked: Looked) -> None:
         asks=asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.offset),
         about={
             "offset": looked.offset,
-            "prompt": len(session.writer.prompt),
+            "prompt": len(session.text.prompt),
             "title": session.file_name,
             "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),

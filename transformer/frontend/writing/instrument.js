@@ -152,7 +152,7 @@ export class WritingInstrument {
 
   generate() {
     if (this.isLive || this.isOver) return;
-    this.step = null;
+    this.lookAt(null);
     this.owed = 0;
     this.goal = this.length + this.chosen.tokens;
     this.screen.strip.atEnd = true;
@@ -165,7 +165,7 @@ export class WritingInstrument {
 
   once() {
     if (this.isLive || this.isOver) return;
-    this.step = null;
+    this.lookAt(null);
     this.owed += 1;
     if (this.there >= this.owed) this.advance(this.owed);
     this.writer.ensure(this.length + this.owed + 1);
@@ -219,7 +219,8 @@ export class WritingInstrument {
   go(act) {
     this.writer.halt();
     const before = this.tree.current.written;
-    this.goal = this.step = null;
+    this.goal = null;
+    this.lookAt(null);
     this.owed = 0;
     act();
     const { current } = this.tree;
@@ -256,8 +257,12 @@ export class WritingInstrument {
 
   select(place) {
     if (place === this.step) return;
-    this.step = place;
+    this.lookAt(place);
     this.show();
+  }
+
+  lookAt(place) {
+    this.step = place;
     this.host.look(place);
   }
 

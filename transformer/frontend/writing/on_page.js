@@ -32,8 +32,12 @@ class WritingView {
         host.turn("Inside", toLogit(place, token, length, story.context));
       },
     });
-    const flush = (event) => root.isConnected && !event.composedPath().includes(root) && this.tell();
-    for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true });
+    const gone = new AbortController();
+    const flush = (event) => {
+      if (!root.isConnected) gone.abort();
+      else if (!event.composedPath().includes(root)) this.tell(); // what is pressed may lead to another page, which shows the text
+    };
+    for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
 
   async begin(api, { brought, written, ...about }) {
