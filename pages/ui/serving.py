@@ -109,9 +109,10 @@ def prepare_first_page() -> None:
     from pages.ui.shell.sidebar import open_page  # noqa: F401
     from pages.ui.views import generate  # noqa: F401
 
-    if DEFAULT_MODEL in library.usable():
-        checkpoint = library.model(DEFAULT_MODEL)
-        activations.next_token(DEFAULT_MODEL, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
+    if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):
+        model = library.shared().open(DEFAULT_MODEL)
+        checkpoint = model.checkpoint
+        activations.next_token(model, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
 
 
 def prepare_other_pages() -> None:
