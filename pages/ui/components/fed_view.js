@@ -3,7 +3,7 @@
 import { boxOf } from "../../../transformer/frontend/box.js";
 import { topicOf } from "../../../transformer/frontend/changing.js";
 import { readRecording } from "../../../transformer/frontend/recording.js";
-import { hasLostParameters } from "./address/last.js";
+import { unknownToSession } from "./tab/last.js";
 import { pageLink } from "./page_link.js";
 import { Reporter } from "./reporter.js";
 
@@ -76,7 +76,7 @@ export class FedView {
     const { chosen, serial, run, seen } = feed.metadata;
     const isOtherRun = run !== this.run;
     this.reporter.heard(seen, isOtherRun);
-    if (isOtherRun) this.waitIf(feed.metadata.patient && hasLostParameters());
+    if (isOtherRun) this.waitIf(feed.metadata.patient && unknownToSession() !== undefined);
     this.run = run;
     if (!this.begun) {
       this.begun = true;

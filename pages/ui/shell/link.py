@@ -41,6 +41,9 @@ BELONGS_TO = {
 }
 """What means nothing without a text that was left out."""
 
+LOOKED: frozenset[str] = frozenset()
+"""What is only looked at: the browser writes these into the address by itself, and Python reads them there."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -228,6 +231,12 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
 def to_query(current: Visitor) -> dict[str, str]:
     """The link's parameters: everything that differs from the default, less what makes it too long."""
     return _without(_everything(current), left_out(current))
+
+
+def left_out_parameters(current: Visitor) -> dict[str, str]:
+    """The parameters that the link has no room for, those that mean nothing without them among them."""
+    everything = _everything(current)
+    return {name: value for name, value in everything.items() if name not in _without(everything, left_out(current))}
 
 
 def left_out(current: Visitor) -> list[str]:

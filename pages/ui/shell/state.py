@@ -1,9 +1,10 @@
 """One visitor's choices in their session: read from the URL, written to it, and shared by all pages.
 
-Streamlit drops a widget's state when its page is left, so the choices live in an object of our own, to whose fields
-widgets are tied (`widgets.py`). The URL is read when the session begins and when the visitor goes back or forward in
-the browser's history, and is written after each run. It is written in the browser: written from here, each page
-would leave two entries in the history, and going back would take two steps.
+The choices live in an object of our own, to whose fields widgets are tied (`widgets.py`). The URL is read when the
+session begins, and when the visitor goes back or forward in the browser's history or follows a link within the app. It
+is written after each run, in the browser, which replaces the entry of the history. What Python writes, through
+`st.query_params`, a widget's state or its binding, Streamlit adds to the history, an entry a parameter: going back
+would take several steps, through views that there never were.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import time
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.components.address import address
+from pages.ui.components.tab import tab
 from pages.ui.models.belongings import belongings
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor, fields
@@ -23,6 +23,8 @@ from pages.ui.shell.choices import Visitor, fields
 REWRITE_EVERY = 0.9
 """Seconds between two changes of the address while a text is being written, of which a reload brings back what the
 address holds. Safari refuses more than a hundred in half a minute."""
+MOST_KNOWN = 50
+"""Addresses that the page that is open is known to have had; a run can be asked for before the last is written."""
 
 
 def visitor() -> Visitor:
@@ -32,7 +34,7 @@ def visitor() -> Visitor:
         st.session_state["visitor"] = links.from_query(parameters)
         st.session_state["visitor"].own_text = belongings().own_text
         arrives()
-        st.session_state["begins"] = "model" not in parameters
+        st.session_state["begins"] = True
         st.session_state["brought"] = "model" in parameters
         st.session_state["came_by_link"] = bool(parameters)
     return st.session_state["visitor"]
@@ -40,15 +42,37 @@ def visitor() -> Visitor:
 
 def begin_run(page: str) -> Visitor:
     """Begin a run of a page; if the visitor has gone back or forward, with what the page's URL says."""
-    current = visitor()
-    parameters = st.query_params.to_dict()
-    if went_through_history() and "model" in parameters:  # a URL without it was left before it was written
+    current, parameters = visitor(), st.query_params.to_dict()
+    has_returned = st.session_state["returned"] = returns(page)
+    if has_returned:
         _return_to(current, links.from_query(parameters))
-    if st.session_state.get("page") != page:
-        forget_fragments()
+    for name in links.LOOKED & set(parameters):
+        setattr(current, name, getattr(links.from_query({name: parameters[name]}), name))
+    if has_returned or st.session_state.get("page") != page:
         turning_to()
+        st.session_state["known_addresses"] = []
+    if parameters != _written():
+        st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
+    _know(parameters)
     st.session_state["page"] = page
     return current
+
+
+def returns(page: str) -> bool:
+    """Whether the run that begins has its view from the URL: after *Back* and *Forward*, or by a link within the app.
+
+    A link in the sidebar has no parameters. So it does if the URL has some as another page opens, or some that this
+    page hasn't written.
+    """
+    parameters = _own(st.query_params.to_dict())
+    if "model" not in parameters or "page" not in st.session_state:  # one without was left before it was written
+        return False
+    return st.session_state["page"] != page or parameters not in st.session_state["known_addresses"]
+
+
+def has_returned() -> bool:
+    """Whether this run has had its view from the URL."""
+    return st.session_state.get("returned", False)
 
 
 def end_run() -> None:
@@ -56,20 +80,6 @@ def end_run() -> None:
     st.session_state["completed_runs"] = completed_runs() + 1
     st.session_state["brought"] = False
     st.session_state["begins"] = False
-
-
-def forget_fragments() -> None:
-    """Forget the fragments that this run of a page hasn't drawn; to be called where another page begins, and before
-    `st.stop()`.
-
-    Streamlit does so at the end of every other run. A fragment that it remembers can still be asked for, by a component
-    that is about to go or by Streamlit's own clock, and is then drawn into a page that has no place for it, which the
-    browser doesn't survive; asked for while another page runs, it leaves that page empty, since the browser is told
-    that it is back on the page before. What is asked of a fragment that is forgotten, Streamlit throws away.
-    """
-    context = get_script_run_ctx()
-    if context is not None:
-        context.fragment_storage.clear(context.shared.new_fragment_ids.snapshot())
 
 
 def turn_to(page: str) -> None:
@@ -94,12 +104,6 @@ def turning_to() -> str | None:
 def completed_runs() -> int:
     """How many runs of a page this session has seen to their end; one that another click cut short doesn't count."""
     return st.session_state.get("completed_runs", 0)
-
-
-def went_through_history() -> bool:
-    """Whether this run was asked for by the browser's buttons *Back* and *Forward*."""
-    context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
 
 
 def arrived() -> bool:
@@ -143,22 +147,44 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
 
     at_most_every: seconds since the last change before which nothing is changed.
     """
-    if key != "address" and st.session_state["begins"]:
+    begins = st.session_state["begins"]
+    if key != "address" and begins:
         return  # the page itself asks at its end what the tab showed before, and is then drawn with that
-    query = urlencode(links.to_query(visitor()))
-    place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
+    parameters, left_out = links.to_query(visitor()), links.left_out_parameters(visitor())
+    place = (st.session_state["page"], parameters, left_out)
     before, at = st.session_state.get("written_address", (None, 0.0))
     if place != before and time.time() - at >= at_most_every:
         before, at = st.session_state["written_address"] = place, time.time()
+        _know(parameters)
+    _, parameters, left_out = before
     path = urlsplit(st.context.url or "").path
-    address(before[-1], at, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
+    tab(urlencode(parameters), at, kept=left_out, looked=sorted(links.LOOKED), path=path, key=key, begins=begins,
+        on_return=_take_up)  # fmt: skip
 
 
-def _take_up(query: str) -> None:
-    """Take up what a tab showed before its session was lost: its next page was asked for without parameters."""
+def _written() -> dict[str, str] | None:
+    """The parameters that the address bar was last told to hold."""
+    place, _ = st.session_state.get("written_address", (None, 0.0))
+    return place and place[1]
+
+
+def _know(parameters: dict[str, str]) -> None:
+    """Note that the page that is open has these in its address."""
+    known = st.session_state["known_addresses"]
+    if _own(parameters) not in known:
+        st.session_state["known_addresses"] = [*known, _own(parameters)][-MOST_KNOWN:]
+
+
+def _own(parameters: dict[str, str]) -> dict[str, str]:
+    """The parameters that Python writes."""
+    return {name: value for name, value in parameters.items() if name not in links.LOOKED}
+
+
+def _take_up(query: str, left_out: dict[str, str]) -> None:
+    """Take up what the tab knows of a view: of one whose session was lost, or what an address had no room for."""
     with contextlib.suppress(ValueError):
         parameters = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=100))
-        _return_to(visitor(), links.from_query(parameters))
+        _return_to(visitor(), links.from_query(parameters | left_out))
 
 
 def link() -> str:
