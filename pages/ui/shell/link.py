@@ -42,7 +42,8 @@ BELONGS_TO = {
 """What means nothing without a text that was left out."""
 
 LOOKED: frozenset[str] = frozenset()
-"""What is only looked at: the browser writes these into the address by itself, and Python reads them there."""
+"""What is only looked at: the browser writes these into the address by itself, and Python hears of them when a link or
+the browser's history brings them."""
 
 
 @dataclass(frozen=True)

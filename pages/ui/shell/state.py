@@ -24,7 +24,9 @@ REWRITE_EVERY = 0.9
 """Seconds between two changes of the address while a text is being written, of which a reload brings back what the
 address holds. Safari refuses more than a hundred in half a minute."""
 MOST_KNOWN = 50
-"""Addresses that the page that is open is known to have had; a run can be asked for before the last is written."""
+"""Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in
+a tab that was opened by a link Streamlit tells that link's parameters, whatever was written since, until another page
+is opened."""
 
 
 def visitor() -> Visitor:
@@ -46,8 +48,6 @@ def begin_run(page: str) -> Visitor:
     has_returned = st.session_state["returned"] = returns(page)
     if has_returned:
         _return_to(current, links.from_query(parameters))
-    for name in links.LOOKED & set(parameters):
-        setattr(current, name, getattr(links.from_query({name: parameters[name]}), name))
     if has_returned or st.session_state.get("page") != page:
         turning_to()
         st.session_state["known_addresses"] = []
@@ -172,7 +172,7 @@ def _know(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
     known = st.session_state["known_addresses"]
     if _own(parameters) not in known:
-        st.session_state["known_addresses"] = [*known, _own(parameters)][-MOST_KNOWN:]
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][1 - MOST_KNOWN :], _own(parameters)]
 
 
 def _own(parameters: dict[str, str]) -> dict[str, str]:

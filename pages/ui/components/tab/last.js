@@ -9,18 +9,27 @@ export function lastAddress() {
 }
 
 /** The parameters in the bar that Python doesn't write. */
-export function others() {
+export function otherParameters() {
   const { looked } = lastAddress();
   return [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed") || looked.includes(name));
 }
 
-/** What a session that begins can't know from the address: { query, kept }; undefined if there is nothing. */
+/**
+ * What a session that begins may not know, as { query, kept }; undefined in a tab that is new. The server isn't told what was written
+ * into the bar of a tab that was opened by a link. And the bar is empty where another page is asked for as the session is lost.
+ */
 export function unknownToSession() {
   const { query } = lastAddress();
   const left = leftOut();
-  if (query && !isInBar(query)) return { query, kept: left.query === query ? left.kept : {} };
-  return left.query && isInBar(left.query) ? left : undefined;
+  if (query) {
+    const now = own().has("model") ? own().toString() : query;
+    return { query: now, kept: (sameParameters(left.query, now) && left.kept) || {} };
+  }
+  return left.kept && sameParameters(left.query, own()) ? left : undefined;
 }
+
+/** Whether both are the same parameters, encoded in whatever way. */
+export const sameParameters = (one, other) => new URLSearchParams(one).toString() === new URLSearchParams(other).toString();
 
 /** Keep what the address has no room for: an object of parameters. query: those that it has. */
 export function keepLeftOut(query, kept) {
@@ -32,10 +41,11 @@ export function keepLeftOut(query, kept) {
   }
 }
 
-function isInBar(query) {
-  const bar = new URLSearchParams(location.search);
-  for (const [name] of others()) bar.delete(name);
-  return bar.toString() === new URLSearchParams(query).toString();
+/** Those that it does. */
+function own() {
+  const found = new URLSearchParams(location.search);
+  for (const [name] of otherParameters()) found.delete(name);
+  return found;
 }
 
 function leftOut() {

@@ -1,6 +1,6 @@
 // Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
 // room for; and tells a page that frames the app, as Streamlit does for what it writes itself.
-import { keepLeftOut, lastAddress, others, unknownToSession } from "./last.js";
+import { sameParameters, keepLeftOut, lastAddress, otherParameters, unknownToSession } from "./last.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 
@@ -9,7 +9,7 @@ export default function ({ data, setTriggerValue }) {
   if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
   Object.assign(last, { at: data.at, looked: data.looked });
   const unknown = data.begins && unknownToSession();
-  if (unknown && (unknown.query !== data.query || Object.keys(unknown.kept).length)) {
+  if (unknown && (!sameParameters(unknown.query, data.query) || Object.keys(unknown.kept).length)) {
     setTriggerValue("before", unknown);
     return;
   }
@@ -17,7 +17,7 @@ export default function ({ data, setTriggerValue }) {
   if (trimmed(location.pathname) !== trimmed(data.path)) return;
   last.query = data.query;
   keepLeftOut(data.query, data.kept);
-  const search = `?${[data.query, new URLSearchParams(others()).toString()].filter(Boolean).join("&")}`;
+  const search = `?${[data.query, new URLSearchParams(otherParameters()).toString()].filter(Boolean).join("&")}`;
   if (location.search === search) return;
   try {
     history.replaceState(history.state, "", `${location.pathname}${search}${location.hash}`);
