@@ -1,7 +1,7 @@
 """Puts an instrument of the frontend on a page: it says what is computed from, and the browser asks the engine for it.
 
-Nothing of what is looked at passes here. An instrument tells the page two things: what is to be changed in the model,
-and that it is to be left for another page.
+What is looked at doesn't pass here. An instrument tells the page what is to be changed in the model, that it is to be
+left for another page, and, while the page says something of what is looked at, that this is something else.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ def asks_of(
 def instrument(
     kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
     on_change: Callable[[Mapping[str, Any]], None], on_turn: Callable[[Mapping[str, Any]], None],
+    follows: bool = False,
 ) -> None:  # fmt: skip
     """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
 
     about: what it shows beside what it is answered. on_change: called with what is to be changed in the model, and
-    on_turn with the page that it is left for; what is in either can be anything.
+    on_turn with the page that it is left for; what is in either can be anything. follows: whether the page says
+    something of what is looked at, and so is to be run when that is something else.
     """
     token = model.name if model.is_own else None
 
@@ -64,7 +66,8 @@ def instrument(
 
     _MOUNTS[kind](
         key=key,
-        data={"asks": dict(asks), "token": token, **about},
+        data={"asks": dict(asks), "token": token, "follows": follows, **about},
         on_change_change=lambda: hear("change", on_change),
         on_turn_change=lambda: hear("turn", on_turn),
+        on_look_change=lambda: None,
     )

@@ -149,12 +149,13 @@ def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
     """
     if key != "address" and st.session_state["begins"]:
         return  # the page itself asks at its end what the tab showed before, and is then drawn with that
-    parameters, told = links.to_query(visitor()), looked.changed(visitor())
+    parameters, now = links.to_query(visitor()), time.time()
     query = urlencode({name: value for name, value in parameters.items() if name not in links.LOOKED})
     place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    if (place != before or told) and time.time() - at >= at_most_every:
-        before, at = st.session_state["written_address"] = place, time.time()
+    told = looked.changed(visitor()) if now - at >= at_most_every else {}
+    if told or (place != before and now - at >= at_most_every):
+        before, at = st.session_state["written_address"] = place, now
     path = urlsplit(st.context.url or "").path
     address(before[-1], at, told=told, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
 

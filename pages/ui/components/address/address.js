@@ -9,7 +9,7 @@ export default function ({ data, setTriggerValue }) {
   if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
   last.at = data.at;
   if (data.begins && last.query && last.query !== data.query) {
-    setTriggerValue("before", last.query);
+    setTriggerValue("before", looked().merged(last.query));
     return;
   }
   // Going back, the bar is ahead of the page: what the page before says would be taken for what is to come back.
