@@ -24,6 +24,7 @@ from pages.ui.shell import looked
 from pages.ui.shell.link import LOOKED
 from tests.frontend_calls import Looked, frontend
 from transformer import Recording
+from transformer.api import cache
 from transformer.api.app import create_app
 from transformer.api.service import OWN_HEADER
 from transformer.api.store import model_store
@@ -52,6 +53,7 @@ def forget_models():
     """Forget what is remembered of models."""
     global elsewhere
     st.cache_resource.clear()
+    cache.clear()
     elsewhere = False
 
 
@@ -168,6 +170,12 @@ def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away."""
     boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
     return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
+
+
+def become(at, link):
+    """The browser goes back to an address, or forward: its tab looks at what that says."""
+    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
+    at.query_params = dict(link)
 
 
 def link_of(at):

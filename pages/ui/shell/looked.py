@@ -23,17 +23,19 @@ _UNKNOWN = dict.fromkeys(links.LOOKED, "\0")
 
 def read(current: Visitor, parameters: Mapping[str, str]) -> None:
     """Take over what the bar says. parameters: those of the page; without a model they are of one that comes to be."""
-    now = links.looked_in_query(current)
-    held = st.session_state.get("looked_held", now)
-    if "model" in parameters:
-        found = links.from_query({name: parameters[name] for name in links.LOOKED if name in parameters})
+    bar = {name: parameters[name] for name in links.LOOKED if name in parameters}
+    held: Mapping[str, str | None] | None = st.session_state.get("looked_held")
+    if held is None:  # the session begins, with what the bar says
+        held = bar
+    elif "model" in parameters:
+        now, found = links.looked_in_query(current), links.from_query(bar)
         told, at = st.session_state.get("looked_told", ({}, 0.0))
         is_fresh = time.monotonic() - at < HEARD_WITHIN
-        on_its_way = {name: value for name, value in told.items() if is_fresh and value != parameters.get(name)}
+        on_its_way = {name: value for name, value in told.items() if is_fresh and value != bar.get(name)}
         for name in links.LOOKED:
             if now.get(name) == held.get(name) and name not in on_its_way:
                 setattr(current, name, getattr(found, name))
-        held = {**links.looked_in_query(found), **on_its_way}
+        held = {**bar, **on_its_way}
     st.session_state["looked_held"] = held
 
 

@@ -2,6 +2,7 @@
 // whole text, here those that the model reads. offsets: { queries, keys }, the places of the first of each.
 
 const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
+const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
 
 const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
 
@@ -21,7 +22,7 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
     key: within(shifted(looked.number("key"), -keys), pass.keys),
     stage: choice("stage"),
     zoom: isThere ? { top, bottom, left, right } : null,
-    without: (looked.get("without") ?? "").split(",").filter(Boolean),
+    without: RULES.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
     order: looked.get("order") ?? "",
     direction: choice("direction"),
     share: choice("share"),
