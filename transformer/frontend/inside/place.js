@@ -13,17 +13,18 @@ export function chosenFrom(looked, { offset }, { config, labels, tensors, circui
   const cell = looked.numbers("cell");
   const place = looked.number("place");
   const moment = Number(looked.get("moment") ?? NaN);
+  const heads = Object.keys(circuits).length ? config.n_heads : 0; // of a model without attention there is none
   return {
     ...BEGIN,
     open: isThere ? open : "",
     token: place === null ? null : within(place - offset, labels.text.length),
     source: within(looked.number("source_place"), labels.source.length),
-    head: looked.get("heads") === "one" ? within(looked.number("head") ?? 0, config.n_heads) : null,
+    head: looked.get("heads") === "one" ? within(looked.number("head") ?? 0, heads) : null,
     cell: cell?.length === sizes.length && cell.every((at, dim) => at < sizes[dim]) ? cell : null,
     moment: isThere && moment >= 0 ? moment : null,
     folds: FOLDS.filter((fold) => (looked.get("folds") ?? "").split(",").includes(fold)),
     candidate: within(looked.number("candidate"), config.vocab_size),
-    circuit: circuitFrom(looked.get("circuit"), circuits, config.n_heads),
+    circuit: circuitFrom(looked.get("circuit"), circuits, heads),
   };
 }
 
