@@ -20,19 +20,8 @@ if __name__ == "__main__":
     generate.show(session)
     finish()
 else:
-    from pages.ui.serving import (
-        SAY_WHERE_THE_SERVER_IS,
-        WAIT_UNTIL_PREPARED,
-        check_settings,
-        preparing,
-        routes,
-    )
+    from pages.ui.serving import WAIT_UNTIL_PREPARED, check_settings, preparing, routes
 
     check_settings()
 
-    app = st.App(
-        __file__,
-        lifespan=preparing,
-        routes=routes(),
-        middleware=[SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED],
-    )
+    app = st.App(__file__, lifespan=preparing, routes=routes(), middleware=[WAIT_UNTIL_PREPARED])

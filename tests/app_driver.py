@@ -53,6 +53,7 @@ def forget_models():
     """Forget what is remembered of models."""
     global elsewhere
     st.cache_resource.clear()
+    library._library.cache_clear()
     cache.clear()
     elsewhere = False
 
@@ -144,11 +145,6 @@ def choose(at, label, value):
     return checked(named(at.selectbox, label).set_value(value).run())
 
 
-def dials(at):
-    """The dials of the page Generate."""
-    return writing(at).metadata["controls"]
-
-
 def open_drawers(at):
     """Open every drawer whose table or code is made only then."""
     for drawer in at.expander:
@@ -194,67 +190,76 @@ def link_to_copy(at):
     return block.value
 
 
+# The page Generate, whose text and dials live in the tab
+
+
 def text_of(at):
-    return link_of(at).get("text", "")
+    """What was written, decoded."""
+    return library.tokenizer(link_of(at)["model"]).decode(written(at))
 
 
-def write(at):
-    """Press Generate, see all that is written, and then the page as it is drawn again."""
-    length = writing(at).metadata["length"]
-    goal = length + writing(at).metadata["controls"]["tokens"]
-    deadline = time.monotonic() + 100
-    act(at, "write", goal=goal)
-    while not is_written(at):
-        assert time.monotonic() < deadline
-        act(at, "write", goal=goal, seen=min(have(at), goal))
-    act(at, "rest", seen=min(have(at), goal))
-    return checked(at.run())
+def written(at):
+    """The ids of what was written."""
+    return frontend("writing/codes.js", "idsIn", tab_of(at).looked.get("written"))
 
 
-def is_written(at):
-    """Whether all that was to be written has come."""
-    about = writing(at).metadata
-    return about["goal"] is None or about["ended"] or have(at) >= about["goal"]
+def dials(at):
+    """The dials of the page Generate."""
+    return frontend("writing/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
+
+
+def turn(at, **changes):
+    """Turn dials of the page Generate, and let the hand rest."""
+    return wrote(look_at(at, **frontend("writing/place.js", "lookedFrom", changes)), written(at))
+
+
+def wrote(at, ids):
+    """A text is on screen, and rests: the page is told."""
+    look_at(at, written=frontend("writing/codes.js", "writtenIn", ids) or None)
+    return wish(at, "text", {"written": tab_of(at).looked.get("written", ""), "for": given(at)["id"]})
+
+
+def asks_to_write(at):
+    """The parameters of what the page Generate asks of its text: the tokens so far, and the dials."""
+    about, found = given(at), dials(at)
+    top_p = found["top_p"] if found["top_p"] < 1 else None
+    return {"tokens": ",".join(map(str, [*about["prompt"], *written(at)])), "temperature": found["temperature"],
+            "top_k": found["top_k"] or None, "top_p": top_p, "seed": found["seed"]}  # fmt: skip
+
+
+def write(at, count=None):
+    """Press Generate, and see all that is written. count: of tokens; those that a dial says, if it isn't given."""
+    response = asked(at, "generate", **asks_to_write(at), max_new_tokens=count or dials(at)["tokens"])
+    assert response.status_code == 200, response.text
+    events = [dict(line.split(": ", 1) for line in each.split("\n")) for each in response.text.strip().split("\n\n")]
+    assert events[-1]["event"] == "end", events[-1]
+    return wrote(at, written(at) + [json.loads(each["data"])["id"] for each in events if each["event"] == "token"])
 
 
 def step(at):
-    """Press Step: the token that comes next is seen, and one more is computed. Then the page is drawn again."""
-    return checked(act(at, "rest", seen=writing(at).metadata["length"] + 1).run())
+    """Press Step."""
+    return write(at, 1)
 
 
-def writing(at):
-    """What the page Generate was sent last."""
-    return Recording.from_bytes(component(at, "headsup_writing_feed").bytes)
-
-
-def have(at):
-    """The place after the last token that the browser has, those that weren't seen yet included."""
-    shown = writing(at)
-    return shown.metadata["first"] + len(shown.tensors["ids"])
-
-
-def act(at, act, *, seen=None, dials=None, **details):
-    """What the instrument of the page Generate tells, and the run of its fragment.
-
-    seen: the length that was revealed, by default what is known of it; dials: those that were turned.
-    """
-    about = writing(at).metadata
-    event = {
-        "id": about["id"], "branch": about["branch"], "count": about["heard"] + 1, "act": act,
-        "seen": about["length"] if seen is None else seen, "have": have(at),
-        "controls": {**about["controls"], **(dials or {})}, "step": about["step"], **details,
-    }  # fmt: skip
-    return tell(at, "headsup_writing_feed", "tell", event)
-
-
-def turn(at, **dials):
-    """Turn dials of the page Generate, and let the hand rest."""
-    return act(at, "rest", dials=dials)
+def scores(at, first=None):
+    """What the page is answered of each token of its text from a place on, by default of the one to come."""
+    asks = asks_to_write(at)
+    return answered(at, "scores", **asks, first=first or asks["tokens"].count(",") + 1)
 
 
 def component(at, name):
     (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name == name]
     return found
+
+
+def tell_page(at, name, event, value):
+    """What a component's script in the browser reports, and the run of the page that this causes."""
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, name).id, "events")
+    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+    at._run(states)
+    return checked(at)
 
 
 def tell(at, name, event, value):
@@ -266,7 +271,8 @@ def tell(at, name, event, value):
     state = states.widgets.add()
     state.id = _make_trigger_id(component(at, name).id, "events")
     state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-    fragments = list(at._fragment_storage._fragments)
+    storage = at._fragment_storage
+    fragments = [name for name in storage._fragments if storage._target_key_by_id.get(name) != "heartbeat"]
     if not fragments:
         at._run(states)
         return checked(at)
@@ -278,7 +284,7 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside"}
+INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_writing": "writing"}
 
 
 def given(at):
@@ -337,9 +343,10 @@ def parts(at, *more):
 
 
 def wish(at, event, value):
-    """What an instrument tells the page, and the run that this causes: "change" the model, or "turn" to a page."""
+    """What an instrument tells the page, and the run that this causes: to "change" the model, to "turn" to a page, a
+    "text"."""
     (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
-    return tell(at, name, event, value)
+    return tell_page(at, name, event, value)
 
 
 def figure(at, key):
@@ -370,6 +377,6 @@ def markdown_with(at, words):
 def cache_of(name, text):
     """The model's own tensors for a text, not by way of the app."""
     checkpoint = library.model(name)
-    tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
+    tokens = library.window(name, tuple(checkpoint.tokenizer.encode(text)))
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]

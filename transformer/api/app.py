@@ -19,7 +19,7 @@ from ..frontend import FOLDER
 from ..inference.circuits import circuits_of
 from ..inference.recording import Recording
 from ..model.registry import attention_modules
-from . import analyses, overviews, tensors
+from . import analyses, generate, overviews, tensors
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_http_error, on_invalid, wrong
 from .library import Library
@@ -76,6 +76,7 @@ def create_app(
     app.add_exception_handler(HTTPException, on_http_error)
     app.include_router(_about(service))
     app.include_router(_passes(service))
+    app.include_router(generate.routes(service, both))
     app.router.routes.append(Mount("/modules", app.state.modules))
     return app
 
@@ -111,30 +112,10 @@ def _passes(service: Service) -> APIRouter:
     """What is asked of a forward pass."""
     router = APIRouter(responses={status: {"description": words} for status, words in ERRORS.items()})
 
-    def both(path: str, query_type: type[ModelQuery], summary: str, *, binary: bool = True) -> Callable:
-        """A handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
-
-        def register(handler: Callable) -> Callable:
-            async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:
-                return await handler(request, query)
-
-            async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:
-                return await handler(request, query)
-
-            for method, answer in (("GET", by_get), ("POST", by_post)):
-                router.add_api_route(
-                    path, answer, methods=[method], summary=summary, description=handler.__doc__,
-                    response_model=None, responses={200: _BINARY} if binary else None,
-                    operation_id=f"{method.lower()}_{path.strip('/')}",
-                )  # fmt: skip
-            return handler
-
-        return register
-
     async def asked(request: Request, query: PassQuery) -> PassInputs:
         return inputs_of(query, await service.model(query, request))
 
-    @both("/overview", OverviewQuery, "All heads of an attention at a glance")
+    @both(router, "/overview", OverviewQuery, "All heads of an attention at a glance")
     async def overview(request: Request, query: OverviewQuery) -> Response:
         """Tensors `overview` (layer, head, query, key), a byte a cell, and `measures` (layer, head, measure)."""
         found = await asked(request, query)
@@ -145,7 +126,7 @@ def _passes(service: Service) -> APIRouter:
             compresses=True,
         )  # fmt: skip
 
-    @both("/outline", PassQuery, "The picture of the whole pass")
+    @both(router, "/outline", PassQuery, "The picture of the whole pass")
     async def outline(request: Request, query: PassQuery) -> Response:
         """Statistics of every tensor, a strip of each point as wide as the stream, arcs, the logit lens."""
         found = await asked(request, query)
@@ -154,7 +135,7 @@ def _passes(service: Service) -> APIRouter:
             lambda: overviews.outline(found.model, found.tokens, found.source, found.interventions), compresses=True,
         )  # fmt: skip
 
-    @both("/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
+    @both(router, "/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
     async def some_tensors(request: Request, query: TensorsQuery) -> Response:
         """Each under the name that it was asked by: float32, truth values as bytes."""
         found = await asked(request, query)
@@ -169,7 +150,7 @@ def _passes(service: Service) -> APIRouter:
 
         return await service.recording(request, query, found.model, compute)
 
-    @both("/lens", LensQuery, "What each height would have said at a position")
+    @both(router, "/lens", LensQuery, "What each height would have said at a position")
     async def lens(request: Request, query: LensQuery) -> Response:
         """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
         found = await asked(request, query)
@@ -179,7 +160,7 @@ def _passes(service: Service) -> APIRouter:
             lambda: analyses.lens(found.model, found.tokens, found.source, query.position, found.interventions),
         )  # fmt: skip
 
-    @both("/attribution", AttributionQuery, "Each part's share in a logit")
+    @both(router, "/attribution", AttributionQuery, "Each part's share in a logit")
     async def attribution(request: Request, query: AttributionQuery) -> Response:
         """Direct logit attribution: tensor `shares` (part,), metadata `names`."""
         found = await asked(request, query)
@@ -192,7 +173,7 @@ def _passes(service: Service) -> APIRouter:
                                          found.interventions),
         )  # fmt: skip
 
-    @both("/checks", PassQuery, "Every tensor of a pass against its equation", binary=False)
+    @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", binary=False)
     async def checks(request: Request, query: PassQuery) -> Response:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
         found = await asked(request, query)
@@ -201,7 +182,7 @@ def _passes(service: Service) -> APIRouter:
                        analyses.checks(found.model, found.tokens, found.source, found.interventions)]
         })  # fmt: skip
 
-    @both("/circuit", CircuitQuery, "A circuit of a head")
+    @both(router, "/circuit", CircuitQuery, "A circuit of a head")
     async def circuit(request: Request, query: CircuitQuery) -> Response:
         """The two factors of a head's QK or OV circuit, over all tokens or the strongest of very many."""
         model = await service.model(query, request)
@@ -219,6 +200,28 @@ def _passes(service: Service) -> APIRouter:
         )
 
     return router
+
+
+def both(
+    router: APIRouter, path: str, query_type: type[ModelQuery], summary: str, *, binary: bool = True
+) -> Callable:
+    """Registers a handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
+
+    def register(handler: Callable) -> Callable:
+        async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:
+            return await handler(request, query)
+
+        async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:
+            return await handler(request, query)
+
+        for method, answer in (("GET", by_get), ("POST", by_post)):
+            router.add_api_route(
+                path, answer, methods=[method], summary=summary, description=handler.__doc__, response_model=None,
+                responses={200: _BINARY} if binary else None, operation_id=f"{method.lower()}_{path.strip('/')}",
+            )  # fmt: skip
+        return handler
+
+    return register
 
 
 def _parts(query: TensorsQuery, found: PassInputs) -> list[tensors.Part]:

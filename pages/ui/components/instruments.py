@@ -6,6 +6,7 @@ left for another page, and, while the page says something of what is looked at, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ MARKUP = '<div data-part="root"></div>'
 STYLES = {
     "attention": ("overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
+    "writing": ("writing/writing.css",),
 }
 _MOUNTS = {
     kind: st.components.v2.component(
@@ -48,16 +50,17 @@ def asks_of(
 
 def instrument(
     kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
-    on_change: Callable[[Mapping[str, Any]], None], on_turn: Callable[[Mapping[str, Any]], None],
-    follows: bool = False,
+    on_turn: Callable[[Mapping[str, Any]], None], on_change: Callable[[Mapping[str, Any]], None] | None = None,
+    on_text: Callable[[Mapping[str, Any]], None] | None = None, follows: bool = False,
 ) -> None:  # fmt: skip
     """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
 
-    about: what it shows beside what it is answered. on_change: called with what is to be changed in the model, and
-    on_turn with the page that it is left for; what is in either can be anything. follows: whether the page says
-    something of what is looked at, and so is to be run when that is something else.
+    about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with
+    what is to be changed in the model, and on_text with what was written; what is in them can be anything. follows:
+    whether the page says something of what is looked at, and so is to be run when that is something else.
     """
     token = model.name if model.is_own else None
+    hears = {"turn": on_turn, "change": on_change, "text": on_text}
 
     def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
         wish = told(key, event)
@@ -67,7 +70,6 @@ def instrument(
     _MOUNTS[kind](
         key=key,
         data={"asks": dict(asks), "token": token, "follows": follows, **about},
-        on_change_change=lambda: hear("change", on_change),
-        on_turn_change=lambda: hear("turn", on_turn),
+        **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in hears.items() if act},
         on_look_change=lambda: None,
     )

@@ -32,10 +32,11 @@ def read(current: Visitor, parameters: Mapping[str, str]) -> None:
         told, at = st.session_state.get("looked_told", ({}, 0.0))
         is_fresh = time.monotonic() - at < HEARD_WITHIN
         on_its_way = {name: value for name, value in told.items() if is_fresh and value != bar.get(name)}
+        no_room = [name for name in links.left_out(current) if name not in bar]
         for name in links.LOOKED:
-            if now.get(name) == held.get(name) and name not in on_its_way:
+            if now.get(name) == held.get(name) and name not in on_its_way and name not in no_room:
                 setattr(current, name, getattr(found, name))
-        held = {**bar, **on_its_way}
+        held = {**bar, **on_its_way, **{name: now[name] for name in no_room if name in now}}
     st.session_state["looked_held"] = held
 
 

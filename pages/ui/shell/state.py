@@ -17,14 +17,10 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.components.address import address
-from pages.ui.models.belongings import belongings
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import link as links
 from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
-
-REWRITE_EVERY = 0.9
-"""Seconds between two changes of the address while a text is being written, of which a reload brings back what the
-address holds. Safari refuses more than a hundred in half a minute."""
 
 
 def visitor() -> Visitor:
@@ -32,7 +28,7 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
-        st.session_state["visitor"].own_text = belongings().own_text
+        st.session_state["visitor"].own_text = session_record().own_text
         arrives()
         st.session_state["begins"] = "model" not in parameters
         st.session_state["brought"] = "model" in parameters
@@ -119,6 +115,12 @@ def brought_view() -> bool:
 def taken_over() -> None:
     """The link's text is on screen now."""
     st.session_state["arrived"] = False
+    st.session_state["brought_texts"] = brought_texts() + 1
+
+
+def brought_texts() -> int:
+    """How often a text was brought, by a link or a lesson: the tab then shows that one instead of its own."""
+    return st.session_state.get("brought_texts", 0)
 
 
 def _return_to(current: Visitor, found: Visitor) -> None:
@@ -128,7 +130,7 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     if found.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}
         if "prompt" in missing or found.prompt == current.prompt:
-            given |= missing & {"text"}
+            given |= missing & {"written", "branches"}
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
@@ -142,22 +144,16 @@ def arrives() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
-    """Bring the address bar up to date; called at the end of each run, in the page or in a fragment.
-
-    at_most_every: seconds since the last change before which nothing is changed.
-    """
-    if key != "address" and st.session_state["begins"]:
-        return  # the page itself asks at its end what the tab showed before, and is then drawn with that
-    parameters, now = links.to_query(visitor()), time.time()
+def write_address() -> None:
+    """Bring the address bar up to date; called at the end of each run."""
+    parameters, told = links.to_query(visitor()), looked.changed(visitor())
     query = urlencode({name: value for name, value in parameters.items() if name not in links.LOOKED})
     place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    told = looked.changed(visitor()) if now - at >= at_most_every else {}
-    if told or (place != before and now - at >= at_most_every):
-        before, at = st.session_state["written_address"] = place, now
+    if place != before or told:
+        before, at = st.session_state["written_address"] = place, time.time()
     path = urlsplit(st.context.url or "").path
-    address(before[-1], at, told=told, path=path, key=key, begins=st.session_state["begins"], on_return=_take_up)
+    address(before[-1], at, told=told, path=path, key="address", begins=st.session_state["begins"], on_return=_take_up)
 
 
 def _take_up(query: str) -> None:

@@ -39,12 +39,20 @@ function circuitFrom(text, circuits, heads) {
   return isThere ? [kind, attention, ...numbers] : null;
 }
 
+const KINDS = { "encoder.attn": "encoder", "decoder.attn": "decoder", "decoder.cross_attn": "cross", attn: "self" };
+
+/** The kind of the attention that a place belongs to, and its layer; nothing where it belongs to none. */
+function attentionOf(place) {
+  const [, prefix = "", layer, name] = MODULE.exec(place) ?? [];
+  return { kind: KINDS[prefix + name], layer };
+}
+
 /** The other way round, for `Looked.set`; the page Attention turns to the same layer and head. */
 export function lookedFrom({ open, token, source, head, cell, moment, folds, candidate, circuit }, { offset }) {
-  const [, , layer] = MODULE.exec(open) ?? [];
+  const { kind, layer } = attentionOf(open);
   return {
     inside: open, place: token === null ? null : token + offset, source_place: source, heads: head === null ? null : "one",
-    ...(head !== null && { head }), ...(layer !== undefined && { layer }), cell: cell?.join(), moment, folds: folds.join(), candidate, circuit: circuit?.join(),
+    ...(head !== null && { head }), ...(layer !== undefined && { layer }), ...(kind && kind !== "self" && { attention: kind }), cell: cell?.join(), moment, folds: folds.join(), candidate, circuit: circuit?.join(),
   };
 }
 
@@ -53,8 +61,7 @@ export function lookedFrom({ open, token, source, head, cell, moment, folds, can
  * tokens that has. Returns { looked, page }: for `Looked.set`, and what the page is to show.
  */
 export function toAttention({ module, head, query, key, stage }, { offset, prompt }) {
-  const [, prefix = "", layer, name] = MODULE.exec(module);
-  const kind = name === "cross_attn" ? "cross" : { "encoder.": "encoder", "decoder.": "decoder", "": "self" }[prefix];
+  const { kind, layer } = attentionOf(module);
   const [queries, keys] = [kind === "encoder" ? 0 : offset, kind === "encoder" || kind === "cross" ? 0 : offset];
   const looked = {
     layer, zoom: null, stage: stage === "weights" ? null : stage, share: null, query: query + queries, key: key === null ? null : key + keys,

@@ -18,7 +18,7 @@ SPARE = 32
 """Columns, at least, that are free when room is made."""
 
 
-class SharedCache:
+class BatchedCache:
     """In place of a `KeyValueCache`, what a pass over one new token of each text goes on from.
 
     Texts are aligned at their newest tokens, which so stand in one column; what is left of a shorter text is padding.
@@ -141,7 +141,7 @@ class _Columns:
     What is padding is multiplied by 0, so it must be finite: it is 0, or what another text has left.
     """
 
-    def __init__(self, shared: SharedCache) -> None:
+    def __init__(self, shared: BatchedCache) -> None:
         self._shared = shared
         self._stored: tuple[Tensor, ...] = ()
 
