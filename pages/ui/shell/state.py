@@ -157,8 +157,8 @@ def arrives() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address() -> None:
-    """Bring the address bar up to date; called at the end of each run."""
+def write_address(key: str = "tab") -> None:
+    """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, begins = visitor(), st.session_state["begins"]
     parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
     told, knows = looked.changed(current)
@@ -174,7 +174,7 @@ def write_address() -> None:
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
     tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
-        on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
+        key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
 
 
 def _written() -> dict[str, str] | None:
