@@ -6,11 +6,13 @@ import torch
 
 from pages.ui.models import library
 from tests.app_driver import (
-    act,
+    answered,
+    asks_to_write,
     checked,
     choose,
+    dials,
+    given,
     go,
-    have,
     link_of,
     looked_at,
     named,
@@ -18,6 +20,7 @@ from tests.app_driver import (
     parts,
     prompt,
     said,
+    scores,
     start,
     step,
     text_of,
@@ -25,7 +28,7 @@ from tests.app_driver import (
     type_prompt,
     use,
     write,
-    writing,
+    written,
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, generate
@@ -59,18 +62,16 @@ def greedy(count=8, source=SOURCE):
 
 
 def strip(at):
-    """The tokens on the page Generate, source first, as far as they were seen; after a run of the page."""
-    about, tensors = writing(at).metadata, writing(at).tensors
-    written = tensors["ids"][: about["length"] - about["first"]]
-    read = [*about["prompt"]["source"], *about["prompt"]["text"]]
-    return [about["kinds"][str(token)][0] for token in [*read, *written]]
+    """The tokens on the page Generate, source first."""
+    about = given(at)
+    return TASK.tokenizer.labels([*about["source"], *about["prompt"], *written(at)])
 
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
     at = start(model="translator", temperature=0, tokens=5)
     assert at.sidebar.text_area[0].label == "Source"
     assert prompt(at) == SOURCE
-    assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in writing(at).metadata["start_label"]
+    assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in given(at)["arrow"]
     write(at)
     expected = greedy(5)
     assert strip(at)[5:] == TASK.tokenizer.labels(expected)
@@ -85,38 +86,28 @@ def test_the_logits_and_the_rows_are_the_model_s_own():
     begin = torch.tensor([[checkpoint.card.start_token_id]])
     with torch.no_grad():
         logits, cache = checkpoint.model.run_with_cache(source, begin)
-    sent = writing(at)
-    assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
-    assert np.allclose(sent.tensors["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
-    assert (sent.tensors["row_start"].tolist(), sent.tensors["row_place"].tolist()) == ([0], [1])
-    assert sent.metadata["rows_of"] == ["cross", 0, 1]
+    assert np.allclose(scores(at).tensors["logits"][0], logits[0, -1], atol=1e-4)
+    assert dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
+    modules, tokens = given(at)["modules"], asks_to_write(at)["tokens"]
+    asks = {"tokens": tokens, "head": 1, "first": 1, "last": 1}
+    sent = answered(at, "rows", **asks, attention=modules["cross"][0]).tensors
+    assert np.allclose(sent["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
+    assert (sent["start"].tolist(), sent["place"].tolist()) == ([0], [1])
     turn(at, attention="decoder")
-    assert link_of(at)["attention"] == "decoder"
-    sent = act(at, "rows", first=1, last=1) and writing(at)
-    assert sent.metadata["rows_of"] == ["decoder", 0, 1]
-    assert (sent.tensors["rows"].tolist(), sent.tensors["row_start"].tolist()) == ([1.0], [0])
-
-
-def test_a_token_of_the_target_can_be_looked_at_and_replaced():
-    at = start(model="translator", temperature=0, tokens=3)
-    write(at)
-    act(at, "rest", step=2)  # start token, first word, and this one
-    assert writing(at).metadata["step"] == 2 and link_of(at)["step"] == "2"
-    checked(at.run())
-    other = (int(writing(at).tensors["ids"][1]) + 1) % 83
-    act(at, "pick", place=2, token=other)
-    sent = writing(at)
-    assert sent.tensors["picked"].tolist() == [0, 1, 0] and sent.metadata["length"] == 3
-    assert sent.tensors["ids"][1] == other
+    assert link_of(at)["attention"] == "decoder" and dials(at)["attention"] == "decoder"
+    sent = answered(at, "rows", **asks, attention=modules["decoder"][0]).tensors
+    assert (sent["rows"].tolist(), sent["start"].tolist()) == ([1.0], [0])
 
 
 def test_writing_ends_with_the_end_token():
     at = start(model="translator", temperature=0, tokens=30)
     model = library.model("translator").model
+    seen = []
 
     def prefer_the_end(module, inputs, output):
+        seen.append(1)
         output = output.clone()
-        output[..., END] += 100.0 * (at.session_state["writer"].branch.end >= 4)
+        output[..., END] += 100.0 * (len(seen) >= 4)
         return output
 
     handle = model.unembed.register_forward_hook(prefer_the_end)
@@ -124,13 +115,9 @@ def test_writing_ends_with_the_end_token():
         write(at)
     finally:
         handle.remove()
-    assert [token.id for token in at.session_state["writer"].written][3:] == [END]
-    about = writing(at).metadata
-    assert about["ended"] and about["goal"] is None and have(at) == about["length"]  # none is to come
-    act(at, "write", goal=40)
-    assert have(at) == about["length"]
-    act(at, "clear")
-    assert not writing(at).metadata["ended"]
+    assert written(at)[-1] == END and len(written(at)) < 30 and END not in written(at)[:-1]
+    assert link_of(checked(at.run()))["written"].endswith(f".{END}")
+    assert written(start(**link_of(at))) == written(at)  # the end token is there after a reload
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,20 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl
 
-from streamlit.testing.v1 import AppTest
-
 from pages.ui.markdown import JOINER
-from tests.app_driver import ROOT, checked, looked_at, outline, overview, writing
+from tests.app_driver import (
+    checked,
+    dials,
+    given,
+    link_of,
+    looked_at,
+    outline,
+    overview,
+    scores,
+    visitor,
+    written,
+)
 
-SCRIPTS = {"Generate": "app.py"} | {
-    page: f"pages/{page.replace(' ', '_')}.py"
-    for page in ("Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
-}
 INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
@@ -31,11 +36,7 @@ class Seen:
     """
 
     def __init__(self, page: str, query: str) -> None:
-        self.at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        self.at.switch_page(SCRIPTS[page])
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            self.at.query_params[name] = value
-        checked(self.at.run())
+        self.at = checked(visitor(page, **dict(parse_qsl(query, keep_blank_values=True))).run())
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
 
     @property
@@ -71,10 +72,8 @@ class Seen:
     @property
     def text(self) -> str:
         """What has been written, where it is tinted; special tokens by their names. What is ahead isn't seen."""
-        found = writing(self.at)
-        about = found.metadata
-        seen = found.tensors["ids"][: about["length"] - about["first"]]
-        return "".join(about["kinds"][str(each)][1] for each in seen)
+        kinds = scores(self.at, 1).metadata["kinds"]
+        return "".join(kinds[str(each)][1] for each in written(self.at))
 
     @property
     def reads(self) -> str:
@@ -89,9 +88,9 @@ class Seen:
         for each in _widgets(self.at.main):
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
         if "headsup_writing" in self._drawn:
-            about = writing(self.at).metadata
-            found |= {DIALS[name]: value for name, value in about["controls"].items() if name in DIALS}
-            found["Pace"] = dict(about["choices"]["paces"])[about["controls"]["pace"]]
+            shown = dials(self.at)
+            found |= {DIALS[name]: value for name, value in shown.items() if name in DIALS}
+            found["Pace"] = dict(given(self.at)["choices"]["paces"])[shown["pace"]]
         return found
 
     @property
@@ -103,9 +102,9 @@ class Seen:
 
     def _looked(self) -> dict[str, Any]:
         if "headsup_writing" in self._drawn:
-            about = writing(self.at).metadata
-            kind, layer, head = about["rows_of"] or (None, None, None)
-            return {"step": about["step"], "attention": kind, "layer": layer, "head": head}
+            shown, step = dials(self.at), link_of(self.at).get("step")
+            looked = {name: shown[name] for name in ("attention", "layer", "head")} if shown["attention"] else {}
+            return {"step": step and int(step), **looked}
         if "headsup_attention" in self._drawn:
             found, about = looked_at(self.at), overview(self.at).metadata
             rows, columns = about["offsets"]["queries"], about["offsets"]["keys"]

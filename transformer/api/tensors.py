@@ -287,6 +287,6 @@ def _index(plain: tuple) -> Index:
 
 def _unchangeable(array: np.ndarray) -> np.ndarray:
     """The same numbers, which may be the model's own memory, for reading only."""
-    array = array.view()
+    array = np.asarray(array).view()
     array.flags.writeable = False
     return array
