@@ -46,7 +46,7 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
     """is_whole: Attention shows the text that Inside reads; else a prompt that is shorter than it, from its start."""
     config, kind, cell = which
     begin = {"query": 0 if kind == "encoder" else offset, "key": 0 if kind in ("encoder", "cross") else offset}
-    offsets = {f"{name[:-1]}ies" if name == "query" else f"{name}s": each if is_whole else 0 for name, each in begin.items()}
+    offsets = {of: begin[name] if is_whole else 0 for name, of in (("query", "queries"), ("key", "keys"))}
     modules = attention_modules(config)[kind]
     about = {"offsets": offsets, "begin": offset}
     there = frontend("attention/place.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
@@ -60,7 +60,8 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
     assert there["cell"] == f"{cell['head']},{inner['query']},{inner['key']}"
     place = {"module": module, "head": cell["head"], **inner, "stage": "raw"}
     found = frontend("inside/place.js", "toAttention", place, {"offset": offset, "prompt": prompt})
-    assert found["looked"].items() >= {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}.items()
+    expected = {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}
+    assert found["looked"].items() >= expected.items()
     assert found["page"].get("attention", "self") == kind
     assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
 

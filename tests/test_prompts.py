@@ -5,10 +5,10 @@ import pytest
 
 from tests.app_driver import (
     INSTRUMENTS,
-    given,
     cache_of,
     checked,
     every_page,
+    given,
     link_of,
     overview,
     parts,
@@ -43,7 +43,8 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     (error,) = at.error
     assert error.value.startswith("This model has never seen") and named_as in error.value
     assert prompt(at) == typed
-    assert not at.get("plotly_chart") and not [c for c in at.main.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
+    drawn = {c.proto.component_name for c in at.main.get("bidi_component")}
+    assert not at.get("plotly_chart") and not drawn & INSTRUMENTS.keys()
     press(at, "Remove what it can't read")
     assert prompt(at) == left
     assert not at.error

@@ -7,7 +7,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import library
-from tests.app_driver import asked, asks_to_write, PAGES, go, step, written, wrote, visitor
+from tests.app_driver import PAGES, asked, asks_to_write, go, step, visitor, written, wrote
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 from transformer.api import library as shelf

@@ -1,4 +1,4 @@
-"""What a page sees at first of a pass is what the engine computes, and what is derived from its parts arrives at the same."""
+"""What a page sees of a pass is what the engine computes, and what is derived from it arrives at the same."""
 
 import math
 import weakref
@@ -56,7 +56,7 @@ def close(found, expected, atol: float = 1e-5) -> None:
 
 
 def unpacked(found, shape):
-    """All cells (layer, head, query, key) of an overview, of which a causal one has only those on and below the diagonal."""
+    """All cells (layer, head, query, key) of an overview; a causal one has only those on and below the diagonal."""
     cells = found.tensors["overview"]
     if not found.metadata["causal"]:
         return cells
@@ -184,7 +184,7 @@ def test_weights_and_averages_follow_from_the_parts_of_a_head_of_what_is_new_sin
 def test_a_long_text_is_pooled():
     model = open_model({"context_length": 100})
     found = overviews.overview(model, tuple(n % 11 for n in range(100)))
-    assert found.tensors["overview"].shape == (2, 2, 64, 64)
+    assert unpacked(found, (2, 2, 64, 64)).shape == (2, 2, 64, 64)
     assert (found.metadata["queries"], found.metadata["keys"]) == (100, 100)
 
 

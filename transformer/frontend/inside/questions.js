@@ -42,8 +42,8 @@ const OTHERS = {
   circuit: (api, kind, attention, head) => api.recording("circuit", { kind, attention, head, source: null, changes: null, begin: null }),
 };
 
-function renamed({ tensors, metadata }, nameOf) {
-  return { metadata, tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [nameOf(name), tensor])) };
+function renamed({ tensors, metadata }, called) {
+  return { metadata, tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [called(name), tensor])) };
 }
 
 function joined(recordings) {
