@@ -20,8 +20,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 IMPORTERS = {"importlib.import_module", "import_module", "__import__"}
-PRIVATE = re.compile(r"streamlit\.(runtime|web|proto|delta_generator|elements)(\.|$)|(.*\.)?_[^_]")
-"""Modules that Streamlit doesn't document, and whatever begins with an underscore."""
+PRIVATE = re.compile(r"streamlit\.(runtime|web|proto|elements)(\.|$)|streamlit\.(.*\.)?_[^_]")
+"""Modules that Streamlit doesn't document."""
 OF_NAMED_TUPLES = {"_replace", "_asdict"}
 """What is documented all the same."""
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
