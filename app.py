@@ -1,9 +1,9 @@
-"""The app as it is served: its pages, and what a server does before anybody comes."""
+"""The app as it is served: its pages, the engine over HTTP, and what a server does before anybody comes."""
 
 import streamlit as st
 
-from pages.ui.serving import SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED, check_settings, preparing
+from pages.ui.serving import WAIT_UNTIL_PREPARED, check_settings, preparing, routes
 
 check_settings()
 
-app = st.App("pages/main.py", lifespan=preparing, middleware=[SAY_WHERE_THE_SERVER_IS, WAIT_UNTIL_PREPARED])
+app = st.App("pages/main.py", lifespan=preparing, routes=routes(), middleware=[WAIT_UNTIL_PREPARED])

@@ -43,6 +43,7 @@ def forget_models():
     """Forget what is remembered of models."""
     global elsewhere
     st.cache_resource.clear()
+    library._library.cache_clear()
     elsewhere = False
 
 
@@ -203,6 +204,16 @@ def component(at, name):
     return found
 
 
+def tell_page(at, name, event, value):
+    """What a component's script in the browser reports, and the run of the page that this causes."""
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, name).id, "events")
+    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+    at._run(states)
+    return checked(at)
+
+
 def tell(at, name, event, value):
     """What a component's script in the browser reports, and the run that this causes: of the page, or of its fragment.
 
@@ -212,7 +223,8 @@ def tell(at, name, event, value):
     state = states.widgets.add()
     state.id = _make_trigger_id(component(at, name).id, "events")
     state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-    fragments = list(at._fragment_storage._fragments)
+    storage = at._fragment_storage
+    fragments = [name for name in storage._fragments if storage._target_key_by_id.get(name) != "heartbeat"]
     if not fragments:
         at._run(states)
         return checked(at)
@@ -282,6 +294,6 @@ def markdown_with(at, words):
 def cache_of(name, text):
     """The model's own tensors for a text, not by way of the app."""
     checkpoint = library.model(name)
-    tokens = checkpoint.tokenizer.encode(text)[-checkpoint.model.config.context_length :]
+    tokens = library.window(name, tuple(checkpoint.tokenizer.encode(text)))
     with torch.no_grad():
         return checkpoint.model.run_with_cache(torch.tensor([tokens]))[1]

@@ -128,8 +128,8 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     act(at, "inside", place=place, token=token)
     at = go(at, "Inside")
     chosen = fed(at).metadata["chosen"]
-    assert (chosen["open"], chosen["cell"]) == ("logits", [7, token])  # of the eight tokens that the model reads
-    np.testing.assert_allclose(fed(at).tensors["logits"][7], own, atol=1e-5)
+    assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
+    np.testing.assert_allclose(fed(at).tensors["logits"][6], own, atol=1e-5)
 
 
 def test_what_the_model_no_longer_reads_is_said_to_be_gone(monkeypatch, tmp_path):

@@ -58,6 +58,17 @@ def test_the_wavelengths_and_the_rotation_come_from_the_engine_s_angles():
     assert f"sin({angles[3, 2]:.6g})" in formula
 
 
+def test_the_waves_and_how_alike_positions_are_come_from_the_table():
+    at = start("Positions", length=12, width=8, waves="1,4")
+    table = sinusoidal_encoding(12, 8).numpy()
+    drawn = [t["y"] for t in figure(at, "positions_waves")["data"] if t["name"].startswith("dimension")]
+    waves = [np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"]) for y in drawn]
+    assert np.allclose(waves, table[:, [1, 4]].T, atol=1e-6)
+    (alike,) = [numbers(t) for t in figure(at, "positions_similarity")["data"] if t["type"] == "heatmap"]
+    lengths = np.linalg.norm(table, axis=1)
+    assert np.allclose(alike, table @ table.T / np.outer(lengths, lengths), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("positions", "words", "key"),
     [

@@ -153,7 +153,7 @@ def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code
     assert "You said “As before”. It is “Hardly”." in said(again(one))
     click(teacher, over)
     assert "You said “As before”. It is “Hardly”." in said(again(one)) and not has(one, "lesson_stay")
-    assert one.session_state["belongings"].answers.answered(LESSON) == 1
+    assert one.session_state["session_record"].answers.answered(LESSON) == 1
 
 
 def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
@@ -161,7 +161,7 @@ def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, cod
     teacher = click(teacher, "room_again")
     one = click(again(one), "lesson_stay")
     new = start("Learn")
-    new.session_state["belongings"] = one.session_state["belongings"]  # as a reloaded tab finds them
+    new.session_state["session_record"] = one.session_state["session_record"]  # as a reloaded tab finds them
     new = tab_has(new, kept(one)["seat"])
     assert not has(new, "lesson_stay") and not new.warning
     markdown_with(again(teacher), "**1** of 1 has answered")

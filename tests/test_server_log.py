@@ -20,7 +20,7 @@ RuntimeError: dictionary changed size during iteration
     [
         ("", False),
         (REPLACED, False),
-        (REPLACED.replace("streamlit/runtime/state/session_state.py", "pages/ui/models/once.py"), True),
+        (REPLACED.replace("streamlit/runtime/state/session_state.py", "transformer/api/single_flight.py"), True),
         (REPLACED.replace("RuntimeError: dictionary changed size", "KeyError: size"), True),
         (REPLACED + REPLACED.replace("RuntimeError", "ValueError") + REPLACED, True),
         (REPLACED.replace("RuntimeError: dictionary", "ValueError: dictionary") + REPLACED, True),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.tables import matrix_table
+from pages.ui.tables import as_csv, matrix_table
 from tests.app_driver import checked, open_drawers
 
 
@@ -49,7 +49,18 @@ def test_the_file_is_the_table(monkeypatch):
     at = visit(3)
     (content,) = written
     assert pd.read_csv(io.BytesIO(content)).equals(at.dataframe[0].value)
-    assert content.decode("utf-8").startswith("token,weight\né,0.1\n")
+    assert content.decode("utf-8").startswith("\ufefftoken,weight\né,0.1\n")  # the mark tells Excel that it is UTF-8
+
+
+def test_a_spreadsheet_takes_no_text_for_a_formula_and_numbers_stay_numbers():
+    token = ["=1+1", "@SUM(A1)", "-2+3", "+x", "\tx", "-", "=", "-0.5", "plain"]
+    table = pd.DataFrame({"=a": token, "weight": [-1.5] * 9, 3: [True] * 9, "any": [-2, "-x", None, *[-1e-7] * 6]})
+    written = pd.read_csv(io.BytesIO(as_csv(table)), dtype={"'=a": str})
+    assert list(written.columns) == ["'=a", "weight", "3", "any"]
+    assert list(written["'=a"]) == ["'=1+1", "'@SUM(A1)", "'-2+3", "'+x", "'\tx", "-", "=", "-0.5", "plain"]
+    assert written["weight"].eq(-1.5).all() and written["3"].all()
+    assert list(written["any"][:2]) == ["-2", "'-x"] and pd.isna(written["any"][2])
+    assert float(written["any"][3]) == -1e-7
 
 
 def test_pressing_the_button_asks_for_no_run():

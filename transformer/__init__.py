@@ -16,6 +16,7 @@ from .data.batches import Batch, TextBatches
 from .data.corpora import Corpus, CorpusError, load_corpus
 from .data.tasks import TASKS
 from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
+from .frontend.saved_page import Shown, show
 from .hooks import ActivationCache, HookPoint
 from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
 from .inference.circuits import Circuit, ov_circuit, qk_circuit
@@ -39,7 +40,6 @@ from .model.masks import causal_mask, padding_mask
 from .model.models import DecoderOnly, EncoderDecoder, build_model
 from .model.positions import sinusoidal_encoding
 from .model.registry import HookInfo, attention_modules, hook_points
-from .standalone import Shown, show
 from .training.evaluation import evaluate_loss
 from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from pandas.api.types import is_numeric_dtype
+
+FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
+"""What a spreadsheet takes for a formula begins like this."""
 
 
 def offer_data(
@@ -28,8 +33,27 @@ def offer_data(
         st.dataframe(table, hide_index=True, height=280)
         # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
         # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
-        st.download_button("Save as CSV", table.to_csv(index=False).encode(), file_name, "text/csv",
+        st.download_button("Save as CSV", as_csv(table), file_name, "text/csv",
                            key=f"save_{file_name}", on_click="ignore", icon=":material/download:")  # fmt: skip
+
+
+def as_csv(table: pd.DataFrame) -> bytes:
+    """A table as CSV that spreadsheets read too: UTF-8 with a byte order mark, texts as `as_text` has them."""
+    written = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(as_text))
+    return written.rename(columns=as_text).to_csv(index=False).encode("utf-8-sig")
+
+
+def as_text(value: object) -> object:
+    """A text that a spreadsheet would take for a formula, with an apostrophe in front; anything else as it is."""
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not _is_number(value) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def matrix_table(

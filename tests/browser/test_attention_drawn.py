@@ -149,6 +149,26 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
             assert rows[0]["text"].startswith("[start] → ") and len(rows[0]["text"]) > len("[start] → ")
 
 
+def test_over_the_text_tokens_are_tinted_by_what_one_of_them_gives_or_gets(visit, tiny_folder):
+    page, _ = visit(f"prompt={PROMPT}&layer=1&head=1&query=9&key=2")
+    checkpoint = load_checkpoint(tiny_folder / "shakespeare")
+    with torch.no_grad():
+        cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))[1]
+    weights = cache["pattern", 1][0, 1].numpy()
+    for direction, given in (("from", weights[9, :10]), ("to", weights[2:, 2])):
+        part(page, "direction").select_option(direction)
+        first = 0 if direction == "from" else 2
+        heaviest = first + int(given.argmax())
+        expect(part(page, "overSentence")).to_contain_text(f"“{PROMPT[heaviest].replace(' ', '␣')}”")
+        tokens = part(page, "texts").get_by_role("option")
+        levels = tokens.evaluate_all(
+            "(all) => all.map(({ style }) => style.backgroundColor.match(/\\d+/g)?.reduce((sum, one) => sum + +one, 0))"
+        )
+        tinted = levels[first : first + len(given)]
+        assert levels[:first] + levels[first + len(given) :] == [None] * (len(PROMPT) - len(given))
+        assert [tinted[place] for place in given.argsort()] == sorted(tinted) and min(tinted) < max(tinted)
+
+
 def test_what_the_switches_redraw_is_said_not_to_be_the_model_s(visit):
     page, _ = visit("prompt=To be, or not&query=5&key=9&layer=1")
     assert "hidden by the mask, weight 0" in part(page, "readout").inner_text()
@@ -221,7 +241,7 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         download.value.save_as(tmp_path / name)
         saved[name] = (tmp_path / name).read_bytes()
     assert saved["png"].startswith(b"\x89PNG\r\n\x1a\n") and len(saved["png"]) > 10_000
-    table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8"))))
+    table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8-sig"))))
     checkpoint = load_checkpoint(tiny_folder / "shakespeare")
     _, cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))
     for column, point in (("q·k", "raw_scores"), ("q·k/√d_head", "scaled_scores"), ("masked score", "attn_scores"),

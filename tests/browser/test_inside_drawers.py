@@ -120,7 +120,7 @@ def test_a_circuit_s_numbers_are_saved(show):
     with page.expect_download() as saved:
         circuits(page).get_by_role("button", name="CSV").click()
     assert saved.value.suggested_filename == "next-vowel-ov-decoder.blocks.0.attn-head0.csv"
-    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    lines = saved.value.path().read_text(encoding="utf-8-sig").splitlines()
     assert lines[0] == "read,next,value" and len(lines) == 1 + 31 * 31
 
 

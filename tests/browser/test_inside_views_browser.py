@@ -282,7 +282,7 @@ def test_the_numbers_and_the_picture_are_saved(views):
     with page.expect_download() as saved:
         tensor(page).get_by_role("button", name="table").click()
     assert saved.value.suggested_filename == "sort-letters-blocks.0.attn.hook_pattern-head2.csv"
-    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    lines = saved.value.path().read_text(encoding="utf-8-sig").splitlines()
     assert lines[0] == "head,query,key,query token,key token,value"
     assert len(lines) == 1 + 10 * 10
     row = lines[1 + 5 * 10 + 3].split(",")

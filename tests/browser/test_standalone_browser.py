@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tests.browser.servers import ROOT
-from transformer import load_checkpoint, record, record_pass, show, standalone
+from transformer import load_checkpoint, record, record_pass, show
+from transformer.frontend import saved_page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -109,7 +110,7 @@ def test_a_whole_pass_opens_where_it_is_told_to_in_a_notebook_s_frame(new_page, 
 
 
 def test_what_a_page_had_no_room_for_is_said(opened, monkeypatch, browser_errors):
-    monkeypatch.setattr(standalone, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(saved_page, "MOST_BYTES", 200_000)
     page = opened(show(recorded_inside("induction", "abcab"), open="blocks.1.attn.hook_z", cell=(3, 1, 2)))
     expect(page.get_by_role("region", name="By hand")).to_contain_text("recomputed, equal")
     page.get_by_role("combobox", name="Find a tensor").fill("blocks.1.attn.qkv.weight")
@@ -126,6 +127,42 @@ def test_cross_attention_in_a_notebook_s_frame(new_page, browser_errors):
     frame = page.frame_locator("iframe")
     expect(frame.locator("[data-whole=true]")).to_be_visible()
     expect(frame.locator("[data-panel=masked]")).to_contain_text("No mask here")
+
+
+def test_attention_of_a_whole_pass_can_be_explored_head_by_head(opened, browser_errors):
+    page = opened(show(recorded_inside("shakespeare", "To be, or not"), "self", layer=1, head=3))
+    expect(page.get_by_role("heading", name="Layer 1, head 3")).to_be_visible()
+    expect(page.get_by_text("recomputed, equal")).to_have_count(1)  # the weights are the model's own
+    expect(page.locator("[data-fetched=true]")).to_be_visible()  # nothing is asked for again and again
+    page.get_by_test_id("head-grid-head").nth(2 * 6 + 5).click()
+    expect(page.get_by_role("heading", name="Layer 2, head 5")).to_be_visible()
+    expect(page.get_by_text("recomputed, equal")).to_have_count(1)
+    assert page.get_by_text("comparing").count() == page.get_by_text("not equal").count() == 0
+
+
+STILL = ".headsup-still"
+
+
+def test_without_scripts_a_still_picture_is_seen_else_the_instrument(opened, chromium, tmp_path, browser_errors):
+    page = opened(show(recorded_inside("induction", "abcab")))
+    with chromium.new_context(java_script_enabled=False) as context:
+        still = context.new_page()
+        still.goto((tmp_path / "view.html").as_uri())
+        expect(still.locator(f"{STILL} img")).to_be_visible()
+        expect(still.locator(STILL)).to_contain_text("scripts are needed to explore it")
+    expect(page.get_by_role("button", name="block 1", exact=True).first).to_be_visible()
+    expect(page.locator(STILL)).to_have_count(0)
+
+
+def test_a_notebook_shows_the_picture_where_the_frame_is_taken_out(new_page, browser_errors):
+    found = show(recorded_inside("induction", "abcab"), "self")._repr_html_()
+    page = new_page()
+    page.set_content(f"<div>{found}</div>")
+    expect(page.frame_locator("iframe").locator("[data-whole=true]")).to_be_visible()
+    expect(page.locator(STILL)).to_be_hidden()
+    page.set_content(f"<div>{found.partition('</iframe>')[2]}</div>")
+    expect(page.locator(STILL)).to_be_visible()
+    assert page.locator(f"{STILL} img").evaluate("(image) => image.naturalWidth") > 0
 
 
 def test_what_was_not_recorded_is_left_out(opened, browser_errors):

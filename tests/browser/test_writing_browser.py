@@ -290,7 +290,7 @@ def test_a_text_and_its_numbers_are_saved(visit, wait_ready, tmp_path):
             page.get_by_role("button", name=f"Save as {kind}").press("Enter")
         files[kind] = tmp_path / download.value.suggested_filename
         download.value.save_as(files[kind])
-    lines = files["CSV"].read_text(encoding="utf-8").splitlines()
+    lines = files["CSV"].read_text(encoding="utf-8-sig").splitlines()
     assert lines[0] == "position,token,id,probability,rank,entropy (nats)"
     assert len(lines) == 9 and lines[1].startswith(f"{len(PROMPT)},")
     assert text(page).endswith("".join(line.split(",")[1] for line in lines[1:])) or '"' in "".join(lines)

@@ -108,6 +108,18 @@ def test_a_token_that_the_dials_cut_off_has_no_equation_that_gives_it_something(
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
 
 
+def test_tokens_are_tinted_by_their_probability_and_a_prompt_isn_t(visit):
+    page = visit("temperature=2&text=,%20my%20lord.%0AZounds%20Q")
+    levels = tokens(page).evaluate_all(
+        "(all) => all.map(({ style }) => style.backgroundColor.match(/\\d+/g)?.reduce((sum, one) => sum + +one, 0))"
+    )
+    known = [label.rpartition(", ")[2] for label in labels(page)[len(PROMPT) :]]
+    assert levels[: len(PROMPT)] == [None] * len(PROMPT) and all(share.endswith("%") for share in known)
+    shares = [float(share.strip("<> %")) for share in known]
+    rising = [level for _, level in sorted(zip(shares, levels[len(PROMPT) :], strict=True))]
+    assert rising == sorted(rising) and rising[0] < rising[-1]
+
+
 def test_a_prompt_token_can_be_reached_but_not_selected(visit, wait_ready):
     page = visit("tokens=3")
     write(page, wait_ready, 3)

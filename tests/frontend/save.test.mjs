@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { csv } from "../../transformer/frontend/save.js";
+import { csv, csvFile } from "../../transformer/frontend/save.js";
 
 test("names and rows, a line each", () => {
   assert.equal(csv(["query", "weight"], [["a", 0.5], ["b", -1e-7]]), "query,weight\r\na,0.5\r\nb,-1e-7\r\n");
@@ -18,6 +18,15 @@ test("what would be read as something else is quoted", () => {
 test("what isn't there is empty, and numbers that aren't finite have a name", () => {
   assert.equal(csv(["a"], [[null], [undefined], [NaN], [Infinity], [-Infinity], [0], [false]]), 'a\r\n""\r\n""\r\nnan\r\ninf\r\n-inf\r\n0\r\nfalse\r\n');
   assert.equal(csv(["a", "b"], [[null, ""]]), "a,b\r\n,\r\n");
+});
+
+test("a file tells Excel that it is UTF-8, and none of its texts are taken for formulas", async () => {
+  const texts = ["=1+1", "@SUM(A1)", "-2+3", "+x", "\tx", "-", "=", "-0.5", "ñ"];
+  const bytes = new Uint8Array(await csvFile(["=a", "b"], texts.map((text) => [text, -1.5])).arrayBuffer());
+  assert.deepEqual([...bytes.subarray(0, 3)], [0xef, 0xbb, 0xbf]);
+  const [columns, ...rows] = new TextDecoder().decode(bytes).trimEnd().split("\r\n");
+  assert.equal(columns, "'=a,b");
+  assert.deepEqual(rows, ["'=1+1", "'@SUM(A1)", "'-2+3", "'+x", "'\tx", "-", "=", "-0.5", "ñ"].map((text) => `${text},-1.5`));
 });
 
 test("any table is written, for Python to read", () => {

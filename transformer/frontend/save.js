@@ -27,6 +27,15 @@ export function csv(columns, rows) {
   return [columns, ...rows].map((row) => `${line(row)}\r\n`).join("");
 }
 
+const MARK = "\ufeff"; // of byte order: without it Excel doesn't take a file for UTF-8
+const FORMULA = /^[=+\-@\t\r]./s; // what a spreadsheet takes for one
+
+/** A table as a CSV file that spreadsheets read too: a text that would be taken for a formula gets an apostrophe in front. */
+export function csvFile(columns, rows) {
+  const asText = (value) => (typeof value === "string" && FORMULA.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
+  return new Blob([MARK, csv(columns.map(asText), rows.map((row) => row.map(asText)))], { type: "text/csv" });
+}
+
 /** A promise of a PNG file with canvases below one another. */
 export function png(...canvases) {
   const whole = node("canvas", "");

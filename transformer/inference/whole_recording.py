@@ -20,7 +20,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
 from .interventions import Intervention
-from .outline import TensorInfo, array_of, outline, tensors_of
+from .outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
 from .places_set import places_set
 from .recompute import Deviation, Pass, deviations, whole_pass
 from .recording import Recording
@@ -30,6 +30,8 @@ MOST_TOKENS = 256
 """Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
 CIRCUIT_BYTES = 4_000_000
 """Of all circuits together: more are left out of a page of its own."""
+ENTRY, CHECK = 70, 120
+"""Bytes of a tensor's entry in a file's header, and of what is said of one in the metadata, without its name; about."""
 LARGE = ("weights", "hook_result", "hook_raw_scores", "hook_scaled_scores", "hook_attn_scores")
 """What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
 
@@ -137,6 +139,22 @@ def circuit_bytes(config: ModelConfig) -> int:
     """What the circuits of all heads take in a `whole_view`; 0 where that is too much, and they are left out."""
     size = len(_heads(config)) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head
     return size if size <= CIRCUIT_BYTES else 0
+
+
+def view_bytes(config: ModelConfig, tokens: int, source: int, fit: Fit) -> int:
+    """Bytes of the second recording of a `whole_view` without what `fit` leaves out, to about a hundredth.
+
+    fit: as `fitted` makes it, its size with `circuit_bytes`.
+    """
+    infos = tensors_of(config, tokens, source)
+    computed = [name for name, info in infos.items() if info.kind != "parameter"]
+    parts = 2 + len(_heads(config)) // 2 + config.n_layers * 2
+    shares, circuits = tokens * min(LIKELIEST, config.vocab_size), len(_heads(config)) if circuit_bytes(config) else 0
+    data = fit.size + 4 * shares * parts + 8 * circuits * (min(config.vocab_size, MOST_TOKENS) + 1)
+    names = [*(name for name in infos if name not in fit.names), *["who[99, 999]"] * shares]
+    names += ["circuit[qk, blocks.0.attn, 0].columns"] * 5 * circuits
+    checks = sum(CHECK + len(name) for name in computed)
+    return data + sum(ENTRY + len(name) for name in names) + checks + 25 * parts
 
 
 def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:

@@ -1,11 +1,29 @@
-"""The files of a component: what it has in its own folder, and what it uses of the instrument."""
+"""The files of a component: what it has in its own folder, and what it uses of the frontend.
+
+Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from transformer import frontend
+from transformer.api.modules import Modules
+
+MOUNTED_AT = "modules"
+"""Where the app serves them, relative to its pages."""
+HERE = Path(__file__).parent
+MODULES = Modules({"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE})
+LOADER = """const module = import(new URL(%s, document.baseURI));
+export default function (component) {
+  module.then((loaded) => loaded.default(component), () => {
+    const root = component.parentElement.querySelector("[data-part=root]");
+    if (root) root.textContent = "This part of the page could not be loaded. Reload the page.";
+  });
+}
+"""
 
 
 def reader(module_file: str) -> Callable[[str], str]:
@@ -15,11 +33,20 @@ def reader(module_file: str) -> Callable[[str], str]:
 
 
 def script(module_file: str, name: str) -> str:
-    """One JavaScript module: a file beside a Python module, which has the default export, and all that it imports."""
-    return frontend.bundle(Path(module_file).with_name(name))
+    """A script that loads a module: a file beside a Python module, which has the default export."""
+    return _loader(f"pages/ui/components/{Path(module_file).with_name(name).relative_to(HERE).as_posix()}")
+
+
+def frontend_script(name: str) -> str:
+    """The same of a module of the frontend."""
+    return _loader(f"transformer/frontend/{name}")
 
 
 def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
-    """One style sheet: the theme, the instrument's of these names, then those beside a Python module."""
+    """One style sheet: the theme, the frontend's of these names, then those beside a Python module."""
     read, read_instruments = reader(module_file), reader(frontend.__file__)
     return "\n".join([reader(__file__)("theme.css"), *map(read_instruments, instruments), *map(read, names)])
+
+
+def _loader(path: str) -> str:
+    return LOADER % json.dumps(f"{MOUNTED_AT}/{MODULES.address(path)}")

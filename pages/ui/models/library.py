@@ -6,20 +6,19 @@ version's text, so a page's run sees each model as it was when the run first ask
 
 from __future__ import annotations
 
-import itertools
-import os
-from pathlib import Path
+import functools
 
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.models.memory_limit import memory_limit
-from pages.ui.models.open_models import OpenModel, OpenModels
-from pages.ui.models.own_models import own_entries, own_models
-from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer, list_checkpoints, load_checkpoint
-from transformer.checkpoints.folder import checkpoint_stamp, inspect_checkpoint, number_of_weights
+from pages.ui.models.own_models import is_own, own_models, shared_models
+from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
+from transformer.api.library import FOLDER, Library
+from transformer.api.open_models import OpenModel
+from transformer.api.store import model_store
 from transformer.data.chat import Chat
+from transformer.inference import windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
@@ -27,27 +26,27 @@ torch.set_num_threads(1)
 
 MANY_PARAMETERS = 40_000_000
 """A model from this size on is called large."""
-FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[3] / "checkpoints")
-_VERSIONS = itertools.count(1)
+
+
+def shared() -> Library:
+    """The models that ship, opened once for all visitors."""
+    return _library(FOLDER)
+
+
+_library = functools.cache(Library)
 
 
 def catalogue() -> tuple[CheckpointEntry, ...]:
     """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
-    return listed(FOLDER)
-
-
-@st.cache_resource(ttl=10, show_spinner=False)
-def listed(folder: Path) -> tuple[CheckpointEntry, ...]:
-    """The same, of one folder of checkpoints: looked through again after ten seconds."""
-    return tuple(list_checkpoints(folder))
+    return shared().entries()
 
 
 def usable() -> dict[str, CheckpointEntry]:
-    """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
+    """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if not entry.problem}
     seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
-            for name, model in _seen().items()}  # fmt: skip
-    return there | seen | own_entries()
+            for name, model in _seen().items() if not model.is_own}  # fmt: skip
+    return there | seen | shared_models() | own_models()
 
 
 def begin_run(keep: OpenModel | None = None) -> None:
@@ -59,18 +58,34 @@ def begin_run(keep: OpenModel | None = None) -> None:
 
 
 def opened(name: str) -> OpenModel:
-    """A model: the visitor's own, or one that is opened once and shared. Raises CheckpointError if it can't be."""
-    if own := own_models().get(name):
-        return OpenModel(name, name, own, is_own=True)
+    """A model: one that ships, opened once for everybody, or somebody's own, by its token.
+
+    Raises: CheckpointError if it can't be opened.
+    """
     seen = _seen()
     if name not in seen:
-        seen[name] = _opened(name, checkpoint_stamp(FOLDER / name))
+        if is_own(name):
+            seen[name] = _own(name)
+        else:
+            seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
     return seen[name]
 
 
 def model(name: str) -> Checkpoint:
     """A model's checkpoint, as `opened` finds it."""
     return opened(name).checkpoint
+
+
+def file_name(name: str) -> str:
+    """What files of a model begin with: its name; of an own model, whose name is its key, its title."""
+    found = opened(name)
+    return slug(found.checkpoint.card.title) if found.is_own else name.replace("/", "-")
+
+
+def slug(title: str) -> str:
+    """A model's title as the name of a file."""
+    words = "".join(letter if letter.isalnum() else " " for letter in title.lower()).split()
+    return "-".join(words)[:60].strip("-") or "model"
 
 
 def config(name: str) -> ModelConfig:
@@ -99,30 +114,25 @@ def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
 
 
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """The last tokens, as many as the model's context holds."""
-    return tokens[-config(name).context_length :]
+    """The last tokens, as many as the model reads to predict the next one: past its context, its window."""
+    return tokens[window_start(name, len(tokens)) :]
+
+
+def window_start(name: str, length: int) -> int:
+    """Where that window of a text of so many tokens begins."""
+    return windows.window_start(length, config(name).context_length)
 
 
 def _seen() -> dict[str, OpenModel]:
-    """The shared models that this visitor's page has asked for, as they were then; outside of a page, none."""
+    """The models that this visitor's page has asked for, as they were then; outside of a page, none."""
     return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
 
 
-def _opened(name: str, stamp: tuple[int, ...]) -> OpenModel:
-    def size() -> int:
-        found = inspect_checkpoint(FOLDER / name).config
-        return 0 if found is None else 4 * number_of_weights(found)
-
-    def load() -> OpenModel:
-        with st.spinner("Opening the model …"):
-            return OpenModel(name, f"{name} {next(_VERSIONS)}", load_checkpoint(FOLDER / name))
-
-    return _open_models().get((FOLDER, name, stamp), size, load)
-
-
-@st.cache_resource(show_spinner=False)
-def _open_models() -> OpenModels:
-    return OpenModels(memory_limit())
+def _own(token: str) -> OpenModel:
+    found = model_store().get(token)
+    if found is None:
+        raise CheckpointError("It is no longer kept here.")
+    return OpenModel(token, token, found, is_own=True)
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

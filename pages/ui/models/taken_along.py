@@ -1,6 +1,6 @@
 """The numbers of a view of the page Inside as a visitor takes them along: a file for Python, or a page of its own.
 
-Asked for as in `insides`. Both are made from a pass of their own, and not remembered.
+Asked for as in `transformer.api.tensors`. Both are made from a pass of their own, and not remembered.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pages.ui.models import insides
-from pages.ui.models.insides import Interventions, Tokens
 from pages.ui.models.library import OpenModel
 from transformer import Recording, record_pass
+from transformer.api.tensors import Interventions, Tokens, infos_of, of_parameters, one_at_a_time
+from transformer.frontend.saved_page import inside_page
 from transformer.inference.outline import TensorInfo, tensors_of
 from transformer.inference.recompute import whole_pass
-from transformer.standalone import inside_page
 
 MOST_BYTES = 64_000_000
 """Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
@@ -27,7 +26,7 @@ def too_much(model: OpenModel, tokens: Tokens, source: Tokens, place: str) -> st
     size = _size(model, len(tokens), len(source), place)
     if size <= MOST_BYTES:
         return None
-    infos = insides.infos(model, tokens, source)
+    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
     said = f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
     if place in infos and infos[place].kind == "parameter":
         return f"{said} They are weights, and all in the model's own file, `model.safetensors`."
@@ -68,11 +67,12 @@ def file_of(
     """
     if problem := too_much(model, tokens, source, place):
         raise ValueError(problem)
-    chosen = [name for name, info in insides.infos(model, tokens, source).items() if _is_in_view(name, info, place)]
-    known = insides.of_parameters(model.checkpoint).tensors
+    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
+    chosen = [name for name, info in infos.items() if _is_in_view(name, info, place)]
+    known = of_parameters(model.checkpoint).tensors
     points = [name for name in chosen if name not in known]
-    with insides.one_at_a_time:
-        found = whole_pass(model.checkpoint.model, tokens, source, names=insides.points_among(points),
+    with one_at_a_time:
+        found = whole_pass(model.checkpoint.model, tokens, source, names=frozenset(points).__contains__,
                            interventions=interventions, outputs=not OUTPUTS.isdisjoint(chosen))  # fmt: skip
     labels = model.checkpoint.tokenizer.labels
     return Recording(
@@ -94,7 +94,7 @@ def page_of(
     Raises: ValueError for a pass that is too large.
     """
     checkpoint = model.checkpoint
-    with insides.one_at_a_time:
+    with one_at_a_time:
         found = record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels,
                             interventions=interventions)  # fmt: skip
         return inside_page(found, **options).html

@@ -7,22 +7,27 @@ visitor takes the lesson's view along to it; then a line on that page leads back
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.shell import state
+from pages.ui.models.session_store import session_record
+from pages.ui.shell import looked, state
 from pages.ui.shell.choices import Visitor, fields
+from pages.ui.shell.link import PARSERS
 
 LESSONS = "Learn"
 """The page that lends."""
+INSTRUMENTS = ("Attention", "Inside")
+"""The pages that an instrument can lead to."""
 STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
 """Fields that are no part of any view."""
-ENTRIES = ("writer", "desk", "changes_put_away", "changed_model")
+ENTRIES = ("changes_put_away", "changed_model")
 """What the session keeps beside the fields: the text that is written, and the changes of other models."""
 
 
@@ -52,7 +57,7 @@ def turn_to(page: str) -> None:
     elif found and not found.along:
         give_back()
     elif not found:
-        belongings().put_away = None
+        session_record().put_away = None
 
 
 def lend(place: StepPlace, view: Visitor | None) -> None:
@@ -73,20 +78,32 @@ def give_back() -> None:
     if found is None:
         return
     del st.session_state["loan"]
-    belongings().put_away = None
+    session_record().put_away = None
     _forget_entries()
     _become(state.visitor(), found.own)
     st.session_state.update(found.entries)
-    if "writer" not in found.entries:  # the text is written anew from its field
-        state.arrives()
-    else:
-        state.taken_over()
+    state.arrives()
 
 
 def take_along() -> None:
     """Let the lesson's view stay as it is on the page that is opened next."""
     if found := loan():
         found.along = True
+
+
+def turn_along(wish: Mapping[str, Any]) -> None:
+    """Called by an instrument that leads to another page: a lesson's view is taken along to it.
+
+    wish: its page, and the attention and the text that it is to show; it can be anything.
+    """
+    if wish.get("page") not in INSTRUMENTS:
+        return
+    current = state.visitor()
+    for name in ("attention", "scope"):
+        with contextlib.suppress(ValueError):
+            setattr(current, name, PARSERS[name](wish.get(name)))
+    take_along()
+    state.turn_to(wish["page"])
 
 
 def show_ways_back() -> None:
@@ -101,21 +118,20 @@ def show_ways_back() -> None:
 
 
 def _put_away(current: Visitor, place: StepPlace) -> Loan:
-    own = belongings().put_away or dataclasses.replace(current, notices=[])
+    own = session_record().put_away or dataclasses.replace(current, notices=[])
     found = Loan(own, place, {name: st.session_state[name] for name in ENTRIES if name in st.session_state})
     _forget_entries()
     st.session_state["loan"] = found
-    belongings().put_away = own
+    session_record().put_away = own
     return found
 
 
 def _become(current: Visitor, other: Visitor) -> None:
     for name in set(fields()) - STAYS:
         setattr(current, name, getattr(other, name))
+    looked.decide_all()
 
 
 def _forget_entries() -> None:
-    if writer := st.session_state.get("writer"):
-        writer.stop()
     for name in ENTRIES:
         st.session_state.pop(name, None)

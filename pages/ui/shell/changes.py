@@ -68,7 +68,7 @@ def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
 
     name: of the model on screen; what was meant for another one isn't done.
     """
-    if wish.get("model") != title_of(name):
+    if wish.get("model") != model_id(name):
         return
     wanted, unwanted = (_read(wish.get(name), config) for name in ("add", "remove"))
     if wanted:
@@ -77,8 +77,8 @@ def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
         without(unwanted)
 
 
-def title_of(name: str) -> str:
-    """What an instrument calls a model, and files that are saved from it."""
+def model_id(name: str) -> str:
+    """What an instrument calls the model that it asks to change."""
     return name.replace("/", "-")
 
 

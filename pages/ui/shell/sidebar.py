@@ -15,10 +15,11 @@ from pages.ui.figures.palette import Theme
 from pages.ui.markdown import JOINER, code, plain
 from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
-from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
-from pages.ui.models.writer import Writer
-from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, state, widgets
+from pages.ui.models.own_models import is_own
+from pages.ui.models.session_store import session_record
+from pages.ui.models.text import Text
+from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, restoring, state, widgets
 from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -54,7 +55,7 @@ class Session:
     """
 
     visitor: Visitor
-    writer: Writer
+    text: Text
     theme: Theme
     name: str
     config: ModelConfig
@@ -63,6 +64,11 @@ class Session:
     source: tuple[int, ...] = ()
     changes: Changes = ()
     interventions: tuple[Intervention, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        """What files that are saved of this model begin with."""
+        return library.file_name(self.name)
 
     def require_tokens(self) -> tuple[int, ...]:
         """The prompt's tokens; ends the page here if there are none."""
@@ -95,13 +101,15 @@ def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], 
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page.
     """
+    _leave_for(state.turning_to(among=borrowed.INSTRUMENTS))
     borrowed.turn_to(title)
     current = state.begin_run(title)
     opening = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
-    begun: Writer | None = st.session_state.get("writer")
-    library.begin_run(keep=begun.opened if begun and begun.written else None)
+    begun: Text | None = st.session_state.get("text")
+    library.begin_run(keep=begun.model if begun and begun.written else None)
     training.collect()
+    restoring.find_record()
     st.html(STYLE)
     st.title(title, anchor=False)
     st.caption(opening.what)
@@ -124,21 +132,26 @@ def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], 
     tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
     with notices:  # which is always there: an instrument stays where it is when the first change is made
         interventions = _changed(current, name, tokens, source)
-    writer = _writer(current, name, tokens, source, interventions)
-    if not opening.writes:
-        writer.stop()
-    _fit(current, library.config(name), writer if tokens else None)
+    text = _text(current, name, tokens, source, interventions)
+    _fit(current, library.config(name), text if tokens else None)
     with notices:  # last, so that it says what this run has found
-        if tokens and (beyond := changes.beyond(interventions, len(writer.tokens), len(source))):
+        if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
-    st.session_state["session"] = Session(current, writer, theme(), name, library.config(name), prompt, tokens, source,
+    st.session_state["session"] = Session(current, text, theme(), name, library.config(name), prompt, tokens, source,
                                           current.changes, interventions)  # fmt: skip
 
 
 def session() -> Session:
     """What the page that is open works on."""
     return st.session_state["session"]
+
+
+def _leave_for(page: str | None) -> None:
+    """Go to the page that an instrument leads to, if it leads to one."""
+    paths = [file for file, title, _ in PAGES if title == page]
+    if paths:
+        st.switch_page(*paths)
 
 
 def finish() -> None:
@@ -150,13 +163,15 @@ def finish() -> None:
     link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
+        if is_own(visitor().model) or is_own(visitor().other_model or ""):
+            st.caption("The link gives your own model away to whoever has it.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
         state.write_address()
-        belongings().own_text = visitor().own_text
-        keep_across_reloads()
+        session_record().own_text = visitor().own_text
+        restoring.stay_here()
         keep_typed()
     state.end_run()
 
@@ -196,7 +211,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
     widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
     _choose_reading(current, name)
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
-        current.text, current.step = "", None
+        current.text, current.written, current.branches, current.step = "", (), "", None
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):
@@ -237,8 +252,8 @@ def _remove_unknown(name: str) -> None:
     current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
 
 
-def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
-    """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
+def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
+    """Bring layer, head and step to what this model and this text have. text: None while there is none."""
     if kind := places.chosen_attention(config, current.attention):
         if current.layer is None and current.head is None:
             current.layer, current.head = places.opening(config, library.model(current.model).card, kind)
@@ -246,7 +261,7 @@ def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
         current.layer, current.head = current.layer or 0, current.head or 0
         state.within("layer", places.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
-    if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
+    if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
         current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
         current.step = None
 
@@ -283,9 +298,10 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
             return None, ()
         return (card.start_token_id,), tokens
     if over > 0:
-        unread = "the first one doesn't" if over == 1 else f"the first {over:,} don't"
+        begin = library.window_start(name, len(tokens))
+        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
         st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {shape.context_length}; {unread} reach it.")  # fmt: skip
+                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
     return tokens, ()
 
 
@@ -311,37 +327,33 @@ def _changed(
     return found
 
 
-def _writer(
+def _text(
     current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
     interventions: tuple[Intervention, ...],
-) -> Writer:  # fmt: skip
-    writer: Writer = st.session_state.setdefault("writer", Writer())
+) -> Text:  # fmt: skip
+    """The text on the page; what was written after another prompt, or by another model, isn't part of it."""
+    model = library.opened(name)
     if tokens is None:
-        writer.stop()
-        return writer
-    has_arrived = state.arrived()
-    changed = writer.begin(name, tokens, source, interventions)
-    if has_arrived:
-        if current.text != _text(writer):
-            _restore(current, writer)
+        return Text(model, ())
+    before: Text | None = st.session_state.get("text")
+    if state.arrived():
+        _take_over(current, name)
         state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
-    elif changed:
-        current.step = current.zoom = None
-    current.text = _text(writer)
-    return writer
+    elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
+        current.written, current.branches, current.step, current.zoom = (), "", None, None
+    size = model.checkpoint.model.config.vocab_size
+    if any(token >= size for token in current.written):
+        current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")
+        current.written, current.branches = (), ""
+    text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
+    return text
 
 
-def _text(writer: Writer) -> str:
-    return library.tokenizer(writer.model).decode([token.id for token in writer.written])
-
-
-def _restore(current: Visitor, writer: Writer) -> None:
-    """Bring back the text that a link carries, or its absence."""
-    tokenizer = library.tokenizer(writer.model)
+def _take_over(current: Visitor, name: str) -> None:
+    """A link's text, which may be one of before, when links had its characters and not its tokens."""
+    tokenizer = library.tokenizer(name)
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
-        current.text = ""
-    if current.text:
-        writer.restore(tuple(tokenizer.encode(current.text)), current.sampling)
-    else:
-        writer.clear()
+    elif current.text:
+        current.written = tuple(tokenizer.encode(current.text))
+    current.text = ""

@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Collection
+from functools import partial
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
 
 from pages.ui.components.tab import tab
-from pages.ui.models.belongings import belongings
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import link as links
+from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
 
-REWRITE_EVERY = 0.9
-"""Seconds between two changes of the address while a text is being written, of which a reload brings back what the
-address holds. Safari refuses more than a hundred in half a minute."""
 MOST_KNOWN = 50
-"""Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in
-a tab that was opened by a link Streamlit tells that link's parameters, whatever was written since, until another page
-is opened."""
+"""Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and
+Streamlit tells the parameters that a tab was opened with, or came back to, until another page is opened."""
 
 
 def visitor() -> Visitor:
@@ -34,7 +33,7 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
-        st.session_state["visitor"].own_text = belongings().own_text
+        st.session_state["visitor"].own_text = session_record().own_text
         arrives()
         st.session_state["begins"] = True
         st.session_state["brought"] = "model" in parameters
@@ -48,10 +47,11 @@ def begin_run(page: str) -> Visitor:
     has_returned = st.session_state["returned"] = returns(page)
     if has_returned:
         _return_to(current, links.from_query(parameters))
+    looked.read(current, parameters)
     if has_returned or st.session_state.get("page") != page:
         turning_to()
         st.session_state["known_addresses"] = []
-    if parameters != _written():
+    if _own(parameters) != _written():
         st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
     _know(parameters)
     st.session_state["page"] = page
@@ -96,9 +96,10 @@ def is_turning() -> bool:
     return "turning_to" in st.session_state
 
 
-def turning_to() -> str | None:
-    """The page that such a button leads to; once, None after that."""
-    return st.session_state.pop("turning_to", None)
+def turning_to(among: Collection[str] | None = None) -> str | None:
+    """The page that such a button leads to, if it is among these; once, None after that."""
+    page = st.session_state.get("turning_to")
+    return None if among is not None and page not in among else st.session_state.pop("turning_to", None)
 
 
 def completed_runs() -> int:
@@ -119,6 +120,12 @@ def brought_view() -> bool:
 def taken_over() -> None:
     """The link's text is on screen now."""
     st.session_state["arrived"] = False
+    st.session_state["brought_texts"] = brought_texts() + 1
+
+
+def brought_texts() -> int:
+    """How often a text was brought, by a link or a lesson: the tab then shows that one instead of its own."""
+    return st.session_state.get("brought_texts", 0)
 
 
 def _return_to(current: Visitor, found: Visitor) -> None:
@@ -128,7 +135,7 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     if found.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}
         if "prompt" in missing or found.prompt == current.prompt:
-            given |= missing & {"text"}
+            given |= missing & {"written", "branches"}
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
@@ -142,24 +149,19 @@ def arrives() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address(key: str = "address", *, at_most_every: float = 0.0) -> None:
-    """Bring the address bar up to date; called at the end of each run, in the page or in a fragment.
-
-    at_most_every: seconds since the last change before which nothing is changed.
-    """
-    begins = st.session_state["begins"]
-    if key != "address" and begins:
-        return  # the page itself asks at its end what the tab showed before, and is then drawn with that
-    parameters, left_out = links.to_query(visitor()), links.left_out_parameters(visitor())
-    place = (st.session_state["page"], parameters, left_out)
+def write_address() -> None:
+    """Bring the address bar up to date; called at the end of each run."""
+    current, now = visitor(), time.time()
+    told = looked.changed(current)
+    place = (st.session_state["page"], _own(links.to_query(current)), links.left_out_parameters(current))
     before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before and time.time() - at >= at_most_every:
-        before, at = st.session_state["written_address"] = place, time.time()
-        _know(parameters)
+    if place != before or told:
+        before, at = st.session_state["written_address"] = place, now
     _, parameters, left_out = before
-    path = urlsplit(st.context.url or "").path
-    tab(urlencode(parameters), at, kept=left_out, looked=sorted(links.LOOKED), path=path, key=key, begins=begins,
-        on_return=_take_up)  # fmt: skip
+    _know(parameters)
+    tab(urlencode(parameters), at, told=told, kept=left_out, shown=links.looked_in_query(current),
+        seen=urlencode(st.query_params.to_dict()), run=now, path=urlsplit(st.context.url or "").path,
+        begins=st.session_state["begins"], on_return=_take_up, on_look=partial(looked.take, current))  # fmt: skip
 
 
 def _written() -> dict[str, str] | None:

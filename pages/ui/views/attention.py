@@ -5,27 +5,22 @@ Dimensions: layer, head, query, key.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.components import attention as instrument
-from pages.ui.components.attention import Chosen, Extent, Part, Zoom
+from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.markdown import code
-from pages.ui.models import activations, library, places, recordings
+from pages.ui.models import activations, library, places
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import borrowed, changes, crossings, instruments, widgets
-from pages.ui.shell.choices import Visitor
+from pages.ui.shell import changes, widgets
+from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
-from transformer import Intervention, Recording, in_window
+from transformer import Intervention, in_window
 
 KEY = "attention"
-TIED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share")
-"""What the instrument and the link agree on: fields of the visitor."""
 SCOPES = {"prompt": "The prompt", "all": "The prompt and what was written"}
 KINDS = {
     "encoder": "Encoder: the source looks at itself",
@@ -52,25 +47,19 @@ class Looked:
     interventions: tuple[Intervention, ...] = ()
     """What is changed in this pass, at positions that count from its first token."""
 
+    begin: int = 0
+    """The place of the decoder's first token in the whole text."""
+
     @property
     def read(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...], str, tuple[Intervention, ...]]:
         """What its recordings are asked for by."""
         return self.model, self.tokens, self.source, self.kind, self.interventions
 
-    def answer(self, parts: Iterable[Part]) -> Recording:
-        """The parts of the pass that are asked for."""
-        tensors = {}
-        for what, *place in parts:
-            make = recordings.head if what == "head" else recordings.row
-            made = make(self.model, self.tokens, self.source, self.kind, *place, interventions=self.interventions)
-            tensors |= made.tensors
-        return Recording(tensors, {})
-
 
 def choose(session: Session, kind: str) -> Looked:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
     if kind == "self":
-        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
     else:
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
@@ -87,8 +76,9 @@ def choose(session: Session, kind: str) -> Looked:
         kind=kind,
         query_offset=0 if kind == "encoder" else offset,
         key_offset=offset if kind in ("self", "decoder") else 0,
-        next_labels=tuple(labels(_chosen_next(session, text))) if kind == "cross" else None,
+        next_labels=tuple(labels(_chosen_next(session, offset, text))) if kind == "cross" else None,
         interventions=in_window(session.interventions, offset),
+        begin=offset,
     )
 
 
@@ -104,61 +94,41 @@ def explain(session: Session, looked: Looked) -> None:
         "cross": "Each row is a token the decoder has read, and after the arrow the one it then chose; each column is "
                  "a token of the source. A row shows where in the source the decoder looked to make that choice.",
     }  # fmt: skip
-    whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+    whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
     st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
 
 
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
     current = session.visitor
-    outline = recordings.overview(*looked.read)
-    about = outline.metadata
-    extent = Extent(
-        len(about["modules"]), session.config.n_heads, about["queries"], about["keys"],
-        tuple(measure["name"] for measure in about["measures"]),
-    )  # fmt: skip
-    chosen = _chosen(looked, extent, current)
-    details = {
-        "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
-        "next": looked.next_labels,
-        "title": changes.title_of(session.name),
-        "interventions": changes.listed(session.interventions),
-    }
-
-    def take(found: Chosen) -> None:
-        _take(looked, found, current)
-        instruments.told(KEY, current, TIED)
-
     text = whole_text(session)
     read = len(text) - len(library.window(session.name, text))
-
-    def turn(query: int, key: int) -> None:
-        cell = (current.layer, current.head, query + looked.query_offset, key + looked.key_offset)
-        borrowed.take_along()
-        crossings.to_weight(current, session.config, looked.kind, cell, read)
-        instruments.told(KEY, current, TIED)
-
-    instrument.attention(
+    asks = asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.begin)
+    instrument(
+        "attention",
         key=KEY,
-        name=recordings.identity(*looked.read),
-        outline=Recording(outline.tensors, {**about, **details}),
-        extent=extent,
-        chosen=chosen,
-        serial=instruments.serial(KEY, current, TIED),
-        answer=looked.answer,
-        on_choose=take,
-        on_turn=turn,
+        model=looked.model,
+        asks=asks,
+        about={
+            "kind": looked.kind,
+            "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
+            "begin": read,
+            "opening": {"layer": current.layer or 0, "head": current.head or 0},
+            "next": looked.next_labels,
+            "title": session.file_name,
+            "model": changes.model_id(session.name),
+            "interventions": changes.listed(session.interventions),
+        },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        after=instruments.follower(current, (*TIED, *crossings.TO_INSIDE), "address_attention"),
-        patient=st.session_state["begins"],
+        on_turn=turn_along,
     )
 
 
 def whole_text(session: Session) -> tuple[int, ...]:
     """The prompt and what was written after it; for an encoder–decoder what was written, or what it would write."""
     if not session.source:
-        return session.writer.tokens
-    text = library.window(session.name, _whole_answer(session))
+        return session.text.tokens
+    text = _whole_answer(session)
     end = library.model(session.name).card.end_token_id
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
@@ -166,61 +136,22 @@ def whole_text(session: Session) -> tuple[int, ...]:
 def _text(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
     is_prompt = not session.source and session.visitor.scope == "prompt"
-    return session.writer.prompt if is_prompt else whole_text(session)
+    return session.text.prompt if is_prompt else whole_text(session)
 
 
 def _whole_answer(session: Session) -> tuple[int, ...]:
-    writer = session.writer
-    if writer.written:
-        return writer.tokens
-    return writer.tokens + activations.answer(session.name, writer.prompt, session.source, session.interventions)
+    text = session.text
+    if text.written:
+        return text.tokens
+    return text.tokens + activations.answer(session.name, text.prompt, session.source, session.interventions)
 
 
-def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:
-    """The token after each of a text's: what the model, or the visitor, has put there."""
-    return library.window(session.name, _whole_answer(session))[1 : len(text) + 1]
+def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[int, ...]:
+    """The token after each of a text's from `offset` on: what the model, or the visitor, has put there."""
+    return _whole_answer(session)[offset + 1 : len(text) + 1]
 
 
 def _forget_cell() -> None:
     """Another attention has other queries and keys."""
     current = visitor()
     current.query = current.key = current.zoom = None
-
-
-def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
-    """What the visitor looks at, in queries and keys of this pass; what it doesn't have is forgotten."""
-    offsets = {"query": looked.query_offset, "key": looked.key_offset}
-    counts = {"query": extent.queries, "key": extent.keys}
-    places: dict[str, int | None] = {}
-    for name, offset in offsets.items():
-        place = getattr(current, name)
-        if place is not None and not 0 <= place - offset < counts[name]:
-            setattr(current, name, None)
-            place = None
-        places[name] = None if place is None else place - offset
-    return Chosen(
-        layer=current.layer, head=current.head, **places, stage=current.stage, zoom=_zoom(looked, extent, current),
-        without=current.without, order=current.order, direction=current.direction, share=current.share,
-    )  # fmt: skip
-
-
-def _zoom(looked: Looked, extent: Extent, current: Visitor) -> Zoom | None:
-    if current.zoom is None:
-        return None
-    shift = (looked.query_offset,) * 2 + (looked.key_offset,) * 2
-    top, bottom, left, right = (place - offset for place, offset in zip(current.zoom, shift, strict=True))
-    if 0 <= top < bottom <= extent.queries and 0 <= left < right <= extent.keys:
-        return top, bottom, left, right
-    current.zoom = None
-    return None
-
-
-def _take(looked: Looked, found: Chosen, current: Visitor) -> None:
-    """Take over what was chosen in the browser."""
-    rows, columns = looked.query_offset, looked.key_offset
-    current.query = None if found.query is None else found.query + rows
-    current.key = None if found.key is None else found.key + columns
-    shift = (rows, rows, columns, columns)
-    current.zoom = None if found.zoom is None else tuple(map(operator.add, found.zoom, shift))
-    for name in ("layer", "head", "stage", "without", "order", "direction", "share"):
-        setattr(current, name, getattr(found, name))

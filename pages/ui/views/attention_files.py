@@ -9,7 +9,8 @@ from pages.ui.models.changes import as_python
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
-from transformer.standalone import page
+from transformer.api.overviews import overview
+from transformer.frontend.saved_page import attention_fits, page
 
 LINES = """import torch
 from transformer import {names}
@@ -26,7 +27,7 @@ show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the pict
 
 def offer_files(session: Session, looked: Looked) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
-    current, title = session.visitor, session.name.replace("/", "-")
+    current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
     opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
@@ -34,14 +35,17 @@ def offer_files(session: Session, looked: Looked) -> None:
     if not opened.open:
         return
     with opened:
-        st.markdown(
-            "One page with everything above, all layers and heads, that opens without a network and can be explored "
-            "in the same way:"
-        )
-        st.download_button(
-            "Save as a page", lambda: _page(session, looked).encode(), f"{title}-attention.html", key="save_page",
-            on_click="ignore", icon=":material/html:",
-        )  # fmt: skip
+        if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
+            st.markdown(
+                "One page with everything above, all layers and heads, that opens without a network and can be "
+                "explored in the same way:"
+            )
+            st.download_button(
+                "Save as a page", lambda: _page(session, looked).encode(), f"{title}-attention.html", key="save_page",
+                on_click="ignore", icon=":material/html:",
+            )  # fmt: skip
+        else:
+            st.markdown("The numbers of this attention are too many for one page. With a shorter text it can be saved.")
         st.markdown(
             "A safetensors file with every step of this attention, all heads of the layer that is shown: queries, "
             "keys, values, scores, weights, and what each head adds. `Recording.from_bytes` reads it."
@@ -76,7 +80,7 @@ def lines(session: Session, looked: Looked) -> str:
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
     return page(
-        recordings.overview(*looked.read), recordings.whole_attention(*looked.read),
-        title=f"{session.name.replace('/', '-')}-attention", layer=current.layer, head=current.head,
+        overview(*looked.read), recordings.whole_attention(*looked.read),
+        title=f"{session.file_name}-attention", layer=current.layer, head=current.head,
         offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
     ).html  # fmt: skip

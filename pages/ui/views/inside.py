@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.components import inside as instrument
-from pages.ui.components.inside import Chosen, Extent, Part, Place
+from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.markdown import code, counted
-from pages.ui.models import insides, library, places, recordings, taken_along
+from pages.ui.models import library, places, taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import borrowed, changes, crossings, instruments
+from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
+from pages.ui.shell import changes
+from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
-from transformer import Intervention, Recording, attention_modules, in_window
+from transformer import Intervention, attention_modules, in_window
+from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
+from transformer.inference.windows import window_start
 
 KEY = "inside"
-TIED = ("inside", "place", "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "attention",
-        "layer", "head")  # fmt: skip
-"""What the instrument and the link agree on: fields of the visitor."""
 REPRODUCE = """from pathlib import Path
 import numpy as np
 from transformer import {names}
@@ -47,10 +46,6 @@ class Looked:
     interventions: tuple[Intervention, ...] = ()
     """What is changed in this pass, at positions that count from its first token."""
 
-    def answer(self, parts: Iterable[Part]) -> Recording:
-        """The parts of the pass that are asked for."""
-        return insides.parts(self.model, self.tokens, self.source, parts, self.interventions)
-
 
 def choose(session: Session) -> Looked:
     """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
@@ -64,62 +59,35 @@ def choose(session: Session) -> Looked:
 def explain(session: Session, looked: Looked) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
     if looked.offset:
-        count = len(looked.tokens)
-        older = (
-            " When an older one of them was chosen, the model still read tokens before these; so its logits were "
-            "others than here."
-        )
+        end, context = looked.offset + len(looked.tokens), session.config.context_length
+        first = next(each for each in range(end + 1) if window_start(each, context) == looked.offset)
+        older = f" Tokens before position {first} were predicted from earlier windows, so their logits were others."
         st.caption(
-            f"The text is longer than what the model reads at once: only its last {counted(count, 'token')} can be "
-            f"seen here.{older if count > 1 else ''}"
+            f"The text is longer than the context, so the model reads its last {counted(len(looked.tokens), 'token')}, "
+            f"from position {looked.offset} on.{older if first > looked.offset + 1 else ''}"
         )
     if looked.source:
         written = library.tokenizer(session.name).decode(looked.tokens[1:])
-        whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+        whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
-    current = session.visitor
-    outline = insides.outline(looked.model, looked.tokens, looked.source, looked.interventions)
-    details = {
-        "offset": looked.offset, "title": changes.title_of(session.name),
-        "interventions": changes.listed(session.interventions),
-    }  # fmt: skip
-    extent = _extent(looked)
-
-    def take(found: Chosen) -> None:
-        _take(looked, found, current)
-        instruments.told(KEY, current, TIED)
-
-    def turn(place: Place) -> None:
-        borrowed.take_along()
-        crossings.to_attention(current, session.config, place, looked.offset, len(session.writer.prompt))
-        instruments.told(KEY, current, TIED)
-
-    follow = instruments.follower(current, (*TIED, *crossings.TO_ATTENTION), "address_inside")
-    goes_into_a_file = _too_much(looked, current) is None
-
-    def after() -> None:
-        # What is offered below was drawn for what was open then.
-        if st.session_state.get("drawer_numbers") and (_too_much(looked, current) is None) != goes_into_a_file:
-            st.rerun()
-        follow()
-
-    instrument.inside(
+    instrument(
+        "inside",
         key=KEY,
-        name=recordings.identity(looked.model, looked.tokens, looked.source, interventions=looked.interventions),
-        outline=Recording(outline.tensors, {**outline.metadata, **details}),
-        extent=extent,
-        chosen=_chosen(looked, extent, current),
-        serial=instruments.serial(KEY, current, TIED),
-        answer=looked.answer,
-        on_choose=take,
-        on_turn=turn,
+        model=looked.model,
+        asks=asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.offset),
+        about={
+            "offset": looked.offset,
+            "prompt": len(session.text.prompt),
+            "title": session.file_name,
+            "model": changes.model_id(session.name),
+            "interventions": changes.listed(session.interventions),
+        },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        after=after,
-        patient=st.session_state["begins"],
+        on_turn=turn_along,
     )
 
 
@@ -130,7 +98,7 @@ def looked_at(session: Session, looked: Looked) -> Chosen:
 
 def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
-    current, file = session.visitor, f"{session.name.replace('/', '-')}-inside.safetensors"
+    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
     opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
                          on_change="rerun")  # fmt: skip
@@ -181,7 +149,7 @@ def as_code(session: Session, tokens: tuple[int, ...]) -> str:
 
 def _extent(looked: Looked) -> Extent:
     shape = looked.model.checkpoint.model.config
-    infos = insides.infos(looked.model, looked.tokens, looked.source)
+    infos = infos_of(shape, len(looked.tokens), len(looked.source))
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
     modules = [module for found in attention_modules(shape).values() for module in found]
     circuits = {module: circuits_of(shape, module) for module in modules}
@@ -192,7 +160,7 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
     if current.inside not in extent.places:
         current.inside, current.cell, current.moment = "", None, None
-    if current.cell is not None and not instrument.is_cell(current.cell, current.inside, extent):
+    if current.cell is not None and not is_cell(current.cell, current.inside, extent):
         current.cell = None
     if current.place is not None and not 0 <= current.place - looked.offset < extent.tokens:
         current.place = None
@@ -200,7 +168,7 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
         current.source_place = None
     if current.candidate is not None and not current.candidate < extent.vocabulary:
         current.candidate = None
-    if current.circuit is not None and not instrument.is_circuit(current.circuit, extent):
+    if current.circuit is not None and not is_circuit(current.circuit, extent):
         current.circuit = None
     return Chosen(
         open=current.inside,
@@ -213,23 +181,6 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
         candidate=current.candidate,
         circuit=current.circuit,
     )
-
-
-def _take(looked: Looked, found: Chosen, current: Visitor) -> None:
-    """Take over what was chosen in the browser; the page Attention turns to the same layer and head."""
-    current.inside, current.cell, current.moment = found.open, found.cell, found.moment
-    current.folds, current.candidate, current.circuit = found.folds, found.candidate, found.circuit
-    current.place = None if found.token is None else found.token + looked.offset
-    current.source_place = found.source
-    current.heads = "mean" if found.head is None else "one"
-    if found.head is not None and _has_heads(looked):
-        current.head = found.head
-    shape = looked.model.checkpoint.model.config
-    for kind, modules in attention_modules(shape).items():
-        for layer, module in enumerate(modules):
-            if found.open == module or found.open.startswith(f"{module}."):
-                current.layer = layer
-                current.attention = current.attention if kind == "self" else kind
 
 
 def _has_heads(looked: Looked) -> bool:

@@ -6,13 +6,14 @@ import dataclasses
 
 import streamlit as st
 
-from pages.ui.components.inside import Chosen
-from pages.ui.models import insides, taken_along
+from pages.ui.models import taken_along
 from pages.ui.models.changes import as_python
-from pages.ui.shell import changes
+from pages.ui.models.looked_at import Chosen
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
-from transformer.standalone import page_fit
+from transformer.api.overviews import outline
+from transformer.api.tensors import infos_of
+from transformer.frontend.saved_page import in_words, page_fit, page_size
 
 LINES = """from transformer import {imports}
 
@@ -31,8 +32,6 @@ LEFT_OUT = {
 SHORTER = "All numbers of this pass are too many for one page. With a shorter text it can be saved."
 TOO_MANY = ("This model's numbers are too many for one page, however short the text. Those of a part of it can be "
             "saved below, for Python.")  # fmt: skip
-OF_HTML = 4 / 3
-"""Characters of a page for each byte of its numbers."""
 
 
 def offer_page(session: Session, looked: Looked) -> None:
@@ -52,9 +51,11 @@ def offer_page(session: Session, looked: Looked) -> None:
                 "One page with everything above that opens without a network and can be explored in the same way, "
                 f"for a slide or a handout.{_said_of(fit.kinds)}"
             )
-            title = f"{changes.title_of(session.name)}-inside"
+            title = f"{session.file_name}-inside"
+            outlined = outline(looked.model, looked.tokens, looked.source, looked.interventions)
+            size = page_size(session.config, outlined, fit)
             st.download_button(
-                f"Save as a page ({_size(OF_HTML * fit.size)})", lambda: _page(session, looked, title), f"{title}.html",
+                f"Save as a page ({in_words(size)})", lambda: _page(session, looked, title), f"{title}.html",
                 key="save_inside_page", on_click="ignore", icon=":material/html:",
             )  # fmt: skip
         st.markdown("The lines of Python that compute this pass and show it, without the app:")
@@ -79,7 +80,7 @@ def lines(session: Session, looked: Looked) -> str:
 
 def _numbers(looked: Looked, chosen: Chosen) -> str:
     """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
-    infos = insides.infos(looked.model, looked.tokens, looked.source)
+    infos = infos_of(looked.model.checkpoint.model.config, len(looked.tokens), len(looked.source))
     info = infos.get(chosen.open, infos["logits"])
     tensor = f"recording.tensors[{info.name!r}]"
     if chosen.cell is None:
@@ -102,7 +103,3 @@ def _said_of(kinds: tuple[str, ...]) -> str:
     *others, last = (LEFT_OUT[kind] for kind in kinds)
     listed = f"{', '.join(others)} and {last}" if others else last
     return f" So that it doesn't get too large, it lacks {listed}."
-
-
-def _size(count: float) -> str:
-    return f"{count / 1e6:.0f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -97,7 +97,7 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     place = np.indices(tokens.shape)
     cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
              "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
-    offer_data(lambda: pd.DataFrame(cells), "This batch as a table", f"{session.name}-batch.csv")
+    offer_data(lambda: pd.DataFrame(cells), "This batch as a table", f"{session.file_name}-batch.csv")
 
 
 def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
@@ -145,7 +145,7 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
         st.markdown(f"This prompt has no padding. {others} to see what a padding mask is for.")
     table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
     offer_data(lambda: matrix_table(table, labels, labels), "These masks as a table",
-               f"{session.name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
+               f"{session.file_name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
 
 
 def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:

@@ -152,7 +152,7 @@ def of_the_model(session: Session) -> None:
     if table is not None:
         _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
         st.caption(f"The model's own table: {size['context']} × {size['width']}.")
-        offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.name}-positions.csv")
+        offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.file_name}-positions.csv")
     elif config.positions == "rotary":
         _rotary(session)
 
@@ -176,7 +176,7 @@ def _rotary(session: Session) -> None:
     _chart(figures.encoding_heatmap(table, theme=session.theme), "model_rotary")
     st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
                "The same in every layer and head.")  # fmt: skip
-    offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.name}-rotary.csv")
+    offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.file_name}-rotary.csv")
 
 
 def _keep_cell_inside() -> None:

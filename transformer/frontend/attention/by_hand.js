@@ -210,6 +210,10 @@ export class ByHand {
     if (!compared) return;
     const [found, own] = compared;
     badge.hidden = !own && this.shown.pass.isComplete;
+    if (badge.hidden) {
+      put(badge, "");
+      return;
+    }
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     if (own && !changed) {
       sayCompared(badge, largestDifference(found, own), largestAbsolute(own), setBy);

@@ -4,6 +4,7 @@ const ANSWER_MS = 4000; // without an answer for so long, a request is made agai
 const REST_MS = 250; // a row's own numbers are asked for when the hand has rested on it
 const AT_ONCE = 400_000; // bytes of one request that nobody waits for
 const AHEAD = 8_000_000; // bytes fetched ahead of a pass
+const MOST = 16; // heads of one request, of three tensors each
 
 export class Fetcher {
   /**
@@ -66,13 +67,13 @@ export class Fetcher {
     if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
     if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
     const ofLayer = Array.from({ length: pass.heads }, (_, head) => ["head", at.layer, head]).filter(([, , head]) => !pass.has(at.layer, head));
-    if (at.share === "layer" && ofLayer.length) return ofLayer; // their mean is what is looked at
+    if (at.share === "layer" && ofLayer.length) return ofLayer.slice(0, MOST); // their mean is what is looked at
     if (this.fetched >= AHEAD) return [];
     // Layers from the one that is looked at outwards.
     const layers = Array.from({ length: pass.layers }, (_, layer) => layer)
       .sort((one, other) => Math.abs(one - at.layer) - Math.abs(other - at.layer));
     const missing = layers.flatMap((layer) =>
       Array.from({ length: pass.heads }, (_, head) => ["head", layer, head]).filter(([, , head]) => !pass.has(layer, head)));
-    return Object.assign(missing.slice(0, Math.max(1, Math.floor(AT_ONCE / this.headBytes))), { isAhead: true });
+    return Object.assign(missing.slice(0, Math.min(MOST, Math.max(1, Math.floor(AT_ONCE / this.headBytes)))), { isAhead: true });
   }
 }

@@ -46,7 +46,7 @@ export class Pass {
 
   /** Whether what the model computed for a row is there, to be compared with. */
   hasRow(layer, head, query) {
-    return this.own(layer, "z", `[${query}, ${head}]`) !== undefined;
+    return this.own(layer, "z", `[${query}, ${head}]`) !== undefined || this.own(layer, "weights", `[${head}, ${query}]`) !== undefined;
   }
 
   /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v"; heads may share the latter two. */

@@ -1,6 +1,6 @@
 // The picture and the numbers of the head that is looked at, as files.
 
-import { composed, csv, png, saveBlob } from "../save.js";
+import { composed, csvFile, png, saveBlob } from "../save.js";
 
 function nameOf({ pass, chosen }) {
   return `${pass.title}-${pass.kind === "self" ? "" : `${pass.kind}-`}layer${chosen.layer}-head${chosen.head}`;
@@ -28,5 +28,5 @@ export function saveNumbers(instrument) {
       pass.visible(chosen.layer, query, key) ? "True" : "False", ...scores.map(([, values]) => values[at]), weight,
     ];
   });
-  saveBlob(`${nameOf(instrument)}.csv`, new Blob([csv(columns, rows)], { type: "text/csv" }));
+  saveBlob(`${nameOf(instrument)}.csv`, csvFile(columns, rows));
 }

@@ -7,7 +7,7 @@ import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, exactNumber, plainNumber } from "../numbers.js";
-import { composed, csv, png, saveBlob } from "../save.js";
+import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
 
@@ -320,7 +320,7 @@ export class Circuits {
   saveTable() {
     const { rows, columns, values } = this.matrix;
     const table = Array.from(values, (value, at) => [rows[Math.floor(at / columns.length)], columns[at % columns.length], value]);
-    saveBlob(`${this.fileName}.csv`, new Blob([csv([...KINDS[this.chosen.kind].axes, "value"], table)], { type: "text/csv" }));
+    saveBlob(`${this.fileName}.csv`, csvFile([...KINDS[this.chosen.kind].axes, "value"], table));
   }
 
   /** Draw again, in the page's present size and colours. */

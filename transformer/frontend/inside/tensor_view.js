@@ -6,7 +6,7 @@ import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../numbers.js";
-import { composed, csv, png, saveBlob } from "../save.js";
+import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
@@ -281,7 +281,7 @@ export class TensorView {
       return [...place, ...tokens.map((dim) => pass.label(name, dim, place[plane.dims.indexOf(dim)])), value];
     });
     const columns = [...plane.dims, ...tokens.map((dim) => `${dim} token`), "value"];
-    saveBlob(`${this.fileName}.csv`, new Blob([csv(columns, rows)], { type: "text/csv" }));
+    saveBlob(`${this.fileName}.csv`, csvFile(columns, rows));
   }
 
   /** Draw again, in the page's present size and colours. */

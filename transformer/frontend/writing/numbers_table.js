@@ -1,6 +1,6 @@
 // What was written as a table, and as a CSV file.
 import { node, put } from "../dom.js";
-import { csv, saveBlob } from "../save.js";
+import { csvFile, saveBlob } from "../save.js";
 
 const COLUMNS_OF_TABLE = ["position", "token", "id", "probability", "rank", "entropy (nats)"];
 
@@ -45,6 +45,6 @@ export class NumbersTable {
   save() {
     if (!this.shown) return;
     const { story, length } = this.shown;
-    saveBlob(`${this.titleOf()}-text.csv`, new Blob([csv(COLUMNS_OF_TABLE, rowsOf(story, length))], { type: "text/csv" }));
+    saveBlob(`${this.titleOf()}-text.csv`, csvFile(COLUMNS_OF_TABLE, rowsOf(story, length)));
   }
 }

@@ -1,37 +1,36 @@
 // What this tab was last told to show: its parameters, kept as long as its document lives, whatever becomes of the server; and those
 // that its address has no room for, which outlive a reload.
+import { looked, NAMES } from "../../../../transformer/frontend/looked.js";
 
 const KEPT = "headsup-left-out";
 
-/** { at, query, looked }: when, the parameters in the address bar, and the names of those that the browser writes by itself. */
+/** { at, run, query }: when, in which run, and the parameters that are computed from. */
 export function lastAddress() {
-  return (globalThis.headsupAddress ??= { at: 0, query: "", looked: [] });
+  return (globalThis.headsupAddress ??= { at: 0, run: 0, query: "" });
 }
 
-/** The parameters in the bar that Python doesn't write. */
-export function otherParameters() {
-  const { looked } = lastAddress();
-  return [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed") || looked.includes(name));
-}
+/** The address that the tab was opened with, or has come back to: Streamlit tells the server this one until another page is opened. */
+let arrival = globalThis.location?.search;
+globalThis.addEventListener?.("popstate", () => (arrival = location.search), { capture: true });
+export const isArrival = (query) => sameParameters(query, without(arrival, isEmbedding));
 
 /**
- * What a session that begins may not know, as { query, kept }; undefined in a tab that is new. The server isn't told what was written
- * into the bar of a tab that was opened by a link. And the bar is empty where another page is asked for as the session is lost.
+ * What a session that begins may not know, as { query, kept }; undefined in a tab that is new. The bar is empty where another page is
+ * asked for as the session is lost.
  */
 export function unknownToSession() {
   const { query } = lastAddress();
+  const own = ownPart(location.search);
   const left = leftOut();
+  const kept = (of) => (sameParameters(left.query, of) && left.kept) || {};
   if (query) {
-    const now = own().has("model") ? own().toString() : query;
-    return { query: now, kept: (sameParameters(left.query, now) && left.kept) || {} };
+    const isInBar = new URLSearchParams(own).has("model");
+    return { query: isInBar ? without(location.search, isEmbedding) : looked().merged(query), kept: kept(isInBar ? own : query) };
   }
-  return left.kept && sameParameters(left.query, own()) ? left : undefined;
+  return left.kept && sameParameters(left.query, own) ? { query: without(location.search, isEmbedding), kept: left.kept } : undefined;
 }
 
-/** Whether both are the same parameters, encoded in whatever way. */
-export const sameParameters = (one, other) => new URLSearchParams(one).toString() === new URLSearchParams(other).toString();
-
-/** Keep what the address has no room for: an object of parameters. query: those that it has. */
+/** Keep what the address has no room for: an object of parameters. query: those that it has, and are computed from. */
 export function keepLeftOut(query, kept) {
   try {
     if (Object.keys(kept).length) sessionStorage.setItem(KEPT, JSON.stringify({ query, kept }));
@@ -41,11 +40,19 @@ export function keepLeftOut(query, kept) {
   }
 }
 
-/** Those that it does. */
-function own() {
-  const found = new URLSearchParams(location.search);
-  for (const [name] of otherParameters()) found.delete(name);
-  return found;
+/** Whether both are the same parameters, in whatever order and encoding. */
+export function sameParameters(one, other) {
+  const [first, second] = [one, other].map((each) => new URLSearchParams(each));
+  first.sort();
+  second.sort();
+  return first.toString() === second.toString();
+}
+
+const isEmbedding = (name) => name.startsWith("embed");
+const ownPart = (search) => without(search, (name) => isEmbedding(name) || NAMES.has(name));
+
+function without(search, isMeant) {
+  return new URLSearchParams([...new URLSearchParams(search)].filter(([name]) => !isMeant(name))).toString();
 }
 
 function leftOut() {

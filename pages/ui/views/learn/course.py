@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import streamlit as st
 
 from pages.ui.markdown import counted, plain
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import Answers, Given, StepPlace
 from pages.ui.models.lessons.lesson import Lesson
 from pages.ui.models.lessons.questions import Question
 from pages.ui.models.lessons.shelf import Unreadable
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import guiding, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
+from pages.ui.tables import as_text
 from pages.ui.views.learn import glossary, room, teacher
 from pages.ui.views.learn.entering import go_to
 
@@ -32,7 +33,7 @@ def show(session: Session) -> None:
 
 
 def _show() -> None:
-    own, found = belongings().answers, shelf.shelf()
+    own, found = session_record().answers, shelf.shelf()
     if not found:
         st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
     _go_on(own)
@@ -119,8 +120,8 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         widgets.checkbox(
             "Put my answers into the link", Tie("share_answers", value=own.is_shared, take=share)
         )
-        st.download_button("Save my results", results_csv(own, lessons), "headsup-results.csv", "text/csv",
-                           key="save_results", icon=":material/download:", on_click="ignore")  # fmt: skip
+        st.download_button("Save my results", results_csv(own, lessons).encode("utf-8-sig"), "headsup-results.csv",
+                           "text/csv", key="save_results", icon=":material/download:", on_click="ignore")  # fmt: skip
 
 
 def results_csv(own: Answers, lessons: list[Lesson]) -> str:
@@ -128,7 +129,7 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
     written = io.StringIO()
     table = csv.writer(written)
     table.writerow(COLUMNS)
-    table.writerows(_rows(own, {lesson.name: lesson for lesson in lessons}))
+    table.writerows(map(as_text, row) for row in _rows(own, {lesson.name: lesson for lesson in lessons}))
     return written.getvalue()
 
 

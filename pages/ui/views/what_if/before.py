@@ -110,7 +110,7 @@ def _next_token(session: Session, reading: Read, before: np.ndarray, after: np.n
         "probability changed": new, "ln unchanged": before, "ln changed": after,
     }  # fmt: skip
     offer_data(lambda: pd.DataFrame(table).sort_values("probability unchanged", ascending=False),
-               "Both distributions as a table", f"{session.name}-before-and-after.csv")  # fmt: skip
+               "Both distributions as a table", f"{session.file_name}-before-and-after.csv")  # fmt: skip
 
 
 def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray) -> str:

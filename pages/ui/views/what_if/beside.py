@@ -98,7 +98,7 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
             columns["difference"] = [odds[1][name] - odds[0][name] for name in every]
         return pd.DataFrame({"token": every, **columns})
 
-    offer_data(table, "Both distributions as a table", f"{session.name}-beside.csv")
+    offer_data(table, "Both distributions as a table", f"{session.file_name}-beside.csv")
 
 
 def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
@@ -149,7 +149,7 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
             st.caption(f"{panel.words} {labelling_note(figure)}")
     offer_data(lambda: pd.concat(
         matrix_table({"weight": panel.weights}, panel.queries, panel.keys).assign(side=panel.title) for panel in panels
-    ), "These weights as a table", f"{session.name}-beside-attention.csv")  # fmt: skip
+    ), "These weights as a table", f"{session.file_name}-beside-attention.csv")  # fmt: skip
 
 
 def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
@@ -209,4 +209,4 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
         pd.DataFrame({"side": side.title, "height": each.names, "likeliest": says, "probability": found_odds.max(1),
                       "probability of its last": found_odds[:, token]})
         for side, each, says, found_odds, token in zip(both, found, said, odds, best, strict=True)
-    ), "The heights as a table", f"{session.name}-beside-heights.csv")  # fmt: skip
+    ), "The heights as a table", f"{session.file_name}-beside-heights.csv")  # fmt: skip

@@ -89,7 +89,7 @@ def show(session: Session) -> None:
     for stack, traced in found.items():
         _picture(session, pair, stack, traced)
     offer_data(lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
-               "These shares as a table", f"{session.name}-traced.csv")  # fmt: skip
+               "These shares as a table", f"{session.file_name}-traced.csv")  # fmt: skip
     lines.traced(session, pair, answers, next(iter(found)), kept)
 
 

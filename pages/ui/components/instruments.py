@@ -1,0 +1,74 @@
+"""Puts an instrument of the frontend on a page: it says what is computed from, and the browser asks the engine for it.
+
+Nothing of what is looked at passes here. An instrument tells the page two things: what is to be changed in the model,
+and that it is to be left for another page.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import frontend_script, style
+from transformer import Intervention, to_code
+from transformer.api.open_models import OpenModel
+from transformer.api.queries import BETWEEN
+from transformer.api.service import OWN
+
+MARKUP = '<div data-part="root"></div>'
+STYLES = {
+    "attention": ("overview.css", "attention/attention.css"),
+    "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
+    "writing": ("writing/writing.css",),
+}
+_MOUNTS = {
+    kind: st.components.v2.component(
+        f"headsup_{kind}", html=MARKUP, js=frontend_script(f"{kind}/on_page.js"),
+        css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "on_page.css", *styles]),
+    )
+    for kind, styles in STYLES.items()
+}  # fmt: skip
+
+
+def asks_of(
+    model: OpenModel, tokens: Sequence[int], source: Sequence[int], changes: Sequence[Intervention], begin: int
+) -> dict[str, Any]:
+    """The parameters that every question about a pass has. begin: the place of its first token in the whole text."""
+    return {
+        "model": OWN if model.is_own else model.name,
+        "version": None if model.is_own else model.version,
+        "tokens": ",".join(map(str, tokens)),
+        "source": ",".join(map(str, source)) or None,
+        "changes": BETWEEN.join(map(to_code, changes)) or None,
+        "begin": begin or None,
+    }
+
+
+def instrument(
+    kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
+    on_turn: Callable[[Mapping[str, Any]], None], on_change: Callable[[Mapping[str, Any]], None] | None = None,
+    on_text: Callable[[Mapping[str, Any]], None] | None = None,
+) -> None:  # fmt: skip
+    """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
+
+    about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with
+    what is to be changed in the model, and on_text with what was written; what is in them can be anything.
+    """
+    token = model.name if model.is_own else None
+
+    hears = {"turn": on_turn, "change": on_change, "text": on_text}
+
+    def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
+        wish = told(key, event)
+        if isinstance(wish, Mapping):
+            act(wish)
+
+    _MOUNTS[kind](
+        key=key,
+        data={"asks": dict(asks), "token": token, **about},
+        **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in hears.items() if act},
+    )

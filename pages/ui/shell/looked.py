@@ -1,0 +1,68 @@
+"""What is looked at: layer, head, token, what is open. The browser holds it, in the address bar, where Python reads it.
+
+A click that only looks at something else runs no page. So at the beginning of a run these fields are what the bar says,
+but for those that something in Python has decided since the last run, such as a button. What the bar doesn't say, the
+browser is told at the run's end.
+
+A run's parameters are the bar's only if they are others than those of the run before: in a tab that was opened by a
+link, or came back to a page, Streamlit tells those that it was opened with. So the tab tells what it looks at where a
+run has missed it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import streamlit as st
+
+from pages.ui.shell import link as links
+from pages.ui.shell.choices import Visitor
+
+HEARD_WITHIN = 1.5
+"""Seconds within which the bar says what the browser was told."""
+_UNKNOWN = dict.fromkeys(links.LOOKED, "\0")
+"""What the browser holds, where nothing is known of it."""
+
+
+def read(current: Visitor, parameters: Mapping[str, str]) -> None:
+    """Take over what the bar says. parameters: those of the page; without a model they are of one that comes to be."""
+    is_new = parameters != st.session_state.get("looked_parameters")
+    st.session_state["looked_parameters"] = dict(parameters)
+    if "looked_held" not in st.session_state:  # the session begins, with what the bar says
+        st.session_state["looked_held"] = _of_the_bar(parameters)
+    elif is_new and "model" in parameters:
+        take(current, parameters)
+
+
+def take(current: Visitor, parameters: Mapping[str, str]) -> None:
+    """Take over what the browser looks at."""
+    bar, held = _of_the_bar(parameters), st.session_state.get("looked_held", {})
+    now, found = links.looked_in_query(current), links.from_query(bar)
+    told, at = st.session_state.get("looked_told", ({}, 0.0))
+    is_fresh, left_out = time.monotonic() - at < HEARD_WITHIN, links.left_out(current)
+    on_its_way = {name: value for name, value in told.items() if is_fresh and value != bar.get(name)}
+    for name in links.LOOKED:
+        has_no_room = name in left_out and name not in bar
+        if now.get(name) == held.get(name) and name not in on_its_way and not has_no_room:
+            setattr(current, name, getattr(found, name))
+    st.session_state["looked_held"] = {**bar, **on_its_way}
+
+
+def decide_all() -> None:
+    """All of these fields are of another view now, whatever the browser looks at."""
+    st.session_state["looked_held"] = _UNKNOWN
+
+
+def changed(current: Visitor) -> dict[str, str | None]:
+    """What the browser has to be told, once: the fields that it doesn't hold yet, None for the default."""
+    now, held = links.looked_in_query(current), st.session_state.get("looked_held", {})
+    found = {name: now.get(name) for name in links.LOOKED if now.get(name) != held.get(name)}
+    if found:
+        st.session_state["looked_told"] = found, time.monotonic()
+        st.session_state["looked_held"] = now
+    return found
+
+
+def _of_the_bar(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {name: parameters[name] for name in links.LOOKED if name in parameters}

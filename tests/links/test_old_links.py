@@ -1,0 +1,74 @@
+"""Links that people have, in handouts, lessons and bookmarks: each opens the view that it opened when it was made.
+
+The files beside this one hold them. `query` is what stood in the address bar; the rest of an entry is what is seen, and
+`seen.py` says how that is found out. What an entry doesn't name isn't asked about, except for notices, changes and what
+is looked at: where it names none, there is none. `long` gives parameters of so many letters; `absent` names a model
+without which the entry holds.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from tests.app_driver import ROOT
+from tests.links.seen import Seen
+
+FOLDER = Path(__file__).parent
+PAGES = {"attention": "Attention", "generate": "Generate", "inside": "Inside", "learn": "Learn", "masks": "Masks",
+         "positions": "Positions", "train": "Train", "what_if": "What if"}  # fmt: skip
+PARAMETERS = set(re.findall(r"\w+", """
+    model prompt reads text changes temperature top_k top_p seed tokens pace attention layer head step scope stage
+    query key zoom without order direction share inside place source_place cell heads moment folds candidate circuit
+    question effect token other_prompt own_token other_token ladder beside other_model length width base position
+    dimension waves shift filler masks_shown positions_shown batch batch_row pad_side learn task corpus shape rung
+    n_layers n_heads d_model context positions norm steps snapshot room lesson lesson_step answers
+"""))  # fmt: skip
+"""All that an address could have when these links were made."""
+
+
+def _read() -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for file in sorted(FOLDER.glob("*.toml")):
+        for link in tomllib.loads(file.read_text(encoding="utf-8"))["link"]:
+            found.append((f"{file.stem}: {link['name']}", {"page": PAGES.get(file.stem), **link}))
+    return found
+
+
+LINKS = _read()
+
+
+@pytest.mark.usefixtures("quick_app_test")
+@pytest.mark.parametrize("link", [link for _, link in LINKS], ids=[name for name, _ in LINKS])
+def test_an_old_link_opens_the_view_that_it_was_made_of(link: dict[str, Any]) -> None:
+    if "absent" in link and (ROOT / "checkpoints" / link["absent"]).exists():
+        pytest.skip(f"{link['absent']} is here, and this says what is seen without it")
+    seen = Seen(link["page"], link["query"] + "".join(f"&{name}={'a' * n}" for name, n in link.get("long", {}).items()))
+    assert seen.title == link["page"]
+    for name in {"model", "prompt", "text", "reads", "views"} & link.keys():
+        assert getattr(seen, name) == link[name], name
+    assert seen.changes == link.get("changes", {})
+    assert seen.looked == link.get("looked", {})
+    assert {label: seen.widgets.get(label) for label in link.get("widgets", {})} == link.get("widgets", {})
+    for sentence in link.get("shows", []):
+        assert sentence in seen.shows
+    for sentence in link.get("says", []):
+        assert sentence in seen.says
+    assert "says" in link or not seen.says
+
+
+def test_every_parameter_of_an_address_is_in_a_link_that_has_nothing_wrong_with_it():
+    came = "This link came with answers"
+    sound = [link["query"] for _, link in LINKS if came in link.get("says", [came])]
+    assert {name for query in sound for name, _ in parse_qsl(query, keep_blank_values=True)} >= PARAMETERS
+
+
+def test_there_are_links_to_every_page_and_no_two_are_called_the_same():
+    assert {link["page"] for _, link in LINKS} == set(PAGES.values())
+    assert len({name for name, _ in LINKS}) == len(LINKS)
+    assert not [link["name"] for _, link in LINKS if not {"prompt", "looked", "views", "says"} & link.keys()]

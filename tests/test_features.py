@@ -1,0 +1,50 @@
+"""Every feature that README.md promises is in a list, word for word, with the tests that prove it; and these exist."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+FEATURES = TESTS / "features.toml"
+PAGES = {page["name"]: page["feature"] for page in tomllib.loads(FEATURES.read_text(encoding="utf-8"))["page"]}
+README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def promised() -> dict[str, str]:
+    """What README says there is to see: the rows of its table by page, and what follows it under "every page"."""
+    section = README.partition("## What there is to see\n")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", section, re.MULTILINE))
+    return rows | {"every page": in_one_line("\n".join(x for x in section.splitlines() if not x.startswith("|")))}
+
+
+def named_in(file: Path) -> set[str]:
+    """The names of a file's tests, each after the file's own."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".mjs":
+        return {f"{file.stem}::{title}" for _, title in re.findall(r'^\s*test\((["`])(.+?)\1,', text, re.MULTILINE)}
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return {f"{file.stem}::{each.name}" for each in functions if each.name.startswith("test_")}
+
+
+@pytest.mark.parametrize("page", promised())
+def test_each_word_that_readme_promises_of_a_page_is_in_the_list(page):
+    assert " ".join(feature["says"] for feature in PAGES.get(page, [])) == promised()[page]
+
+
+def test_whatever_is_in_the_list_stands_in_readme():
+    says = [feature["says"] for features in PAGES.values() for feature in features]
+    assert [words for words in says if words not in in_one_line(README)] == []
+
+
+def test_every_test_of_the_list_exists():
+    there_are = set().union(*(named_in(file) for file in TESTS.rglob("*test*") if file.suffix in (".py", ".mjs")))
+    named = {test for features in PAGES.values() for feature in features for test in feature["proved_by"]}
+    assert named - there_are == set()
+    assert all(feature["proved_by"] for features in PAGES.values() for feature in features)

@@ -1,0 +1,129 @@
+"""Questions about a pass beyond its tensors: the logit lens, direct logit attribution, checks, circuits.
+
+Asked for and cached as in `tensors`. Dimensions: height, part, pos, vocab.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..checkpoints.folder import Checkpoint
+from ..inference.outline import TensorInfo, array_of, lens_at
+from ..inference.recompute import Pass, deviations_of_text, whole_pass
+from ..inference.recording import Recording
+from ..inference.residual import direct_logit_attribution
+from ..inference.whole_recording import circuit_parts
+from . import tensors
+from .cache import cached
+from .open_models import OpenModel
+from .overviews import LABELLED_VOCABULARY
+from .tensors import Interventions, Tokens, infos_of
+
+NAMED = 64
+"""Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """How far a tensor that was computed is from what its equation gives."""
+
+    name: str
+    largest: float | None
+    """The largest difference of two cells; None where one is infinite and the other isn't."""
+    magnitude: float
+    """The tensor's largest absolute value."""
+    set_by: tuple[str, ...] = ()
+    """What was changed in it, in words."""
+
+
+def labels_of(model: OpenModel, ids: Iterable[int]) -> dict[str, str]:
+    """What tokens are called, by their number."""
+    named = sorted(set(map(int, ids)))
+    return dict(zip(map(str, named), model.checkpoint.tokenizer.labels(named), strict=True))
+
+
+def likeliest(row: np.ndarray) -> np.ndarray:
+    """The tokens that are named with a row of logits or probabilities, (vocab,)."""
+    return np.argsort(-row, kind="stable")[:NAMED]
+
+
+@cached
+def _lens(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    return lens_at(checkpoint.model, tokens, source, position, interventions)
+
+
+def lens(
+    model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """What each height would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
+    (height, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
+    found = _lens(model, tokens, source, position, interventions)
+    return Recording(found, {"vocabulary": labels_of(model, found["lens"].flat)})
+
+
+def attribution(
+    model: OpenModel, tokens: Tokens, source: Tokens, position: int, token: int, interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """Each part's share in the logit of a token after the token at `position`: `shares` (part,); metadata `names`.
+
+    A logit is a sum of what is at its position, so the pass is cut to that.
+    """
+    checkpoint = model.checkpoint
+    found = _position(model, tokens, source, position, interventions)
+    known = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in found.items()}}
+    here = Pass(checkpoint.model.config, torch.tensor(tokens[position : position + 1]), torch.tensor(source), known)
+    shares = direct_logit_attribution(here, [token])
+    return Recording({"shares": shares.values[:, 0].float().numpy()}, {"names": shares.names})
+
+
+@cached
+def _position(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """The points of one position, (1, …) each."""
+    shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
+    names = _local(shapes)
+    found = whole_pass(checkpoint.model, tokens, source, names=frozenset(names).__contains__,
+                       interventions=interventions, outputs=False)  # fmt: skip
+    return {name: array_of(found, shapes[name])[position : position + 1] for name in names}
+
+
+def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:
+    """The points that have something at each position of the text, of those that a logit is added up from."""
+    return [name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
+            and not name.startswith("encoder.") and not name.endswith("hook_result")]  # fmt: skip
+
+
+@cached
+def checks(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> tuple[Check, ...]:  # fmt: skip
+    """Every tensor of a pass against its equation, in the order of the pass."""
+    with tensors.one_at_a_time:
+        found = deviations_of_text(checkpoint.model, tokens, source, interventions)
+    return tuple(
+        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
+        for each in found
+    )
+
+
+@cached
+def circuit(checkpoint: Checkpoint, kind: str, attention: str, head: int, read: frozenset[int]) -> Recording:
+    """A circuit of a head, as `circuit_parts` makes it. read: the text's tokens.
+
+    It is the weights' alone, whatever is changed in the pass. Metadata `vocabulary` has the labels of its tokens where
+    not all are named in an outline.
+    """
+    found = circuit_parts(checkpoint.model, kind, attention, head, read)
+    named: list[int] = []
+    if checkpoint.tokenizer.vocab_size > LABELLED_VOCABULARY:
+        named = sorted({int(each) for ids in found.values() if ids.dtype == np.int32 for each in ids})
+    labels: dict[str, Any] = dict(zip(map(str, named), checkpoint.tokenizer.labels(named), strict=True))
+    return Recording(found, {"vocabulary": labels})

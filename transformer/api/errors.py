@@ -1,0 +1,59 @@
+"""What the API says when it can't answer: a status, one sentence, and the parameter that was wrong."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+LONGEST_SHOWN = 60
+"""Characters of a wrong value that are said back."""
+
+
+class ApiError(Exception):
+    """An answer that is an error. retry_after: seconds after which it may be asked again."""
+
+    def __init__(self, status: int, sentence: str, parameter: str = "", retry_after: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.parameter, self.retry_after = status, sentence, parameter, retry_after
+
+    def response(self) -> JSONResponse:
+        """As JSON: `error`, one sentence, and `parameter`, empty where none was wrong."""
+        headers = {"Cache-Control": "no-store"}
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(self.retry_after)
+        return JSONResponse({"error": self.sentence, "parameter": self.parameter}, self.status, headers)
+
+
+def wrong(parameter: str, problem: object) -> ApiError:
+    """400, with a sentence made of what is wrong with a parameter."""
+    words = str(problem).strip().rstrip(".")
+    return ApiError(400, f"{parameter} can't be used: {words[:400]}.", parameter)
+
+
+async def on_api_error(request: Request, error: ApiError) -> JSONResponse:
+    """For FastAPI."""
+    return error.response()
+
+
+async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    """400 instead of FastAPI's 422, with the first thing that is wrong."""
+    first = error.errors()[0]
+    parameter = str(next((part for part in first["loc"][1:] if isinstance(part, str)), ""))
+    if first["type"] == "missing":
+        return ApiError(400, f"The parameter {parameter} is missing.", parameter).response()
+    if first["type"] == "extra_forbidden":
+        return ApiError(400, f"There is no parameter {parameter[:LONGEST_SHOWN]!r} here.", parameter).response()
+    if first["type"].startswith("json") or not parameter:
+        return ApiError(400, "The body must be a JSON object with the same fields as the address.").response()
+    problem = first["msg"].removeprefix("Value error, ")
+    shown = "" if first["type"] == "value_error" else f"{str(first.get('input'))[:LONGEST_SHOWN]!r}: "
+    return wrong(parameter, f"{shown}{problem[:1].lower()}{problem[1:]}").response()
+
+
+async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
+    """Addresses and methods that there aren't."""
+    sentences = {404: "There is nothing at this address; /api/docs lists what there is.",
+                 405: "This address can't be asked like that; /api/docs says how."}  # fmt: skip
+    return ApiError(error.status_code, sentences.get(error.status_code, str(error.detail))).response()

@@ -1,0 +1,90 @@
+"""The models of one folder of checkpoints: listed, and opened once for everybody who asks."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..checkpoints.folder import (
+    FILES,
+    CheckpointEntry,
+    checkpoint_stamp,
+    inspect_checkpoint,
+    list_checkpoints,
+    load_checkpoint,
+    number_of_weights,
+)
+from ..checkpoints.replacing import current
+from .memory_limit import memory_limit
+from .open_models import OpenModel, OpenModels
+
+FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[2] / "checkpoints")
+"""Where the shipped models are, unless the environment names another folder."""
+LISTED_FOR = 10.0
+"""Seconds after which the folder is looked through again."""
+
+
+class Library:
+    """Checkpoints by name. Safe from any thread."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder = folder
+        self._open = OpenModels(memory_limit())
+        self._lock = threading.Lock()
+        self._listed: tuple[CheckpointEntry, ...] = ()
+        self._listed_at = -LISTED_FOR
+        self._versions: dict[str, tuple[tuple[int, ...], str]] = {}
+        """By name, with the stamp of the folder that it was computed of."""
+
+    def entries(self) -> tuple[CheckpointEntry, ...]:
+        """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
+        with self._lock:
+            if time.monotonic() - self._listed_at >= LISTED_FOR:
+                self._listed, self._listed_at = tuple(list_checkpoints(self.folder)), time.monotonic()
+            return self._listed
+
+    def open(
+        self, name: str, waiting: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
+    ) -> OpenModel:
+        """A model as its folder has it now. waiting: entered while it is read, if it has to be.
+
+        Raises: CheckpointError if it can't be opened.
+        """
+        path = self.folder / name
+        stamp = checkpoint_stamp(path)
+
+        def size() -> int:
+            found = inspect_checkpoint(path).config
+            return 0 if found is None else 4 * number_of_weights(found)
+
+        def load() -> OpenModel:
+            with waiting():
+                return OpenModel(name, self.version(name), load_checkpoint(path))
+
+        return self._open.get((name, stamp), size, load)
+
+    def version(self, name: str) -> str:
+        """The version of a checkpoint as its folder has it now."""
+        stamp = checkpoint_stamp(self.folder / name)
+        known, version = self._versions.get(name, (None, ""))
+        if known != stamp:
+            version = version_of(self.folder / name)
+            self._versions[name] = stamp, version
+        return version
+
+
+def version_of(path: Path) -> str:
+    """Twelve hexadecimal digits that every server gives the same checkpoint, and no other."""
+    digest = hashlib.blake2b(digest_size=6)
+    for name in FILES:
+        try:
+            with (current(path) / name).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        except OSError:  # there is no such checkpoint, as opening it will say
+            break
+    return digest.hexdigest()

@@ -1,0 +1,176 @@
+"""Limits that hold for any client: how often a visitor may ask, how much at once, and how long a question may be.
+
+A visitor is told apart by a signed cookie. Clients without one are counted by their address, and all of an address
+together have a cap so generous that a class of thirty behind one address never meets it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from itsdangerous import BadSignature, Signer
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .errors import ApiError
+
+COOKIE = "headsup_visitor"
+LONGEST_QUERY = 8_192
+"""Bytes of an address's parameters; what is longer is asked by POST."""
+LARGEST_BODY = 262_144
+"""Bytes of a POST."""
+PER_SECOND, BURST = 60.0, 300
+"""Questions of one visitor: so many a second, and so many at once after a pause."""
+AT_ONCE = 16
+"""Questions of one visitor that are being answered at the same moment, streams among them."""
+CLASSES = 60
+"""How many visitors' worth of all these an address has."""
+REMEMBERED = 10_000
+"""Visitors and addresses whose counts are kept: those that asked last."""
+SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
+
+
+@dataclass
+class _Count:
+    """A token bucket (one token a question), and what is being answered."""
+
+    left: float
+    at: float
+    in_flight: int = 0
+
+
+class Counts:
+    """Who has asked how often. Safe from any thread."""
+
+    def __init__(self, per_second: float = PER_SECOND, burst: int = BURST, at_once: int = AT_ONCE) -> None:
+        self.per_second, self.burst, self.at_once = per_second, burst, at_once
+        self._lock = threading.Lock()
+        self._counts: OrderedDict[str, _Count] = OrderedDict()
+
+    def begin(self, who: str, many: int = 1) -> None:
+        """Count a question that begins. many: how many visitors' worth this one has.
+
+        Raises: ApiError 429 for one too many, which isn't counted.
+        """
+        now = time.monotonic()
+        with self._lock:
+            count = self._counts.setdefault(who, _Count(many * self.burst, now))
+            self._counts.move_to_end(who)
+            count.left = min(many * self.burst, count.left + (now - count.at) * many * self.per_second)
+            count.at = now
+            if count.left < 1 or count.in_flight >= many * self.at_once:
+                raise ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
+            count.left -= 1
+            count.in_flight += 1
+            while len(self._counts) > REMEMBERED and not next(iter(self._counts.values())).in_flight:
+                self._counts.popitem(last=False)
+
+    def end(self, who: str) -> None:
+        """A question is answered."""
+        with self._lock:
+            self._counts[who].in_flight -= 1
+
+
+class Limits:
+    """ASGI middleware that holds the limits."""
+
+    def __init__(self, app: ASGIApp, counts: Counts | None = None) -> None:
+        self._app, self._counts = app, counts or Counts()
+        self._signer = Signer(os.environ.get(SECRET_VARIABLE) or secrets.token_bytes(32), salt=COOKIE)
+        self._proxies = proxies()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        begun: list[str] = []
+        visitor = self._visitor(request)
+        address = f"address {self._address(request)}"
+        try:
+            if len(scope["query_string"]) > LONGEST_QUERY:
+                raise ApiError(414, f"The address has more than {LONGEST_QUERY:,} bytes of parameters; send them as "
+                                    "the body of a POST to the same address.")  # fmt: skip
+            # A visitor's own count first: who is over it takes nothing from the others at the address.
+            for who, many in ((visitor and f"visitor {visitor}", 1), (address, CLASSES)):
+                if who:
+                    self._counts.begin(who, many)
+                    begun.append(who)
+            await self._app(scope, _bounded(receive), self._with_cookie(send, visitor))
+        except ApiError as error:
+            await error.response()(scope, receive, send)
+        finally:
+            for who in begun:
+                self._counts.end(who)
+
+    def _visitor(self, request: Request) -> str:
+        """Whom a cookie names, if it is one of ours; else nobody."""
+        try:
+            return self._signer.unsign(request.cookies.get(COOKIE, "")).decode()
+        except BadSignature:
+            return ""
+
+    def _with_cookie(self, send: Send, visitor: str) -> Send:
+        if visitor:
+            return send
+        cookie = self._signer.sign(secrets.token_hex(8)).decode()
+
+        async def with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if "immutable" not in headers.get("cache-control", ""):  # a shared cache must not hand it to others
+                    headers.append("Set-Cookie", f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Lax")
+            await send(message)
+
+        return with_cookie
+
+    def _address(self, request: Request) -> str:
+        """Where a question comes from: a forwarded address counts only from a configured proxy."""
+        address = request.client.host if request.client else ""
+        for forwarded in reversed(request.headers.get("x-forwarded-for", "").split(",")):
+            if not forwarded.strip() or not _is_within(address, self._proxies):
+                break
+            address = forwarded.strip()
+        return address
+
+
+Networks = list[ipaddress.IPv4Network | ipaddress.IPv6Network]
+
+
+def proxies() -> Networks:
+    """The proxies that the environment names. Raises: ValueError, saying what would do, for what is none."""
+    told = os.environ.get(PROXIES_VARIABLE, "")
+    try:
+        return [ipaddress.ip_network(each.strip(), strict=False) for each in told.split(",") if each.strip()]
+    except ValueError:
+        raise ValueError(f"{PROXIES_VARIABLE} is {told[:60]!r}; it must name addresses or networks, such as "
+                         "'10.0.0.5, 172.16.0.0/12'.") from None  # fmt: skip
+
+
+def _is_within(address: str, networks: Networks) -> bool:
+    try:
+        return any(ipaddress.ip_address(address) in network for network in networks)
+    except ValueError:
+        return False
+
+
+def _bounded(receive: Receive) -> Receive:
+    """What is sent to us, up to the largest body."""
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > LARGEST_BODY:
+            raise ApiError(413, f"The body has more than {LARGEST_BODY:,} bytes; ask for less at once.")
+        return message
+
+    return bounded

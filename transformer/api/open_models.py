@@ -1,0 +1,81 @@
+"""The models that a server has open, each once for everybody; those that nobody looks into make room for others."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from ..checkpoints.folder import Checkpoint
+from .single_flight import SingleFlight
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
+
+    name: str
+    version: str
+    """Of two checkpoints that differ, no two have the same; of an own model its token."""
+    checkpoint: Checkpoint
+    is_own: bool = False
+
+
+class OpenModels:
+    """Models by key, opened once, however many ask at once, and kept while there is room.
+
+    One that is let go stays for those who hold it: a visitor whose page shows it, or who writes with it. Then whoever
+    asks for it gets the same one; it is opened again only when nobody has held it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._kept: OrderedDict[Hashable, OpenModel] = OrderedDict()
+        self._alive: weakref.WeakValueDictionary[Hashable, OpenModel] = weakref.WeakValueDictionary()
+        self._once: SingleFlight[OpenModel] = SingleFlight()
+
+    def get(self, key: Hashable, size: Callable[[], int], load: Callable[[], OpenModel]) -> OpenModel:
+        """The model of a key; if it isn't open, others may be let go first. size: bytes that it will take, about.
+
+        Raises: what `load` raises; then the next who asks tries again.
+        """
+
+        def find() -> OpenModel | None:
+            model = self._alive.get(key)
+            if model is not None:
+                keep(model)
+            return model
+
+        def open_anew() -> OpenModel:
+            self._make_room(size())
+            return load()
+
+        def keep(model: OpenModel) -> None:
+            self._kept[key] = self._alive[key] = model
+            self._kept.move_to_end(key)
+
+        return self._once.get(key, find, open_anew, keep)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all models that are open, those included that are only held."""
+        with self._once.lock:
+            return sum(map(size_of, list(self._alive.values())))
+
+    def _make_room(self, size: int) -> None:
+        """Let go of the models that were asked for least recently, until one more of this size fits."""
+        while self.size + size > self.limit:
+            with self._once.lock:
+                if not self._kept:
+                    return
+                oldest = next(iter(self._kept))
+                del self._kept[oldest]
+            if oldest in self._alive:  # held by somebody, or by nothing but a cycle
+                gc.collect()  # which lets all visitors wait
+
+
+def size_of(model: OpenModel) -> int:
+    """Bytes of a model's weights; a tied table counts once."""
+    return sum(weight.nbytes for weight in model.checkpoint.model.parameters())

@@ -1,0 +1,134 @@
+"""What a page sees of a pass at first: all heads at a glance, or the picture of the whole pass.
+
+Asked for and cached as in `tensors`. Dimensions: layer, head, query, key, height, pos, vocab.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..checkpoints.folder import Checkpoint
+from ..config import ModelConfig
+from ..data.tokenizers import Tokenizer
+from ..inference.attention_outline import outline as attention_outline
+from ..inference.attention_outline import outline_of_layer
+from ..inference.circuits import circuits_of
+from ..inference.interventions import hooks_of
+from ..inference.outline import outline as outline_of
+from ..inference.outline import outline_of_text, statistics_of
+from ..inference.recording import Recording
+from ..inference.summaries import Statistics
+from ..model.registry import attention_modules
+from . import tensors
+from .cache import cached
+from .open_models import OpenModel
+from .tensors import Interventions, Tokens
+
+LABELLED_VOCABULARY = 512
+"""Tokens of a vocabulary that is named in full."""
+LARGEST_VOCABULARY = 4096
+"""Of a larger one the logit lens reads few positions at first."""
+READ = 1_000
+"""Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
+_weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
+
+
+@cached
+def overview(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), kind: str = "self", interventions: Interventions = ()
+) -> Recording:
+    """All heads of one kind of attention, as `attention_outline.outline` has them. One layer's patterns at a time are
+    held in memory."""
+    shape = checkpoint.model.config
+    modules = attention_modules(shape)[kind]
+    looks_at_itself = None if kind == "cross" else torch.tensor(source if kind == "encoder" else tokens)
+    cells, measures = [], []
+    masks: dict[str, Tensor] = {}
+
+    def see_mask(mask: Tensor, hook: object) -> None:
+        masks["newest"] = mask.reshape(mask.shape[-2:])
+
+    def see_pattern(pattern: Tensor, hook: object) -> None:
+        layer = outline_of_layer(pattern[0], masks["newest"], looks_at_itself)  # its mask is made before its pattern
+        cells.append(layer[0])
+        measures.append(layer[1])
+
+    sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
+    model, readers = checkpoint.model, [(f"{each}.{point}", see) for each in modules for point, see in sees.items()]
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
+        model(*inputs, newest=True)
+    labels = checkpoint.tokenizer.labels
+    words = {"text": labels(tokens), "source": labels(source)}
+    found = attention_outline(shape, kind, words, cells, measures, interventions)
+    return Recording(_packed(found), found.metadata)
+
+
+def outline(
+    model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """The picture of a whole pass: what `inference.outline.outline` makes of it.
+
+    Its metadata has besides: `labels` of text and source; `vocabulary`, the labels of all tokens, or of those that are
+    named by their number where there are many; and `circuits`, the kinds of circuits that the heads of each attention
+    have.
+    """
+    return _outline(model, tokens, source, interventions)
+
+
+@cached
+def _outline(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Recording:
+    model = checkpoint.model
+    if tensors.bytes_of_pass(model.config, len(tokens), len(source)) < tensors.WHOLE_BELOW:
+        found = outline_of(tensors.whole_pass(model, tokens, source, interventions=interventions))
+    else:
+        known = _of_weights(checkpoint)
+        with tensors.one_at_a_time:
+            found = outline_of_text(model, tokens, source, interventions, of_parameters=known,
+                                    read=_positions_read(model.config))  # fmt: skip
+    modules = [module for each in attention_modules(model.config).values() for module in each]
+    circuits = {module: circuits_of(model.config, module) for module in modules}
+    return Recording(found.tensors, {**found.metadata, **_labels(found, checkpoint.tokenizer), "circuits": circuits})
+
+
+def _packed(outline: Recording) -> dict[str, np.ndarray]:
+    """An overview's tensors, smaller: of a causal attention only the cells on and below the diagonal.
+
+    Unless the mask was taken away: then there is something above it.
+    """
+    found = dict(outline.tensors)
+    cells = found["overview"]
+    if outline.metadata["causal"] and not any(place["rule"] == "mask" for place in outline.metadata["changed"]):
+        found["overview"] = cells[..., *np.tril_indices(cells.shape[-1])]
+    return found
+
+
+def _positions_read(config: ModelConfig) -> int | None:
+    """How many positions the logit lens reads at first; None for all."""
+    return None if config.vocab_size <= LARGEST_VOCABULARY else max(1, READ // (config.n_layers + 1))
+
+
+def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
+    """The statistics of a model's parameters; they take longer than a short text does, and stay the same."""
+    with tensors.one_at_a_time:
+        if checkpoint.model not in _weights:
+            _weights[checkpoint.model] = statistics_of(checkpoint.model)
+        return _weights[checkpoint.model]
+
+
+def _labels(outline: Recording, tokenizer: Tokenizer) -> dict[str, Any]:
+    """What an outline's tokens are called."""
+    ids = outline.metadata["ids"]
+    used = sorted({*ids["text"], *ids["source"], *map(int, outline.tensors["next"].flat),
+                   *map(int, outline.tensors["lens"].flat)} - {-1})  # fmt: skip
+    if tokenizer.vocab_size <= LABELLED_VOCABULARY:
+        vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
+    else:
+        vocabulary = dict(zip(map(str, used), tokenizer.labels(used), strict=True))
+    return {"labels": {text: tokenizer.labels(found) for text, found in ids.items()}, "vocabulary": vocabulary}

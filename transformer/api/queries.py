@@ -1,0 +1,250 @@
+"""What can be asked, as types: the parameters of every address, with their limits, and what they mean of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ..data.chat import Chat
+from ..data.tasks import TASKS
+from ..data.tokenizers import UnknownTokenError
+from ..inference.intervention_codes import from_code
+from ..inference.interventions import Intervention
+from ..inference.sampling import Sampling
+from ..inference.windows import in_window
+from ..model.registry import attention_modules
+from .errors import ApiError, wrong
+from .open_models import OpenModel
+
+MOST_CHANGES = 24
+LONGEST_CHANGES = 6_000
+LONGEST_TEXT = 20_000
+MOST_NAMES = 64
+MOST_CELLS = 8_000_000
+"""Numbers of one answer, which are 32 MB."""
+MOST_NEW_TOKENS = 500
+BETWEEN = "!"
+"""Between two changes."""
+
+Ids = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(,[0-9]{1,9})*$", max_length=60_000)]
+Place = Annotated[int, Field(ge=0, le=10**9)]
+
+
+class ModelQuery(BaseModel):
+    """Which model."""
+
+    model_config = ConfigDict(extra="forbid", regex_engine="python-re")
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description=(
+        "A name that /api/models lists; “own” for the model whose token the header HeadsUp-Model holds."))]  # fmt: skip
+    version: Annotated[str | None, Field(max_length=80, description=(
+        "Its version, as /api/models says it. An answer of a named version can be cached for good; without it the "
+        "present one answers."))] = None  # fmt: skip
+
+
+class PassQuery(ModelQuery):
+    """Which forward pass: a model, what it reads, and what is changed in it."""
+
+    text: Annotated[str | None, Field(max_length=LONGEST_TEXT, description=(
+        "What the model reads: a decoder continues it, an encoder–decoder has it for its source."))] = None  # fmt: skip
+    reads: Annotated[Literal["plain", "chat"], Field(description=(
+        "Whether a model that was tuned to answer reads the text in its chat template."))] = "plain"  # fmt: skip
+    tokens: Annotated[Ids | None, Field(description=(
+        "Instead of the text: ids of what a decoder has before it, such as 31,5,7."))] = None  # fmt: skip
+    source: Annotated[Ids | None, Field(description="With tokens: ids of what an encoder reads.")] = None
+    changes: Annotated[str, Field(max_length=LONGEST_CHANGES, description=(
+        "Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 silences "
+        "head 3 of block 0."))] = ""  # fmt: skip
+    begin: Annotated[Place, Field(description=(
+        "The place in the whole text that the first token has; changes count from the text's start."))] = 0  # fmt: skip
+
+
+class OverviewQuery(PassQuery):
+    """Which attention of a pass."""
+
+    kind: Annotated[Literal["self", "encoder", "decoder", "cross"] | None, Field(description=(
+        "The kind of attention; without it the model's own, or its cross-attention."))] = None  # fmt: skip
+
+
+class TensorsQuery(PassQuery):
+    """Which tensors of a pass."""
+
+    names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=300)]], Field(
+        min_length=1, max_length=MOST_NAMES, description=(
+            "Hook points, parameters, logits or probabilities, each perhaps with an index as in NumPy: "
+            "blocks.2.attn.hook_q[:, 3]. May be given several times."))]  # fmt: skip
+
+
+class LensQuery(PassQuery):
+    """Which position the logit lens reads."""
+
+    position: Annotated[Place, Field(description="Of a token that was read, from 0.")]
+
+
+class AttributionQuery(LensQuery):
+    """Whose logit is taken apart."""
+
+    token: Annotated[Place, Field(description="The id of a token that may come after that position.")]
+
+
+class CircuitQuery(ModelQuery):
+    """Which circuit of a head."""
+
+    kind: Annotated[Literal["qk", "ov"], Field(description="What makes it look, or what it then says.")]
+    attention: Annotated[str, Field(max_length=100, description="Such as blocks.0.attn.")]
+    head: Place
+    tokens: Annotated[Ids | None, Field(description=(
+        "Ids that are among those shown of a large vocabulary."))] = None  # fmt: skip
+
+
+class PatchingQuery(PassQuery):
+    """Two texts of one length; the one of the address is the one that is patched."""
+
+    clean_text: Annotated[str | None, Field(max_length=LONGEST_TEXT, description="The text that is put in.")] = None
+    clean_tokens: Annotated[Ids | None, Field(description="Instead of it: its ids.")] = None
+    answer: Annotated[Place, Field(description="The id of the token that is right on the clean text.")]
+    against: Annotated[Place, Field(description="The id of the token that is right on the other.")]
+
+
+class SamplingQuery(PassQuery):
+    """How a token is drawn."""
+
+    temperature: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False, description="0 is greedy.")] = 1.0
+    top_k: Annotated[int | None, Field(ge=1, le=10**6)] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
+    seed: Annotated[int | None, Field(ge=0, lt=2**63, description=(
+        "The random number of each place follows from seed and place; without a seed it is another each time."
+    ))] = None  # fmt: skip
+
+    def sampling(self) -> Sampling:
+        """As the engine takes it."""
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+
+class GenerateQuery(SamplingQuery):
+    """How a text is continued."""
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
+    attention: Annotated[str | None, Field(max_length=100, description=(
+        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
+    head: Place = 0
+
+
+class ScoresQuery(SamplingQuery):
+    """From which place of a text on."""
+
+    first: Annotated[int, Field(ge=1, le=10**9, description=(
+        "The first place that is told of; the place after the text's last token is the one to come."))] = 1  # fmt: skip
+
+
+class RowsQuery(PassQuery):
+    """Whose rows, of which places."""
+
+    attention: Annotated[str, Field(max_length=100, description="An attention of the decoder: blocks.2.attn.")]
+    head: Place = 0
+    first: Annotated[int, Field(ge=1, le=10**9)]
+    last: Annotated[int, Field(ge=1, le=10**9, description="The last place, which may be the one after the text.")]
+
+
+class ExportQuery(PassQuery):
+    """What is saved, and in which form."""
+
+    format: Literal["html", "csv", "safetensors"]
+    view: Annotated[Literal["inside", "attention"], Field(description="Of a page: what it shows.")] = "inside"
+    name: Annotated[str | None, Field(max_length=300, description=(
+        "Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."
+    ))] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PassInputs:
+    """What a pass reads, checked against its model."""
+
+    model: OpenModel
+    tokens: tuple[int, ...]
+    source: tuple[int, ...]
+    interventions: tuple[Intervention, ...]
+    """As the pass takes them: their positions count from its first token."""
+    changes: tuple[Intervention, ...]
+    """As they were given: their positions count from the text's start."""
+
+
+def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassInputs:
+    """What a query means of a model. fits: whether the tokens have to fit the context length.
+
+    Raises: ApiError, saying which parameter is wrong.
+    """
+    config = model.checkpoint.model.config
+    if (query.text is None) == (query.tokens is None):
+        raise ApiError(400, "Give either text or tokens.", "text" if query.tokens is None else "tokens")
+    source: tuple[int, ...] = ids_of(query.source)
+    if query.text is not None:
+        if query.source is not None:
+            raise wrong("source", "with a text, the text itself is the source")
+        tokens = encoded(model, query.text, query.reads, "text")
+        if config.architecture == "encoder-decoder":
+            tokens, source = (model.checkpoint.card.start_token_id,), tokens
+    else:
+        tokens = ids_of(query.tokens)
+    if not tokens:
+        raise wrong("text", "it is empty, and a model needs at least one token")
+    _check_ids("tokens", tokens, config.vocab_size)
+    _check_ids("source", source, config.vocab_size)
+    if (config.architecture == "encoder-decoder") != bool(source):
+        raise wrong("source", "this model has no encoder" if source else "this model's encoder needs a source")
+    which = "source" if len(source) > config.context_length else "text" if query.text is not None else "tokens"
+    longest = max(len(source), len(tokens) if fits else 0)
+    if longest > config.context_length:
+        raise wrong(which, f"it has {longest} tokens, and this model reads at most {config.context_length}")
+    changes = changes_of(query.changes, model)
+    return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)
+
+
+def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[int, ...]:
+    """A text's ids. Raises: ApiError for one that the model can't read."""
+    card, tokenizer = model.checkpoint.card, model.checkpoint.tokenizer
+    if card.task in TASKS and (problem := TASKS[card.task].problem(text)):
+        raise wrong(parameter, problem)
+    try:
+        if reads == "chat" and card.chat is not None:
+            return tuple(Chat(**card.chat).tokens(tokenizer, text))
+        return tuple(tokenizer.encode(text))
+    except UnknownTokenError as error:
+        raise wrong(parameter, error) from None
+
+
+def ids_of(written: str | None) -> tuple[int, ...]:
+    """Ids as an address has them."""
+    return tuple(map(int, written.split(","))) if written else ()
+
+
+def changes_of(written: str, model: OpenModel) -> tuple[Intervention, ...]:
+    """Interventions as an address has them. Raises: ApiError for what can't be done with this model."""
+    codes = written.split(BETWEEN) if written else []
+    if len(codes) > MOST_CHANGES:
+        raise wrong("changes", f"there are {len(codes)}, and at most {MOST_CHANGES} can be made at once")
+    found = []
+    for code in codes:
+        try:
+            intervention = from_code(code)
+            intervention.check(model.checkpoint.model.config)
+        except (ValueError, OverflowError) as error:
+            raise wrong("changes", f"{code[:60]!r}: {error}") from None
+        found.append(intervention)
+    return tuple(found)
+
+
+def kind_of(query: OverviewQuery, model: OpenModel) -> str:
+    """The kind of attention that is asked for. Raises: ApiError for one that the model hasn't."""
+    kinds = attention_modules(model.checkpoint.model.config)
+    kind = query.kind or next(reversed(kinds), None)
+    if kind not in kinds:
+        raise wrong("kind", f"this model has {', '.join(kinds) or 'no attention'}")
+    return kind
+
+
+def _check_ids(parameter: str, ids: tuple[int, ...], vocab_size: int) -> None:
+    if ids and max(ids) >= vocab_size:
+        raise wrong(parameter, f"{max(ids)} is not in this model's vocabulary of {vocab_size}")

@@ -1,0 +1,292 @@
+"""Tensors of one forward pass by their name, whole or in part, as the API and the pages ask for them.
+
+A name is a hook point, a parameter, `logits` or `probabilities`, perhaps with an index as in NumPy, without the batch
+dimension: `blocks.2.attn.hook_q[:, 3]`. Dimensions are those that `tensors_of` gives. `tokens` is what a decoder has
+before it, `source` what an encoder reads; `interventions` change the pass. Scores are always computed step by step
+here, so that a number is the same, bit for bit, whatever else is asked for with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import torch
+
+from ..checkpoints.folder import Checkpoint
+from ..config import ModelConfig
+from ..inference.attention_outline import names_around
+from ..inference.interventions import Intervention, hooks_of
+from ..inference.logits import probabilities_of, stream_of
+from ..inference.outline import TensorInfo, array_of, tensors_of
+from ..inference.recompute import Pass, whole_pass
+from ..model.equations import LOGITS, PROBABILITIES
+from ..model.registry import attention_modules
+from .cache import cached
+from .open_models import OpenModel
+
+Tokens = tuple[int, ...]
+Interventions = tuple[Intervention, ...]
+Index = tuple[int | slice, ...]
+
+WHOLE_BELOW = 12_000_000
+"""Bytes of a pass: below this all of it is cached, else a block of it, when something of that is asked for."""
+PROJECTIONS_BELOW = 16_000_000
+"""Bytes of all queries, keys and values of a model: below this, one pass serves all layers."""
+SMALL_PART = 16
+"""A part of less than a sixteenth of its tensor is recorded by itself, in a pass that keeps nothing else."""
+BY_ROW = 500_000
+"""Cells from which on a tensor over the vocabulary is computed row by row: of a position, or of a token."""
+_NAME = re.compile(r"([\w.]{1,200})(?:\[([\d:, ]{1,80})\])?", re.ASCII)
+_BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
+one_at_a_time = threading.Lock()
+"""Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor, or the part of it that an index takes."""
+
+    text: str
+    """As it was asked for."""
+    info: TensorInfo
+    index: Index = ()
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        sizes = list(self.info.sizes)
+        taken = [len(range(*each.indices(size))) if isinstance(each, slice) else 1
+                 for each, size in zip(self.index, sizes, strict=False)]  # fmt: skip
+        return math.prod([*taken, *sizes[len(taken) :]])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a small part of its tensor."""
+        return SMALL_PART * self.cells < math.prod(self.info.sizes)
+
+
+def infos_of(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
+    """What there is of a pass over so many tokens, as `tensors_of` has it."""
+    return _infos(config, tokens, source)
+
+
+@functools.lru_cache(maxsize=64)
+def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
+    return MappingProxyType(tensors_of(config, tokens, source))
+
+
+def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
+    """What a name means. Raises: ValueError, saying what is wrong, for one that a pass doesn't have."""
+    found = _NAME.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:80]!r} is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one")
+    name, written = found.groups()
+    if name not in infos:
+        raise ValueError(f"this model has no {name[:80]}; it has {', '.join(list(infos)[:3])} and so on")
+    info = infos[name]
+    index = tuple(map(_place, written.split(","))) if written else ()
+    if len(index) > len(info.sizes):
+        raise ValueError(f"{name} has {len(info.sizes)} dimensions ({', '.join(info.dims)}); {len(index)} are indexed")
+    for place, dim, size in zip(index, info.dims, info.sizes, strict=False):
+        last = place if isinstance(place, int) else max((place.start or 0), (place.stop or size) - 1)
+        if last >= size or (isinstance(place, slice) and not len(range(*place.indices(size)))):
+            raise ValueError(f"{name} has {size} places along {dim}; {written.strip()} isn't there")
+    return Part(text, info, index)
+
+
+def _place(written: str) -> int | slice:
+    bounds = [int(each) if each.strip() else None for each in written.strip().split(":")]
+    if len(bounds) > 2 or bounds == [None]:
+        raise ValueError(f"{written.strip()!r} is no index; 3, : and 2:5 are")
+    return slice(*bounds) if len(bounds) == 2 else bounds[0]
+
+
+def tensor(
+    model: OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions = ()
+) -> np.ndarray:  # fmt: skip
+    """One tensor or a part of it. Raises: ValueError for a name that the pass hasn't."""
+    part = part_of(name, infos_of(model.checkpoint.model.config, len(tokens), len(source)))
+    return tensors(model, tokens, source, [part], interventions)[name]
+
+
+def tensors(
+    model: OpenModel, tokens: Tokens, source: Tokens, parts: Iterable[Part], interventions: Interventions = ()
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Parts of a pass by their text: float32, truth values as bytes. One pass serves all of a block."""
+    found: dict[str, np.ndarray] = {}
+    whole: list[Part] = []
+    small: list[Part] = []
+    for part in parts:
+        if part.info.kind == "parameter":
+            found[part.text] = _unchangeable(array_of(of_parameters(model.checkpoint), part.info)[part.index])
+        elif is_by_row(part.info):
+            found[part.text] = _rows(model, tokens, source, part, interventions)
+        else:
+            (small if part.is_small else whole).append(part)
+    if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
+        return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
+    for part in whole:
+        found[part.text] = _cached_by_block(model, tokens, source, part.info.name, interventions)[part.index]
+    if small:
+        wanted = tuple((part.info.name, _plain(part.index)) for part in small)
+        recorded = _recorded_parts(model, tokens, source, wanted, interventions)
+        found |= {part.text: array for part, array in zip(small, recorded, strict=True)}
+    return found
+
+
+def is_by_row(info: TensorInfo) -> bool:
+    """Whether a tensor over the vocabulary is too large to be had whole."""
+    return "vocab" in info.dims and math.prod(info.sizes) > BY_ROW
+
+
+def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
+    """What all points and outputs of a pass take together."""
+    infos = infos_of(config, tokens, source).values()
+    return sum(4 * math.prod(info.sizes) for info in infos if info.kind != "parameter")
+
+
+def of_parameters(checkpoint: Checkpoint) -> Pass:
+    """A pass over nothing, that has a model's parameters."""
+    nothing = torch.tensor([], dtype=torch.long)
+    return Pass(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
+
+
+def of_whole_pass(found: Pass) -> dict[str, np.ndarray]:
+    """All points and outputs of a pass that is kept whole."""
+    shapes = infos_of(found.config, len(found.tokens), len(found.source))
+    return {name: array_of(found, info) for name, info in shapes.items()
+            if info.kind != "parameter" and not is_by_row(info)}  # fmt: skip
+
+
+def _everything(
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions
+) -> Mapping[str, np.ndarray] | None:
+    """All of a short text's pass; None for a longer one."""
+    if bytes_of_pass(model.checkpoint.model.config, len(tokens), len(source)) >= WHOLE_BELOW:
+        return None
+    return whole(model, tokens, source, interventions)
+
+
+@cached
+def whole(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """All points and outputs of a pass."""
+    return of_whole_pass(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+
+
+def _cached_by_block(
+    model: OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions
+) -> np.ndarray:
+    """A point of a longer text: with all queries, keys and values, or with all others of its block."""
+    config = model.checkpoint.model.config
+    projections = _projections_of(config)
+    if name in projections:
+        read = len(tokens) + len(source)
+        is_small = 4 * read * config.n_heads * config.d_head * len(projections) < PROJECTIONS_BELOW
+        names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
+        return _points(model, tokens, source, names, interventions)[name]
+    return _block(model, tokens, source, _block_of(name), interventions)[name]
+
+
+@functools.lru_cache(maxsize=64)
+def _projections_of(config: ModelConfig) -> tuple[str, ...]:
+    """The queries, keys and values that enter each attention's product."""
+    around = [names_around(config, kind, layer)
+              for kind, modules in attention_modules(config).items() for layer in range(len(modules))]  # fmt: skip
+    return tuple(each[which] for each in around for which in ("q", "k", "v") if each[which])
+
+
+@cached
+def _points(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, names: Sequence[str], interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    return _recorded(checkpoint, tokens, source, names, interventions)
+
+
+@cached
+def _block(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, block: str, interventions: Interventions
+) -> Mapping[str, np.ndarray]:
+    """The points of one block, or all others where its name is empty, and the outputs."""
+    shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
+    chosen = {name for name, info in shapes.items()
+              if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)}  # fmt: skip
+    if chosen.isdisjoint((LOGITS, PROBABILITIES)):
+        return _recorded(checkpoint, tokens, source, chosen, interventions)
+    found = whole_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
+    return {name: array_of(found, shapes[name]) for name in chosen}
+
+
+@cached
+def _recorded_parts(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, wanted: tuple[tuple[str, tuple], ...],
+    interventions: Interventions,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    found = _recorded(checkpoint, tokens, source, {name for name, _ in wanted}, interventions)
+    return tuple(found[name][_index(plain)].copy() for name, plain in wanted)
+
+
+def _recorded(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, names: Iterable[str], interventions: Interventions
+) -> dict[str, np.ndarray]:
+    """A forward pass as far as it takes to see these points, as the interventions left them."""
+    model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    hooks = [*hooks_of(interventions, model), (_is_pattern, lambda pattern, hook: None)]
+    with torch.no_grad():
+        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__, fwd_hooks=hooks)
+    read = Pass(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
+    return {name: array_of(read, shapes[name]) for name in names}
+
+
+def _is_pattern(name: str) -> bool:
+    """Somebody who looks at every pattern has each attention computed step by step."""
+    return name.endswith("hook_pattern")
+
+
+def _rows(
+    model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interventions: Interventions
+) -> np.ndarray:  # fmt: skip
+    """A part of the logits or probabilities over a large vocabulary."""
+    first, *others = part.index or (slice(None),)
+    with torch.no_grad():
+        stream = torch.tensor(_stream(model, tokens, source, interventions)[first])
+        logits = model.checkpoint.model.unembed(torch.atleast_2d(stream))
+        rows = (logits if part.info.name == LOGITS else probabilities_of(logits)).numpy()
+    return (rows[0] if isinstance(first, int) else rows)[(..., *others) if others else ...]
+
+
+@cached
+def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
+    """What the unembedding reads, (pos, d_model)."""
+    hooks = [*hooks_of(interventions, checkpoint.model), (_is_pattern, lambda pattern, hook: None)]
+    return stream_of(checkpoint.model, tokens, source, hooks).numpy()
+
+
+def _block_of(name: str) -> str:
+    found = _BLOCK.match(name)
+    return found[0] if found else ""
+
+
+def _plain(index: Index) -> tuple:
+    """An index that can be hashed."""
+    return tuple((each.start, each.stop) if isinstance(each, slice) else each for each in index)
+
+
+def _index(plain: tuple) -> Index:
+    return tuple(slice(*each) if isinstance(each, tuple) else each for each in plain)
+
+
+def _unchangeable(array: np.ndarray) -> np.ndarray:
+    """The same numbers, which may be the model's own memory, for reading only."""
+    array = array.view()
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,80 @@
+// Asks the engine over HTTP (transformer/api): each question is an address that holds all that its answer depends on.
+import { readRecording } from "./recording.js";
+
+const LONGEST_ADDRESS = 7_500; // characters of parameters; what is longer is sent as a body
+const TRIES = 3; // of a question that couldn't be answered for want of a connection, or of room
+const PAUSE_MS = 700; // before it is asked again, and twice that before the third time
+const OWN_HEADER = "HeadsUp-Model";
+const AWAY = "The server can't be reached just now. What is missing here comes when it is back.";
+
+/** Why a question wasn't answered, in a sentence. parameter: the one that was wrong; isFinal: asking again is no use. */
+export class ApiError extends Error {
+  constructor(sentence, { parameter = "", isFinal = true } = {}) {
+    super(sentence);
+    Object.assign(this, { parameter, isFinal });
+  }
+}
+
+/** Parameters as an address has them: values that are null or undefined are left out, a list is several of one name. */
+export function parametersOf(values) {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined) found.append(name, String(each));
+  }
+  return found.toString().replaceAll("%2C", ","); // which every server takes as it is
+}
+
+export class Api {
+  /**
+   * about: the parameters that every question has, { model, version, tokens, … }; token: of an own model. base: where the API is.
+   */
+  constructor(about, { token = null, base = new URL("api/", document.baseURI) } = {}) {
+    Object.assign(this, { about, token, base });
+    this.ending = new AbortController();
+  }
+
+  /** Ask nothing more, and wait for no answer. */
+  end() {
+    this.ending.abort();
+  }
+
+  /** The address of a question: for a link, or to be fetched. */
+  address(path, values = {}) {
+    return new URL(`${path}?${parametersOf({ ...this.about, ...values })}`, this.base);
+  }
+
+  /** A recording. Rejects with an ApiError, or, once it has ended, never settles. */
+  async recording(path, values) {
+    return readRecording(await this.ask(path, values, { read: (response) => response.arrayBuffer() }));
+  }
+
+  async json(path, values) {
+    return this.ask(path, values, { read: (response) => response.json() });
+  }
+
+  /** What `read` makes of the response to a question, asked again where that may help. signal: ends it, too. */
+  async ask(path, values = {}, { read = (response) => response, tries = TRIES, signal = null } = {}) {
+    const signals = [this.ending.signal, ...(signal ? [signal] : [])];
+    for (let tried = 1; ; tried++) {
+      try {
+        return await read(await this.askOnce(path, values, AbortSignal.any(signals)));
+      } catch (error) {
+        if (signals.some(({ aborted }) => aborted)) return new Promise(() => {}); // nobody waits for it any more
+        const known = error instanceof ApiError ? error : new ApiError(AWAY, { isFinal: false });
+        if (known.isFinal || tried >= tries) throw known;
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** (tried - 1)));
+      }
+    }
+  }
+
+  async askOnce(path, values, signal) {
+    const headers = this.token ? { [OWN_HEADER]: this.token } : {};
+    const address = this.address(path, values);
+    const response = address.search.length <= LONGEST_ADDRESS
+      ? await fetch(address, { headers, signal })
+      : await fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify({ ...this.about, ...values }) });
+    if (response.ok) return response;
+    const { error, parameter } = await response.json().catch(() => ({}));
+    throw new ApiError(error ?? `The server answered with ${response.status}.`, { parameter, isFinal: response.status < 500 && response.status !== 429 });
+  }
+}

@@ -1,0 +1,39 @@
+// The page Attention's instrument, fed by the engine over HTTP.
+import { looked } from "../looked.js";
+import { onPage } from "../on_page.js";
+import { AttentionInstrument } from "./instrument.js";
+import { namesOf } from "./questions.js";
+import { chosenFrom, lookedFrom, toWeight } from "./place.js";
+
+class AttentionView {
+  constructor(root, host) {
+    this.host = host;
+    this.instrument = new AttentionInstrument(root, {
+      select: (chosen) => host.look(lookedFrom(chosen, this.about.offsets)),
+      want: (parts) => host.fetch((api) => api.recording("tensors", { names: namesOf(this.outline, parts) }), (found) => this.instrument.add(found)),
+      change: (change) => host.change({ ...change, model: this.about.model }),
+      turn: (cell) => {
+        const { layer, head } = this.instrument.chosen;
+        host.turn("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));
+      },
+    });
+  }
+
+  async begin(api, about) {
+    const found = await api.recording("overview", { kind: about.kind });
+    Object.assign(this, { about, outline: found.metadata });
+    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about));
+  }
+
+  turnTo() {
+    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about));
+  }
+
+  draw() {
+    this.instrument.draw();
+  }
+}
+
+export default function (component) {
+  if (component.data) onPage(component, (root, host) => new AttentionView(root, host));
+}

@@ -1,0 +1,57 @@
+// What is looked at on the page Attention, as the tab holds it and as the instrument has it: there places count the tokens of the
+// whole text, here those that the model reads. offsets: { queries, keys }, the places of the first of each.
+
+const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
+
+const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
+
+/** As `AttentionInstrument.begin` takes it. opening: the layer and head to begin with, where the tab looks at none. */
+export function chosenFrom(looked, { offsets: { queries, keys }, opening }) {
+  const zoom = looked.numbers("zoom");
+  const sides = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
+  const [top, bottom, left, right] = sides;
+  const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
+  return {
+    layer: looked.number("layer") ?? opening.layer,
+    head: looked.number("head") ?? opening.head,
+    query: within(shifted(looked.number("query"), -queries)),
+    key: within(shifted(looked.number("key"), -keys)),
+    stage: choice("stage"),
+    zoom: Math.min(...sides) < 0 ? null : { top, bottom, left, right },
+    without: (looked.get("without") ?? "").split(",").filter(Boolean),
+    order: looked.get("order") ?? "",
+    direction: choice("direction"),
+    share: choice("share"),
+  };
+}
+
+/** The other way round, for `Looked.set`. */
+export function lookedFrom({ layer, head, query, key, stage, zoom, without, order, direction, share }, { queries, keys }) {
+  const said = (name, value) => (value === ONE_OF[name][0] ? null : value);
+  return {
+    layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: said("stage", stage),
+    zoom: zoom && [zoom.top + queries, zoom.bottom + queries, zoom.left + keys, zoom.right + keys].join(),
+    without: without.join(), order, direction: said("direction", direction), share: said("share", share),
+  };
+}
+
+/**
+ * What to look at on the page Inside to see a weight in the whole pass. outline: the metadata of an overview; cell: { layer, head,
+ * query, key }, counted from the first that is read; begin: the place of the first token of the text that is.
+ */
+export function toWeight({ kind, modules }, { layer, head, query, key }, { offsets, begin }) {
+  const places = {};
+  if (kind === "encoder") places.source_place = query;
+  else places.place = query + offsets.queries < begin ? null : query + offsets.queries;
+  if (kind === "cross") places.source_place = key;
+  const row = query + offsets.queries - (kind === "encoder" ? 0 : begin);
+  const column = key + offsets.keys - (kind === "encoder" || kind === "cross" ? 0 : begin);
+  return {
+    inside: `${modules[layer]}.hook_pattern`, moment: null, heads: "one", head, ...places,
+    cell: Math.min(row, column) < 0 ? null : [head, row, column].join(),
+  };
+}
+
+function within(place) {
+  return place !== null && place >= 0 ? place : null;
+}

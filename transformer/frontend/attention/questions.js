@@ -1,0 +1,21 @@
+// Which tensors the parts of an attention are: their names, as the engine is asked for them.
+import { keyHeadOf } from "../shape.js";
+
+const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"];
+
+/** The names of ["head", layer, head] and ["row", layer, head, query]. about: the metadata of an overview. */
+export function namesOf({ config, modules, names, uniform }, parts) {
+  return parts.flatMap(([what, layer, head, query]) => {
+    const [module, around] = [modules[layer], names[layer]];
+    if (what === "head") {
+      const shared = keyHeadOf(config, head);
+      return [around.q && `${around.q}[:, ${head}]`, around.k && `${around.k}[:, ${shared}]`, `${around.v}[:, ${shared}]`].filter(Boolean);
+    }
+    return [
+      ...(uniform ? STEPS.slice(-1) : STEPS).map((step) => `${module}.${step}[${head}, ${query}]`),
+      ...["hook_z", "hook_result"].map((point) => `${module}.${point}[${query}, ${head}]`),
+      ...[around.before, around.out, around.after].filter(Boolean).map((name) => `${name}[${query}]`),
+      `${module}.out.weight[:, ${head}]`,
+    ];
+  });
+}

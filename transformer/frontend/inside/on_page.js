@@ -1,0 +1,39 @@
+// The page Inside's instrument, fed by the engine over HTTP.
+import { looked } from "../looked.js";
+import { onPage } from "../on_page.js";
+import { InsideInstrument } from "./instrument.js";
+import { chosenFrom, lookedFrom, toAttention } from "./place.js";
+import { askFor } from "./questions.js";
+
+class InsideView {
+  constructor(root, host) {
+    this.host = host;
+    this.instrument = new InsideInstrument(root, {
+      select: (chosen) => host.look(lookedFrom(chosen, this.about)),
+      want: (parts) => host.fetch((api) => askFor(api, this.instrument.pass, parts), (found) => this.instrument.add(found)),
+      change: (change) => host.change({ ...change, model: this.about.model }),
+      turn: (place) => {
+        const found = toAttention(place, this.about);
+        host.turn("Attention", found.looked, found.page);
+      },
+    });
+  }
+
+  async begin(api, about) {
+    const found = await api.recording("outline");
+    Object.assign(this, { about, outline: found.metadata });
+    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about, found.metadata));
+  }
+
+  turnTo() {
+    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about, this.outline));
+  }
+
+  draw() {
+    this.instrument.draw();
+  }
+}
+
+export default function (component) {
+  if (component.data) onPage(component, (root, host) => new InsideView(root, host));
+}

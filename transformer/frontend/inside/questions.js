@@ -1,0 +1,55 @@
+// What the parts of a pass are asked for by, and how the answers come to be what a pass takes in.
+
+const MOST_CELLS = 2_000_000; // of the tensors of one question; the first may have more
+const MOST_NAMES = 64;
+
+/**
+ * Ask for parts: ["tensor", name], ["slice", name, head], ["row", name, place], ["lens", position], ["who", position, token],
+ * ["checks"] or ["circuit", kind, attention, head]. Returns a promise of one recording of all, as `InsidePass.add` takes it; of
+ * tensors beyond what one answer holds there is nothing in it, and they may be asked for again.
+ */
+export async function askFor(api, pass, parts) {
+  const named = new Map(); // by the name that is asked for, what the pass calls it
+  let cells = 0;
+  for (const [what, name, place] of parts) {
+    if (!(what in INDEX)) continue;
+    const { dims, sizes } = pass.describe(name);
+    const index = INDEX[what](dims, place);
+    const size = sizes.filter((_, axis) => index[axis] === undefined || index[axis] === ":").reduce((product, length) => product * length, 1);
+    if (named.size && (cells + size > MOST_CELLS || named.size >= MOST_NAMES)) continue;
+    cells += size;
+    named.set(index.length ? `${name}[${index.join(", ")}]` : name, what === "tensor" ? name : `${name}[${place}]`);
+  }
+  const questions = parts.filter(([what]) => what in OTHERS).map(([what, ...rest]) => OTHERS[what](api, ...rest));
+  if (named.size) questions.unshift(api.recording("tensors", { names: [...named.keys()] }).then((found) => renamed(found, (name) => named.get(name))));
+  return joined(await Promise.all(questions));
+}
+
+const INDEX = {
+  tensor: () => [],
+  slice: (dims, head) => [...Array(dims.indexOf("head")).fill(":"), head],
+  row: (dims, place) => [place],
+};
+
+const OTHERS = {
+  lens: async (api, position) => renamed(await api.recording("lens", { position }), (name) => `${name}[${position}]`),
+  who: async (api, position, token) => {
+    const { tensors, metadata } = await api.recording("attribution", { position, token });
+    return { tensors: { [`who[${position}, ${token}]`]: tensors.shares }, metadata: { who: metadata } };
+  },
+  checks: async (api) => ({ tensors: {}, metadata: await api.json("checks") }),
+  // A circuit is the weights' alone, whatever is read and changed.
+  circuit: (api, kind, attention, head) => api.recording("circuit", { kind, attention, head, source: null, changes: null, begin: null }),
+};
+
+function renamed({ tensors, metadata }, nameOf) {
+  return { metadata, tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [nameOf(name), tensor])) };
+}
+
+function joined(recordings) {
+  const vocabulary = Object.assign({}, ...recordings.map(({ metadata }) => metadata.vocabulary));
+  return {
+    tensors: Object.assign({}, ...recordings.map(({ tensors }) => tensors)),
+    metadata: { ...Object.assign({}, ...recordings.map(({ metadata }) => metadata)), vocabulary },
+  };
+}

@@ -1,0 +1,102 @@
+// An instrument on a page of the app: what it draws it asks the engine for, what is looked at it shares with the other
+// instruments of the tab, and only what changes the model, or leads to another page, is told to the page.
+import { Api, ApiError } from "./api.js";
+import { node, put } from "./dom.js";
+import { looked } from "./looked.js";
+
+const views = new WeakMap();
+
+/**
+ * Show what a page's component is given. make(root, host): the view, which has begin(api, about), resolved once it shows
+ * something, turnTo() for when somebody else looks at something else, and draw(), for another theme.
+ *
+ * host: an `OnPage`. component: what Streamlit calls a component with; its data are
+ * { asks: the parameters of every question, token: of an own model or null, ...about }.
+ */
+export function onPage(component, make) {
+  const { data, parentElement, setTriggerValue } = component;
+  const root = parentElement.querySelector("[data-part=root]");
+  if (!root) { // the markup may come after the first call
+    if (parentElement.isConnected) requestAnimationFrame(() => onPage(component, make));
+    return;
+  }
+  let view = views.get(parentElement);
+  if (!view?.root.isConnected) views.set(parentElement, (view = new OnPage(root, make)));
+  view.update(data, setTriggerValue);
+}
+
+class OnPage {
+  constructor(root, make) {
+    this.root = root;
+    this.problem = node("p", "problem", root);
+    this.problem.setAttribute("role", "alert");
+    this.problem.hidden = true;
+    this.view = make(node("div", "", root), this);
+    this.listener = () => (this.root.isConnected ? this.view.turnTo() : unfollow());
+    const unfollow = looked().follow(this.listener);
+  }
+
+  update(data, tell) {
+    this.tell = tell;
+    const now = JSON.stringify(data);
+    if (now === this.now) this.view.draw(); // another theme
+    else this.begin(data, now);
+  }
+
+  async begin({ asks, token, ...about }, now) {
+    this.now = now;
+    this.api?.end();
+    const api = (this.api = new Api(asks, { token }));
+    this.root.dataset.state = "asking";
+    try {
+      await this.view.begin(api, about);
+      if (api !== this.api) return;
+      this.say("");
+      this.root.dataset.state = "shown";
+    } catch (error) {
+      if (api === this.api) this.fail(error);
+    }
+  }
+
+  /** Ask something more: what the promise gives goes to `use`, unless something else is shown by then. */
+  async fetch(ask, use) {
+    const { api } = this;
+    try {
+      const found = await ask(api);
+      if (api !== this.api) return;
+      this.say("");
+      use(found);
+    } catch (error) {
+      if (api === this.api) this.fail(error);
+    }
+  }
+
+  fail(error) {
+    this.root.dataset.state = "failed";
+    if (!(error instanceof ApiError)) throw error;
+    this.say(error.message);
+  }
+
+  say(sentence) {
+    put(this.problem, sentence);
+    this.problem.hidden = !sentence;
+  }
+
+  /** The visitor looks at something else here. */
+  look(change) {
+    looked().set(change, this.listener);
+  }
+
+  /** Have the page change the model. */
+  change(change) {
+    looked().flush();
+    this.tell("change", change);
+  }
+
+  /** Leave for another page, which is to look at something else, and to show what Python knows of: { attention, scope }. */
+  turn(page, change, shown = {}) {
+    looked().set(change, this.listener);
+    looked().flush();
+    this.tell("turn", { page, ...shown });
+  }
+}
