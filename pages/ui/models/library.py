@@ -7,10 +7,10 @@ version's text, so a page's run sees each model as it was when the run first ask
 from __future__ import annotations
 
 import functools
+from contextvars import ContextVar
 
 import streamlit as st
 import torch
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models.own_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
@@ -24,6 +24,8 @@ from transformer.inference import windows
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
 torch.set_num_threads(1)
 
+_SEEN: ContextVar[dict[str, OpenModel] | None] = ContextVar("models_seen", default=None)
+"""Each run of a page has a thread, and so a context, of its own."""
 MANY_PARAMETERS = 40_000_000
 """A model from this size on is called large."""
 
@@ -51,10 +53,7 @@ def usable() -> dict[str, CheckpointEntry]:
 
 def begin_run(keep: OpenModel | None = None) -> None:
     """From here on, see models as they are now; all but the one to `keep`, whose text is on the page."""
-    seen = _seen()
-    seen.clear()
-    if keep and not keep.is_own:
-        seen[keep.name] = keep
+    _SEEN.set({keep.name: keep} if keep and not keep.is_own else {})
 
 
 def opened(name: str) -> OpenModel:
@@ -124,8 +123,9 @@ def window_start(name: str, length: int) -> int:
 
 
 def _seen() -> dict[str, OpenModel]:
-    """The models that this visitor's page has asked for, as they were then; outside of a page, none."""
-    return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
+    """The models that this run of a page has asked for, as they were then; outside of one, none."""
+    seen = _SEEN.get()
+    return {} if seen is None else seen
 
 
 def _own(token: str) -> OpenModel:

@@ -40,13 +40,13 @@ def take(current: Visitor, parameters: Mapping[str, str]) -> None:
     bar, held = _of_the_bar(parameters), st.session_state.get("looked_held", {})
     now, found = links.looked_in_query(current), links.from_query(bar)
     told, at = st.session_state.get("looked_told", ({}, 0.0))
-    is_fresh, left_out = time.monotonic() - at < HEARD_WITHIN, links.left_out(current)
+    is_fresh = time.monotonic() - at < HEARD_WITHIN
     on_its_way = {name: value for name, value in told.items() if is_fresh and value != bar.get(name)}
+    no_room = [name for name in links.left_out(current) if name not in bar]
     for name in links.LOOKED:
-        has_no_room = name in left_out and name not in bar
-        if now.get(name) == held.get(name) and name not in on_its_way and not has_no_room:
+        if now.get(name) == held.get(name) and name not in on_its_way and name not in no_room:
             setattr(current, name, getattr(found, name))
-    st.session_state["looked_held"] = {**bar, **on_its_way}
+    st.session_state["looked_held"] = {**bar, **on_its_way, **{name: now[name] for name in no_room if name in now}}
 
 
 def decide_all() -> None:
