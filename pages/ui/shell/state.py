@@ -187,7 +187,7 @@ def _know(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
     known = st.session_state["known_addresses"]
     if _own(parameters) not in known:
-        st.session_state["known_addresses"] = [*known[:1], *known[1:][1 - MOST_KNOWN :], _own(parameters)]
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MOST_KNOWN :], _own(parameters)]
 
 
 def _own(parameters: dict[str, str]) -> dict[str, str]:
