@@ -4,20 +4,29 @@ import base64
 import functools
 import json
 import re
-import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
 import streamlit as st
 import torch
+from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
+from pages.ui.shell import looked
+from pages.ui.shell.link import LOOKED
+from tests.frontend_calls import Looked, frontend
 from transformer import Recording
+from transformer.api import cache
+from transformer.api.app import create_app
+from transformer.api.service import OWN_HEADER
+from transformer.api.store import model_store
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
@@ -26,6 +35,7 @@ every_page = pytest.mark.parametrize("page", PAGES)
 every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
 
+looked.HEARD_WITHIN = 0.0  # a tab here hears at once what it is told
 elsewhere = False
 """Whether what is remembered may be of models in another folder."""
 
@@ -43,6 +53,7 @@ def forget_models():
     global elsewhere
     st.cache_resource.clear()
     library._library.cache_clear()
+    cache.clear()
     elsewhere = False
 
 
@@ -59,12 +70,64 @@ def start(page="Generate", alone=False, **link):
 
 
 def go(at, page):
+    """Turn to another page by its link, which has no parameters."""
+    tab_of(at)
     at.switch_page(PAGES[page])
+    at.query_params = {}
     return checked(at.run())
 
 
 def checked(at):
     assert not at.exception, [error.message for error in at.exception]
+    tab_of(at)
+    return at
+
+
+@dataclass
+class Tab:
+    """What a visitor's browser tab holds, as far as the app has told it."""
+
+    looked: dict
+    """What is looked at, by its name in a link."""
+    query: dict = field(default_factory=dict)
+    """The other parameters of the address bar."""
+    heard: float = 0.0
+    """When the page said the last that the tab has heard."""
+
+
+_tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
+
+
+def tab_of(at):
+    """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
+    tab = _tabs.setdefault(at, Tab({name: value for name, value in at.query_params.items() if name in LOOKED}))
+    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
+               if c.proto.component_name == "headsup_address"]  # fmt: skip
+    for said in sorted(written, key=lambda data: data["at"]):
+        if said["at"] > tab.heard:
+            tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
+            look(tab, said["told"])
+            at.query_params = {**tab.query, **tab.looked}
+    return tab
+
+
+def look(tab, changes):
+    for name, value in changes.items():
+        assert name in LOOKED
+        if value is None:
+            tab.looked.pop(name, None)
+        else:
+            tab.looked[name] = str(value)
+
+
+def look_at(at, **changes):
+    """Look at something else, as a click in an instrument does: by the names that links have, None for as at first.
+
+    It runs no page; the next run reads it from the address bar.
+    """
+    tab = tab_of(at)
+    look(tab, changes)
+    at.query_params = {**tab.query, **tab.looked}
     return at
 
 
@@ -79,11 +142,6 @@ def press(at, label):
 
 def choose(at, label, value):
     return checked(named(at.selectbox, label).set_value(value).run())
-
-
-def dials(at):
-    """The dials of the page Generate."""
-    return writing(at).metadata["controls"]
 
 
 def open_drawers(at):
@@ -109,12 +167,16 @@ def said(at):
     return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
 
 
+def become(at, link):
+    """The browser goes back to an address, or forward: its tab looks at what that says."""
+    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
+    at.query_params = dict(link)
+
+
 def link_of(at):
-    """The parameters that the page has put into the address bar."""
-    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
-               if c.proto.component_name == "headsup_address"]  # fmt: skip
-    newest = max(written, key=lambda data: data["at"])
-    return dict(parse_qsl(newest["query"], keep_blank_values=True))
+    """The parameters that the address bar holds."""
+    tab = tab_of(at)
+    return {**tab.query, **tab.looked}
 
 
 def link_to_copy(at):
@@ -127,62 +189,67 @@ def link_to_copy(at):
     return block.value
 
 
-def text_of(at):
-    return link_of(at).get("text", "")
-
-
-def write(at):
-    """Press Generate, see all that is written, and then the page as it is drawn again."""
-    length = writing(at).metadata["length"]
-    goal = length + writing(at).metadata["controls"]["tokens"]
-    deadline = time.monotonic() + 100
-    act(at, "write", goal=goal)
-    while not is_written(at):
-        assert time.monotonic() < deadline
-        act(at, "write", goal=goal, seen=min(have(at), goal))
-    act(at, "rest", seen=min(have(at), goal))
-    return checked(at.run())
-
-
-def is_written(at):
-    """Whether all that was to be written has come."""
-    about = writing(at).metadata
-    return about["goal"] is None or about["ended"] or have(at) >= about["goal"]
-
-
-def step(at):
-    """Press Step: the token that comes next is seen, and one more is computed. Then the page is drawn again."""
-    return checked(act(at, "rest", seen=writing(at).metadata["length"] + 1).run())
-
-
-def writing(at):
-    """What the page Generate was sent last."""
-    return Recording.from_bytes(component(at, "headsup_writing_feed").bytes)
-
-
-def have(at):
-    """The place after the last token that the browser has, those that weren't seen yet included."""
-    shown = writing(at)
-    return shown.metadata["first"] + len(shown.tensors["ids"])
-
-
-def act(at, act, *, seen=None, dials=None, **details):
-    """What the instrument of the page Generate tells, and the run of its fragment.
-
-    seen: the length that was revealed, by default what is known of it; dials: those that were turned.
-    """
-    about = writing(at).metadata
-    event = {
-        "id": about["id"], "branch": about["branch"], "count": about["heard"] + 1, "act": act,
-        "seen": about["length"] if seen is None else seen, "have": have(at),
-        "controls": {**about["controls"], **(dials or {})}, "step": about["step"], **details,
-    }  # fmt: skip
-    return tell(at, "headsup_writing_feed", "tell", event)
+def dials(at):
+    """What the dials of the page Generate say: what the tab holds, else what they begin with."""
+    return frontend("writing/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
 
 
 def turn(at, **dials):
-    """Turn dials of the page Generate, and let the hand rest."""
-    return act(at, "rest", dials=dials)
+    """Turn dials of the page Generate; the page is told once the hand rests."""
+    look_at(at, **frontend("writing/place.js", "lookedFrom", dials))
+    return tell_text(at)
+
+
+def _sampling(at):
+    chosen = dials(at)
+    return {"temperature": chosen["temperature"], "top_k": chosen["top_k"] or None, "top_p": chosen["top_p"],
+            "seed": chosen["seed"]}  # fmt: skip
+
+
+def ids_of(at):
+    """The tokens that were written, as the tab's address has them."""
+    return [int(each) for each in tab_of(at).looked.get("written", "").split(".") if each]
+
+
+def text_of(at):
+    """What was written."""
+    return library.tokenizer(link_of(at)["model"]).decode(ids_of(at))
+
+
+def show_text(at, ids):
+    """Have this text on screen, as one does that was written, or goes on with another candidate; the page is told."""
+    look_at(at, written=".".join(map(str, ids)) or None)
+    return tell_text(at)
+
+
+def tell_text(at):
+    return wish(at, "text", {"written": tab_of(at).looked.get("written", ""), "for": given(at)["id"], "at": 0})
+
+
+def write(at, tokens=None):
+    """Press Generate and see all that is written; the page is told of it. tokens: how many, if not as the dial says."""
+    about, written = given(at), ids_of(at)
+    response = asked(at, "generate", tokens=",".join(map(str, [*about["prompt"], *written])), **_sampling(at),
+                     max_new_tokens=tokens or dials(at)["tokens"])  # fmt: skip
+    assert response.status_code == 200, response.text
+    for block in response.text.split("\n\n"):
+        if block.startswith("event: token\n"):
+            written.append(json.loads(block.partition("data: ")[2])["id"])
+    return show_text(at, written)
+
+
+def step(at):
+    """Press Step."""
+    return write(at, 1)
+
+
+def writing(at):
+    """What the page Generate's instrument knows of the text on screen: by place, from the first that was written to the
+    one after the text; `ids` of those that were written."""
+    about, written = given(at), ids_of(at)
+    found = answered(at, "scores", tokens=",".join(map(str, [*about["prompt"], *written])), first=len(about["prompt"]),
+                     **_sampling(at))  # fmt: skip
+    return Recording({**found.tensors, "ids": np.array(written, np.int32)}, {**found.metadata, **about})
 
 
 def component(at, name):
@@ -222,34 +289,69 @@ def tell(at, name, event, value):
     return checked(at)
 
 
+INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_writing": "writing"}
+
+
+def given(at):
+    """What the instrument on the page is given: `asks`, the parameters of its questions, and what it shows beside."""
+    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
+    return json.loads(found.json)
+
+
+@functools.cache
+def api():
+    """The API as the app has it, without its limits: a test asks faster than a visitor."""
+    return TestClient(create_app(lambda: library.shared(), model_store().get, limits=lambda app: app))
+
+
+def asked(at, path, **details):
+    """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
+    about = given(at)
+    query = {name: value for name, value in {**about["asks"], **details}.items() if value is not None}
+    api().app.state.service.forget()
+    return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
+
+
+def answered(at, path, **details):
+    """The recording that it is answered with."""
+    response = asked(at, path, **details)
+    assert response.status_code == 200, response.text
+    return Recording.from_bytes(response.content)
+
+
 def overview(at):
-    """The outline of a pass that the page Attention shows, as it goes to the browser."""
-    return Recording.from_bytes(component(at, "headsup_attention").bytes)
-
-
-def parts(at):
-    """The parts of the pass that go with it, or that were asked for last."""
-    return Recording.from_bytes(component(at, "headsup_attention_feed").bytes)
-
-
-def looked_at(at):
-    """What the page Attention shows first; queries and keys are counted from the first that the model reads."""
-    return parts(at).metadata["chosen"]
+    """What the page Attention's instrument begins with."""
+    about = given(at)
+    found = answered(at, "overview", kind=about["kind"])
+    return Recording(found.tensors, {**found.metadata, **about})
 
 
 def outline(at):
-    """The outline of a pass that the page Inside shows, as it goes to the browser."""
-    return Recording.from_bytes(component(at, "headsup_inside").bytes)
+    """What the page Inside's instrument begins with."""
+    found = answered(at, "outline")
+    return Recording(found.tensors, {**found.metadata, **given(at)})
 
 
-def fed(at):
-    """What the page Inside was fed last: the parts asked for, and what is looked at."""
-    return Recording.from_bytes(component(at, "headsup_inside_feed").bytes)
+def looked_at(at):
+    """What an instrument looks at first; on Attention queries and keys, on Inside tokens are counted from the first
+    that the model reads."""
+    about = given(at)
+    which, metadata = ("attention", overview(at).metadata) if "kind" in about else ("inside", outline(at).metadata)
+    return frontend(f"{which}/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
 
 
-def look_at(at, **changes):
-    """Look at something else, as a click in the instrument does."""
-    return tell(at, "headsup_attention_feed", "chosen", {**looked_at(at), **changes})
+def parts(at, *more):
+    """The head that Attention looks at, and `more` parts, as its instrument asks for them."""
+    about, chosen = overview(at).metadata, looked_at(at)
+    wanted = [["head", chosen["layer"], chosen["head"]], *more]
+    return answered(at, "tensors", names=frontend("attention/questions.js", "namesOf", about, wanted))
+
+
+def wish(at, event, value):
+    """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, "text"
+    that was written."""
+    (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
+    return tell(at, name, event, value)
 
 
 def figure(at, key):

@@ -15,7 +15,6 @@ from tests.app_driver import (
     dials,
     every_entrance,
     every_page,
-    fed,
     go,
     link_of,
     look_at,
@@ -94,7 +93,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
     elif page == "Inside":
-        assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and fed(at).metadata["chosen"]["open"] == ""
+        assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and looked_at(at)["open"] == ""
     elif page == "What if":
         assert len(suggested(at)) == 3
     else:
@@ -232,5 +231,5 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
 def test_another_page_begins_without_the_fragments_of_the_one_before(monkeypatch):
     held = []
     monkeypatch.setattr(guiding, "show", lambda: held.append(len(get_script_run_ctx().fragment_storage._fragments)))
-    go(checked(start("Attention").run()), "Masks")
+    go(checked(start("Generate").run()), "Masks")
     assert held == [0, 1, 0]

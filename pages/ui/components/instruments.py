@@ -1,7 +1,7 @@
 """Puts an instrument of the frontend on a page: it says what is computed from, and the browser asks the engine for it.
 
-Nothing of what is looked at passes here. An instrument tells the page two things: what is to be changed in the model,
-and that it is to be left for another page.
+What is looked at doesn't pass here. An instrument tells the page what is to be changed in the model, that it is to be
+left for another page, and, while the page says something of what is looked at, that this is something else.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def asks_of(
 def instrument(
     kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
     on_turn: Callable[[Mapping[str, Any]], None], on_change: Callable[[Mapping[str, Any]], None] | None = None,
-    on_text: Callable[[Mapping[str, Any]], None] | None = None,
+    on_text: Callable[[Mapping[str, Any]], None] | None = None, follows: bool = False,
 ) -> None:  # fmt: skip
     """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
 
     about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with
-    what is to be changed in the model, and on_text with what was written; what is in them can be anything.
+    what is to be changed in the model, and on_text with what was written; what is in them can be anything. follows:
+    whether the page says something of what is looked at, and so is to be run when that is something else.
     """
     token = model.name if model.is_own else None
 
@@ -69,6 +70,7 @@ def instrument(
 
     _MOUNTS[kind](
         key=key,
-        data={"asks": dict(asks), "token": token, **about},
+        data={"asks": dict(asks), "token": token, "follows": follows, **about},
+        on_look_change=lambda: None,
         **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in hears.items() if act},
     )

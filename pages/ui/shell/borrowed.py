@@ -18,7 +18,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import state
+from pages.ui.shell import looked, state
 from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.link import PARSERS
 
@@ -131,6 +131,7 @@ def _put_away(current: Visitor, place: StepPlace) -> Loan:
 def _become(current: Visitor, other: Visitor) -> None:
     for name in set(fields()) - STAYS:
         setattr(current, name, getattr(other, name))
+    looked.decide_all()
 
 
 def _forget_entries() -> None:

@@ -121,6 +121,7 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
+        follows=bool(st.session_state.get("drawer_numbers")),
     )
 
 

@@ -88,6 +88,7 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
+        follows=any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers")),
     )
 
 

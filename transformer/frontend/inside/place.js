@@ -5,30 +5,37 @@ import { BEGIN } from "./looked.js";
 const FOLDS = ["lens", "who", "checks", "circuits"];
 const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 
-/** As `InsideInstrument.begin` takes it. pass: the outline's metadata. */
-export function chosenFrom(looked, { offset }, { tensors, circuits }) {
+/** As `InsideInstrument.begin` takes it. pass: the outline's metadata; what it hasn't got is as at first. */
+export function chosenFrom(looked, { offset }, { config, labels, tensors, circuits }) {
   const open = looked.get("inside") ?? "";
   const isThere = !open || tensors.some(({ name }) => name === open || name.startsWith(`${open}.`));
+  const sizes = tensors.find(({ name }) => name === open)?.sizes ?? [];
+  const cell = looked.numbers("cell");
   const place = looked.number("place");
   const moment = Number(looked.get("moment") ?? NaN);
+  const heads = Object.keys(circuits).length ? config.n_heads : 0; // of a model without attention there is none
   return {
     ...BEGIN,
     open: isThere ? open : "",
-    token: place === null || place < offset ? null : place - offset,
-    source: looked.number("source_place"),
-    head: looked.get("heads") === "one" ? looked.number("head") ?? 0 : null,
-    cell: isThere ? looked.numbers("cell") : null,
+    token: place === null ? null : within(place - offset, labels.text.length),
+    source: within(looked.number("source_place"), labels.source.length),
+    head: looked.get("heads") === "one" ? within(looked.number("head") ?? 0, heads) : null,
+    cell: cell?.length === sizes.length && cell.every((at, dim) => at < sizes[dim]) ? cell : null,
     moment: isThere && moment >= 0 ? moment : null,
     folds: FOLDS.filter((fold) => (looked.get("folds") ?? "").split(",").includes(fold)),
-    candidate: looked.number("candidate"),
-    circuit: circuitFrom(looked.get("circuit"), circuits),
+    candidate: within(looked.number("candidate"), config.vocab_size),
+    circuit: circuitFrom(looked.get("circuit"), circuits, heads),
   };
 }
 
-function circuitFrom(text, circuits) {
+function within(place, count) {
+  return place !== null && place >= 0 && place < count ? place : null;
+}
+
+function circuitFrom(text, circuits, heads) {
   const [kind, attention, ...rest] = (text ?? "").split(",");
   const numbers = rest.map(Number);
-  const isThere = circuits[attention]?.includes(kind) && [2, 4].includes(numbers.length) && numbers.every((number) => Number.isInteger(number) && number >= 0);
+  const isThere = circuits[attention]?.includes(kind) && [2, 4].includes(numbers.length) && numbers.every((number) => Number.isInteger(number) && number >= 0) && numbers[0] < heads;
   return isThere ? [kind, attention, ...numbers] : null;
 }
 
