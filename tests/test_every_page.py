@@ -4,10 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models import library
-from pages.ui.shell import guiding
 from tests.app_driver import (
     ROOT,
     checked,
@@ -15,6 +13,7 @@ from tests.app_driver import (
     dials,
     every_entrance,
     every_page,
+    given,
     go,
     link_of,
     look_at,
@@ -88,7 +87,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone)
     assert not said(at)
     if page == "Generate":
         ahead = writing(at).tensors
-        assert len(ahead["ids"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
+        assert len(ahead["drawn"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
     elif page == "Attention":
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
@@ -210,7 +209,7 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
     at = start(page, layer=0)
     if page == "Generate":
         assert len(text_of(step(at))) == 1
-        assert ("rows" in writing(at).tensors) == (n_layers > 0) == (dials(at)["attention"] == "self")
+        assert bool(given(at)["modules"].get("self")) == (n_layers > 0) == (dials(at)["attention"] == "self")
     if page == "Attention":
         assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
     if page == "Inside":
@@ -226,10 +225,3 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
     assert prompt(at) == "" and "The prompt is empty." in said(at)
     type_prompt(at, "Hi")
     assert len(text_of(step(at))) == 1
-
-
-def test_another_page_begins_without_the_fragments_of_the_one_before(monkeypatch):
-    held = []
-    monkeypatch.setattr(guiding, "show", lambda: held.append(len(get_script_run_ctx().fragment_storage._fragments)))
-    go(checked(start("Generate").run()), "Masks")
-    assert held == [0, 1, 0]
