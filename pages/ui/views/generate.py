@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,8 @@ def show(session: Session) -> None:
     def take(wish: Mapping[str, Any]) -> None:
         written = wish.get("written")
         if wish.get("for") == text.identity and isinstance(written, str):
-            current.written = PARSERS["written"](written)
+            with contextlib.suppress(ValueError):  # no text, which a tab of ours doesn't tell
+                current.written = PARSERS["written"](written)
 
     instrument(
         "writing",
