@@ -18,7 +18,6 @@ from transformer.data.stories import (
     WOMEN,
     Story,
     tell,
-    written,
 )
 from transformer.data.tasks import Example
 

@@ -3,7 +3,7 @@
 import { looked } from "../looked.js";
 import { onPage } from "../on_page.js";
 import { WritingInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toLogit } from "./place.js";
+import { chosenFrom, lookedFrom, toLogit, windowStart } from "./place.js";
 import { Shelf } from "./texts.js";
 import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
 
@@ -27,9 +27,11 @@ class WritingView {
       rests: () => this.tell(),
       problem: (sentence) => host.say(sentence),
       inside: (place, token) => {
+        const { story: { context }, length } = this.instrument;
+        const there = toLogit(place, token, length, context);
         this.tell();
-        const { story, length } = this.instrument;
-        host.turn("Inside", toLogit(place, token, length, story.context));
+        if (there) host.turn("Inside", there);
+        else host.say(`The model reads this text from place ${windowStart(length, context)} on by now: the page Inside has no numbers of place ${place - 1}.`);
       },
     });
     const gone = new AbortController();

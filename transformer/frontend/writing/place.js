@@ -29,11 +29,11 @@ export function windowStart(length, context) {
   return Math.max(0, Math.ceil((length - context) / step)) * step;
 }
 
-/** What to look at on the page Inside for a token's logit at a place of a text so long: it is computed one place before it. */
+/**
+ * What to look at on the page Inside for a token's logit at a place of a text so long: it is computed one place before it. null where
+ * the model doesn't read that any more.
+ */
 export function toLogit(place, token, length, context) {
   const begin = windowStart(length, context);
-  const isThere = place - 1 >= begin;
-  return {
-    inside: "logits", moment: null, place: isThere ? place - 1 : null, cell: isThere ? [place - 1 - begin, token].join() : null,
-  };
+  return place - 1 < begin ? null : { inside: "logits", moment: null, place: place - 1, cell: [place - 1 - begin, token].join() };
 }
