@@ -28,7 +28,7 @@ from ..inference.outline import TensorInfo, array_of, tensors_of
 from ..inference.recompute import Pass, whole_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
-from .cache import cached
+from .cache import SHARED_BYTES, cached
 from .open_models import OpenModel
 
 Tokens = tuple[int, ...]
@@ -39,6 +39,8 @@ WHOLE_BELOW = 12_000_000
 """Bytes of a pass: below this all of it is cached, else a block of it, when something of that is asked for."""
 PROJECTIONS_BELOW = 16_000_000
 """Bytes of all queries, keys and values of a model: below this, one pass serves all layers."""
+MOST_RECORDED = 256_000_000
+"""Bytes of the points that one answer is cut from."""
 SMALL_PART = 16
 """A part of less than a sixteenth of its tensor is recorded by itself, in a pass that keeps nothing else."""
 BY_ROW = 500_000
@@ -129,7 +131,8 @@ def tensors(
         elif is_by_row(part.info):
             found[part.text] = _rows(model, tokens, source, part, interventions)
         else:
-            (small if part.is_small else whole).append(part)
+            is_alone = part.is_small or _is_too_large(model.checkpoint.model.config, tokens, source, part.info.name)
+            (small if is_alone else whole).append(part)
     if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
         return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
     for part in whole:
@@ -139,6 +142,12 @@ def tensors(
         recorded = _recorded_parts(model, tokens, source, wanted, interventions)
         found |= {part.text: array for part, array in zip(small, recorded, strict=True)}
     return found
+
+
+def bytes_recorded(parts: Iterable[Part]) -> int:
+    """What the points take whose parts these are, which a pass has to keep whole."""
+    infos = {part.info.name: part.info for part in parts}
+    return sum(4 * math.prod(info.sizes) for info in infos.values() if info.kind == "point" and not is_by_row(info))
 
 
 def is_by_row(info: TensorInfo) -> bool:
@@ -194,6 +203,19 @@ def _cached_by_block(
         names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
         return _points(model, tokens, source, names, interventions)[name]
     return _block(model, tokens, source, _block_of(name), interventions)[name]
+
+
+def _is_too_large(config: ModelConfig, tokens: Tokens, source: Tokens, name: str) -> bool:
+    """Whether the block of a point is too large to be kept, so that the point is recorded by itself."""
+    block, projections = _block_of(name), _projections_of(config)
+    return name not in projections and _bytes_of_block(config, len(tokens), len(source), block) > SHARED_BYTES
+
+
+@functools.lru_cache(maxsize=256)
+def _bytes_of_block(config: ModelConfig, tokens: int, source: int, block: str) -> int:
+    infos = infos_of(config, tokens, source).values()
+    return sum(4 * math.prod(info.sizes) for info in infos
+               if info.kind != "parameter" and _block_of(info.name) == block and not is_by_row(info))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=64)
