@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import cache, insides, library, taken_along
+from pages.ui.models import cache, insides, library
 from tests.app_driver import ROOT, use
 from tests.test_recording import SilencedHead
 from tests.test_recordings import SHAPES, SOURCE, TOKENS, open_model
 from transformer import Recording, deviations, whole_pass
+from transformer.api import exports
 
 BOTH = {"architecture": "encoder-decoder", "n_encoder_layers": 3}
 RUNGS = {"no layers": {"n_layers": 0}, "no layers, no norm": {"n_layers": 0, "norm": "none", "positions": "none"}}
@@ -144,7 +145,7 @@ def test_interventions_change_all_of_it_and_only_with_them():
         lambda *more: insides.outline(model, TOKENS, (), *more).tensors["statistics"],
         lambda *more: insides.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
         lambda *more: insides.parts(model, TOKENS, (), [("who", 5, 2)], *more).tensors["who[5, 2]"],
-        lambda *more: taken_along.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
+        lambda *more: exports.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
     ):
         before, changed = made(), made(quiet)
         assert not np.allclose(before, changed) and (made() == before).all()
@@ -170,7 +171,7 @@ def test_a_file_has_what_is_open_as_the_engine_has_it(case):
     stack = "decoder." if source else ""
     layer = f"{stack}blocks.1" if found.config.n_layers else f"{stack}hook_embed"
     for place in (layer, "logits", "unembed"):
-        there = Recording.from_bytes(taken_along.file_of(model, TOKENS, source, place).to_bytes())
+        there = Recording.from_bytes(exports.file_of(model, TOKENS, source, place).to_bytes())
         assert there.tensors.keys() == {
             name for name in insides.infos(model, TOKENS, source) if name == place or name.startswith(f"{place}.")
         }
@@ -181,7 +182,7 @@ def test_a_file_has_what_is_open_as_the_engine_has_it(case):
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
     model, source, found = case
-    there = taken_along.file_of(model, TOKENS, source, "").tensors
+    there = exports.file_of(model, TOKENS, source, "").tensors
     outline = insides.outline(model, TOKENS, source).tensors
     drawn = {name.removeprefix("strip.") for name in outline if name.startswith("strip.")}
     drawn |= {f"{name.removeprefix('arcs.')}.hook_pattern" for name in outline if name.startswith("arcs.")}

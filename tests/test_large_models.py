@@ -14,12 +14,12 @@ from pages.ui.models import (
     jobs,
     library,
     shown_text,
-    taken_along,
     tracing,
 )
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
+from transformer.api import exports
 
 PROMPT = "the cat and the hat"
 
@@ -65,7 +65,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
         info = insides.infos(model, tokens, ())[name]
         assert insides.is_by_row(info)
         found = insides.parts(model, tokens, (), [("row", name, place)]).tensors[f"{name}[{place}]"]
-        whole = taken_along.file_of(model, tokens, (), name).tensors[name]
+        whole = exports.file_of(model, tokens, (), name).tensors[name]
         np.testing.assert_allclose(found, whole[place], atol=1e-6)
 
 

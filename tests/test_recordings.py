@@ -25,6 +25,7 @@ from transformer import (
     head_measures,
     hook_points,
 )
+from transformer.api import exports
 from transformer.inference.overview import HIDDEN
 
 SHAPES = {
@@ -100,7 +101,7 @@ def test_the_overview_is_of_every_head(case):
 def test_a_whole_layer_can_be_taken_along(case):
     model, source, kind, recorded = case
     module = attention_modules(model.checkpoint.model.config)[kind][0]
-    found = Recording.from_bytes(recordings.whole_layer(model, TOKENS, source, kind, 0).to_bytes())
+    found = Recording.from_bytes(exports.whole_layer(model, TOKENS, source, kind, 0).to_bytes())
     assert set(found.tensors) == {name for name in recorded if name.startswith(f"{module}.")}
     close(found.tensors[f"{module}.hook_result"], recorded[f"{module}.hook_result"][0])
 
