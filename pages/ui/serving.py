@@ -70,10 +70,12 @@ async def preparing(app: Any) -> AsyncIterator[None]:
 
 def check_settings() -> None:
     """End the server with a sentence if an environment variable says what it can't. Imports nothing large."""
+    from transformer.api.limits import proxies
     from transformer.api.memory_limit import memory_limit
 
     try:
         memory_limit()
+        proxies()
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from None
 

@@ -22,9 +22,9 @@ from ..inference.recording import Recording
 from ..model.registry import attention_modules
 from . import analyses, effects, exports, overviews, tensors
 from .docs import page_of
-from .errors import ApiError, on_api_error, on_http_error, on_invalid, wrong
+from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .library import Library
-from .limits import Limits
+from .limits import Limits, proxies
 from .modules import Modules
 from .queries import (
     AblationQuery,
@@ -71,7 +71,9 @@ def create_app(
     """The application. library: gives the models that ship, those of the default folder unless it is told.
 
     own: gives the model of a token, if there is one. limits: the middleware that holds the limits.
+    Raises: ValueError, saying what would do, for an environment variable that says what it can't.
     """
+    proxies()
     if library is None:
         default = Library()
         library = lambda: default  # noqa: E731
@@ -84,6 +86,7 @@ def create_app(
     app.add_exception_handler(ApiError, on_api_error)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_exception)
     app.include_router(_about(service))
     app.include_router(_passes(service))
     app.router.routes.append(Mount("/modules", app.state.modules))

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 
 LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""
+BROKEN = "Something is wrong in the server; it has been noted in its log."
 
 
 class ApiError(HTTPException):
@@ -73,3 +74,8 @@ async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
     sentences = {404: "There is nothing at this address; /api/docs lists what there is.",
                  405: "This address can't be asked like that; /api/docs says how."}  # fmt: skip
     return ApiError(error.status_code, sentences.get(error.status_code, str(error.detail))).response()
+
+
+async def on_exception(request: Request, error: Exception) -> JSONResponse:
+    """What should not happen, and goes to the log besides."""
+    return ApiError(500, BROKEN).response()

@@ -22,15 +22,17 @@ class Flight:
     """A computation under way, and how many wait for it."""
 
     def __init__(self) -> None:
-        self.future: Future[Any] = Future()
+        self.future: Future[Any]
         self.share = 0.0
         """How much of it is done, 0 to 1, if it says so."""
         self.readers = 0
+        self.is_wanted = True
+        """Whether its result is, if there are readers."""
 
     def progress(self, share: float) -> None:
         """As `Progress`."""
         self.share = min(max(share, 0.0), 1.0)
-        if not self.readers:
+        if not (self.readers and self.is_wanted):
             raise AbandonedError
 
 
@@ -56,8 +58,9 @@ class Flights:
                     raise ApiError(503, "The server has too much to compute just now; ask again in a second.",
                                    retry_after=1)  # fmt: skip
                 flight = self._flights[key] = Flight()
-                flight.future = self._threads.submit(compute, flight.progress)
             flight.readers += 1
+            if flight.readers == 1:  # before it begins, so that it finds itself waited for
+                flight.future = self._threads.submit(compute, flight.progress)
         try:
             yield flight
         finally:
@@ -66,3 +69,10 @@ class Flights:
                 if not flight.readers:
                     del self._flights[key]
                     flight.future.cancel()  # if it hasn't begun
+
+    def close(self) -> None:
+        """Begin nothing any more, and end what says how far it is."""
+        with self._lock:
+            for flight in self._flights.values():
+                flight.is_wanted = False
+        self._threads.shutdown(wait=False, cancel_futures=True)

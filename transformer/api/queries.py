@@ -192,7 +192,11 @@ def clean_inputs_of(query: PatchingQuery, found: PassInputs) -> tuple[tuple[int,
     if query.clean_text is not None:
         read = encoded(found.model, query.clean_text, query.reads, "clean_text")
         tokens, source = (found.tokens, read) if found.source else (read, ())
-    _check_pass(found.model, tokens, source, "clean_tokens" if query.clean_text is None else "clean_text")
+    parameter = "clean_tokens" if query.clean_text is None else "clean_text"
+    _check_pass(found.model, tokens, source, parameter)
+    for one, other in ((found.tokens, tokens), (found.source, source)):
+        if len(one) != len(other):
+            raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; they must be of one length")
     return tokens, source
 
 

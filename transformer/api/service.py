@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from gzip import compress
 from typing import Any
@@ -18,8 +19,8 @@ from fastapi.responses import JSONResponse, Response
 from ..checkpoints.folder import Checkpoint, CheckpointError
 from ..inference.recording import Recording
 from .cache import Cache
-from .errors import ApiError, sentence_of
-from .flights import Flights, Progress
+from .errors import BROKEN, ApiError, sentence_of
+from .flights import AbandonedError, Flights, Progress
 from .library import Library
 from .open_models import OpenModel
 from .queries import ModelQuery
@@ -39,6 +40,7 @@ COMPRESSED_FROM = 4_000
 """Bytes from which on an answer is compressed, where that pays."""
 RECORDING = "application/vnd.headsup.recording"
 """A safetensors file."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,11 @@ class Service:
                 yield event("error", error.content())
             except ValueError as error:
                 yield event("error", ApiError(400, sentence_of(error)).content())
+            except (AbandonedError, CancelledError):
+                yield event("error", ApiError(503, "The server is stopping; ask again in a minute.").content())
+            except Exception:
+                _log.exception("A stream broke off.")
+                yield event("error", ApiError(500, BROKEN).content())
 
         return stream_of(events(), {**headers, **HEADERS})
 
@@ -186,6 +193,11 @@ class Service:
     def forget(self) -> None:
         """Keep no answers."""
         self._answers.clear()
+
+    def close(self) -> None:
+        """Begin no computation any more."""
+        self._short.close()
+        self._long.close()
 
     def _headers(self, tag: str, query: ModelQuery, model: OpenModel) -> dict[str, str]:
         scope = "private" if model.is_own else "public"
