@@ -196,7 +196,7 @@ def clean_inputs_of(query: PatchingQuery, found: PassInputs) -> tuple[tuple[int,
     _check_pass(found.model, tokens, source, parameter)
     for one, other in ((found.tokens, tokens), (found.source, source)):
         if len(one) != len(other):
-            raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; they must be of one length")
+            raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; both must have as many")
     return tokens, source
 
 

@@ -2,8 +2,8 @@
 
 A name is a hook point, a parameter, `logits` or `probabilities`, perhaps with an index as in NumPy, without the batch
 dimension: `blocks.2.attn.hook_q[:, 3]`. Dimensions are those that `tensors_of` gives. `tokens` is what a decoder has
-before it, `source` what an encoder reads; `interventions` change the pass. Scores are always computed step by step
-here, so that a number is the same, bit for bit, whatever else is asked for with it.
+before it, `source` what an encoder reads; `interventions` change the pass. A number is the same, bit for bit, whatever
+else is asked for with it, but for logits over a vocabulary so large that they are had row by row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..inference.attention_outline import names_around
 from ..inference.interventions import Intervention, hooks_of
 from ..inference.logits import probabilities_of, stream_of
 from ..inference.outline import TensorInfo, array_of, tensors_of
-from ..inference.recompute import Pass, whole_pass
+from ..inference.recompute import Pass, every_point, whole_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
@@ -132,7 +132,7 @@ def tensors(
             found[part.text] = _rows(model, tokens, source, part, interventions)
         else:
             is_alone = part.is_small or _is_too_large(model.checkpoint.model.config, tokens, source, part.info.name)
-            (small if is_alone else whole).append(part)
+            (small if is_alone and part.info.kind == "point" else whole).append(part)
     if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
         return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
     for part in whole:
@@ -262,16 +262,11 @@ def _recorded(
     """A forward pass as far as it takes to see these points, as the interventions left them."""
     model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
     inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
-    hooks = [*hooks_of(interventions, model), (_is_pattern, lambda pattern, hook: None)]
     with torch.no_grad():
-        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__, fwd_hooks=hooks)
+        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__,
+                                         fwd_hooks=hooks_of(interventions, model), watched=every_point)  # fmt: skip
     read = Pass(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
     return {name: array_of(read, shapes[name]) for name in names}
-
-
-def _is_pattern(name: str) -> bool:
-    """Somebody who looks at every pattern has each attention computed step by step."""
-    return name.endswith("hook_pattern")
 
 
 def _rows(
@@ -289,8 +284,7 @@ def _rows(
 @cached
 def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
     """What the unembedding reads, (pos, d_model)."""
-    hooks = [*hooks_of(interventions, checkpoint.model), (_is_pattern, lambda pattern, hook: None)]
-    return stream_of(checkpoint.model, tokens, source, hooks).numpy()
+    return stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)).numpy()
 
 
 def _block_of(name: str) -> str:
@@ -309,6 +303,6 @@ def _index(plain: tuple) -> Index:
 
 def _unchangeable(array: np.ndarray) -> np.ndarray:
     """The same numbers, which may be the model's own memory, for reading only."""
-    array = array.view()
+    array = np.asarray(array).view()
     array.flags.writeable = False
     return array
