@@ -258,6 +258,8 @@ def _passes(service: Service) -> APIRouter:
         check_token("answer", query.answer, found.model)
         check_token("against", query.against, found.model)
         engine = found.model.checkpoint.model
+        if query.stack is not None and query.stack not in (kinds := attention_modules(engine.config)):
+            raise wrong("stack", f"this model has {', '.join(kinds) or 'no attention'}")
         work = effects.work_of_patching(engine, tokens, found.tokens, len(found.source), found.interventions)
         effects.check_work(work, "text")
         return await service.stream(request, query, found.model, lambda progress: effects.patching_json(patching(

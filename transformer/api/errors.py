@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 
 LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""
+BODY = "The body must be a JSON object with the same fields as the address."
 BROKEN = "Something is wrong in the server; it has been noted in its log."
 
 
@@ -63,7 +64,7 @@ async def on_invalid(request: Request, error: RequestValidationError) -> JSONRes
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"There is no parameter {parameter!r} here.", parameter).response()
     if first["type"].startswith("json") or not parameter:
-        return ApiError(400, "The body must be a JSON object with the same fields as the address.").response()
+        return ApiError(400, BODY).response()
     problem = first["msg"].removeprefix("Value error, ")
     shown = "" if first["type"] == "value_error" else f"{str(first.get('input'))[:LONGEST_SHOWN]!r}: "
     return wrong(parameter, f"{shown}{problem[:1].lower()}{problem[1:]}").response()
@@ -71,7 +72,7 @@ async def on_invalid(request: Request, error: RequestValidationError) -> JSONRes
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
     """Addresses and methods that there aren't."""
-    sentences = {404: "There is nothing at this address; /api/docs lists what there is.",
+    sentences = {400: BODY, 404: "There is nothing at this address; /api/docs lists what there is.",
                  405: "This address can't be asked like that; /api/docs says how."}  # fmt: skip
     return ApiError(error.status_code, sentences.get(error.status_code, str(error.detail))).response()
 
