@@ -130,9 +130,9 @@ def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
     return draw(configs(**{**sides, **fixed}))
 
 
-def any_configs() -> st.SearchStrategy[ModelConfig]:
+def any_configs(**fixed) -> st.SearchStrategy[ModelConfig]:
     """Any configuration of either architecture."""
-    return configs() | encoder_decoder_configs()
+    return configs(**fixed) | encoder_decoder_configs(**fixed)
 
 
 def viewed_shape(dims, shape, config):

@@ -245,13 +245,23 @@ def of_a_collector():
     from pages.ui.models import own_models
     from tests.tiny_models import save_tiny
 
-    names = [own_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)) for seed in range(12)]
-    assert list(own_models.own_models()) == names[-st.session_state["room"] :]
+    names, refused = [], 0
+    for seed in range(12):
+        try:
+            names.append(own_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)))
+        except own_models.NoRoomError as error:
+            assert "Remove one" in str(error)
+            refused += 1
+    assert list(own_models.own_models()) == names and len(names) == st.session_state["room"]
+    assert refused == 12 - len(names)
+    own_models.remove(names[0])
+    names = [*names[1:], own_models.keep(save_tiny(st.session_state["folder"], "model"))]
+    assert list(own_models.own_models()) == names
 
 
 @pytest.mark.parametrize(("bytes_for", "room"), [(100, 8), (3.5, 3), (0.5, 1)])
 def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes_for, room):
-    """The oldest go; the newest stays however large it is."""
+    """One more is refused, and none goes; the first stays however large it is."""
     size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
     monkeypatch.setattr(own_models, "LARGEST_TOGETHER", bytes_for * size)
     at = AppTest.from_function(of_a_collector, default_timeout=60)

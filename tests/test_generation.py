@@ -17,6 +17,7 @@ from tests.helpers import configs, tiny_model
 from transformer import Sampling, choose_token, generate, sampling_distribution, token_statistics
 from transformer.inference import generation
 from transformer.inference.sampling import random_points
+from transformer.inference.windows import window_start
 
 PROMPT = [1, 2, 3]
 GREEDY = Sampling(temperature=0)
@@ -28,9 +29,9 @@ def write(model, prompt=PROMPT, n: int = 6, **options) -> list[int]:
 
 class TestTheCache:
     @settings(max_examples=25)
-    @given(configs(pad_token_id=None), st.integers(1, 8))
-    def test_every_step_is_what_recomputing_the_last_context_gives(self, config, prompt_length):
-        """Also past the context length, where the window slides, and from a prompt that is longer than it."""
+    @given(configs(pad_token_id=None) | configs(pad_token_id=None, context_length=9), st.integers(1, 12))
+    def test_every_step_is_what_a_pass_over_its_window_gives(self, config, prompt_length):
+        """Also past the context length, where the window moves, and from a prompt that is longer than it."""
         model = tiny_model(config)
         sequence = [(3 * i + 1) % config.vocab_size for i in range(prompt_length)]
         sampling = Sampling(seed=5)
@@ -39,17 +40,17 @@ class TestTheCache:
         for step in steps:
             assert step.position == len(sequence)
             with torch.no_grad():
-                logits = model(torch.tensor([sequence[-config.context_length :]]))[0, -1]
+                logits = model(torch.tensor([sequence[window_start(len(sequence), config.context_length) :]]))[0, -1]
             torch.testing.assert_close(step.logits, logits, atol=1e-4, rtol=1e-4)
             assert step.token_id == choose_token(step.logits, sampling, position=len(sequence))
             sequence.append(step.token_id)
 
     def test_it_is_used(self):
-        """Each step after the first computes the newest token alone, until the context is full."""
+        """Each step after the first computes the newest token alone, but where the window has moved."""
         model = tiny_model()
-        steps = generate(model, PROMPT, max_new_tokens=8, names_filter="hook_embed")
+        steps = generate(model, PROMPT, max_new_tokens=11, names_filter="hook_embed")
         lengths = [step.cache["embed"].shape[1] for step in steps]
-        assert lengths == [3, 1, 1, 1, 1, 1, 8, 8]
+        assert lengths == [3, 1, 1, 1, 1, 1, 7, 1, 7, 1, 7]
 
     def test_two_texts_at_once_do_not_mix(self):
         model = tiny_model()

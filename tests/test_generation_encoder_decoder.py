@@ -15,6 +15,7 @@ from tests.helpers import (
 )
 from transformer import KeyValueCache, Sampling, choose_token, generate
 from transformer.inference.generation import write_greedily
+from transformer.inference.windows import window_start
 
 START, SOURCE = [1], [3, 5, 7, 2]
 GREEDY = Sampling(temperature=0)
@@ -26,7 +27,11 @@ def write(model, prompt=START, n: int = 6, source=SOURCE, **options) -> list[int
 
 class TestTheCache:
     @settings(max_examples=30)
-    @given(encoder_decoder_configs(), st.lists(st.integers(0, 10), min_size=1, max_size=6), st.integers(1, 7))
+    @given(
+        encoder_decoder_configs() | encoder_decoder_configs(context_length=9),
+        st.lists(st.integers(0, 10), min_size=1, max_size=6),
+        st.integers(1, 7),
+    )
     def test_every_step_is_what_a_pass_over_everything_gives(self, config, source, prompt_length):
         """Also past the context length, and where source or text holds the token that pads."""
         model = tiny_model(config)
@@ -38,7 +43,7 @@ class TestTheCache:
         for step in steps:
             assert step.position == len(sequence)
             with torch.no_grad():
-                window = torch.tensor([sequence[-config.context_length :]])
+                window = torch.tensor([sequence[window_start(len(sequence), config.context_length) :]])
                 logits = model(torch.tensor([source]), window)[0, -1]
             torch.testing.assert_close(step.logits, logits, atol=1e-4, rtol=1e-4)
             assert step.token_id == choose_token(step.logits, sampling, position=len(sequence))
@@ -63,7 +68,7 @@ class TestTheCache:
         sequence = [0] * pads + [4, 0, 2]
         for step in generate(model, sequence, max_new_tokens=3, sampling=Sampling(seed=2)):
             with torch.no_grad():
-                logits = model(torch.tensor([sequence[-config.context_length :]]))[0, -1]
+                logits = model(torch.tensor([sequence[window_start(len(sequence), config.context_length) :]]))[0, -1]
             torch.testing.assert_close(step.logits, logits, atol=1e-4, rtol=1e-4)
             sequence.append(step.token_id)
 

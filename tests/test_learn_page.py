@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from pages.ui.models.belongings import Cabinet
 from pages.ui.models.lessons import calls, shelf
 from pages.ui.models.lessons.answers import LONGEST, Answers, Given, StepPlace, from_text
+from pages.ui.models.session_store import SessionStore
 from pages.ui.shell import sidebar
 from pages.ui.views.learn import step as step_on_screen
 from pages.ui.views.learn.course import COLUMNS
 from tests import app_driver
 from tests.app_driver import (
-    PAGES,
     checked,
     component,
     go,
@@ -40,7 +39,6 @@ CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
 
 
@@ -306,7 +304,7 @@ def test_what_was_answered_can_be_saved_and_forgotten():
     at = click(at, "learn_list")
     (saved,) = [each for each in at.get("download_button") if each.proto.label == "Save my results"]
     assert not saved.proto.disabled
-    own = at.session_state["belongings"].answers
+    own = at.session_state["session_record"].answers
     from pages.ui.views.learn.course import results_csv
 
     rows = list(csv.DictReader(io.StringIO(results_csv(own, [shelf.lesson(LESSON)]))))
@@ -319,7 +317,7 @@ def test_what_was_answered_can_be_saved_and_forgotten():
 def test_a_lesson_whose_steps_were_taken_is_done():
     at = open_step(0)
     answers = {CHOOSE: 1, NUMBER: 1.0, TOKEN: 5, CELL: [13, 4], ORDER: [0, 1, 2, 3]}
-    own = at.session_state["belongings"].answers
+    own = at.session_state["session_record"].answers
     for number, answer in answers.items():
         own.give(StepPlace(LESSON, number), answer)
         at = click(at, "learn_next")
@@ -329,11 +327,11 @@ def test_a_lesson_whose_steps_were_taken_is_done():
 
 def test_answers_and_what_was_put_away_lie_where_a_reloaded_tab_finds_them():
     at = start("Learn", prompt="KING:\nAye")
-    own = click(at, "learn_begin").session_state["belongings"]
+    own = click(at, "learn_begin").session_state["session_record"]
     assert not own.is_empty and own.put_away.prompt == "KING:\nAye"
-    cabinet = Cabinet()
-    cabinet.put(own)
-    assert cabinet.claim(own.key).answers.last == StepPlace(LESSON, 0)
+    store = SessionStore()
+    store.put(own)
+    assert store.claim(own.token).answers.last == StepPlace(LESSON, 0)
 
 
 class TestAnswers:

@@ -23,6 +23,7 @@ from transformer.checkpoints.folder import load_checkpoint
 from transformer.inference.interventions import Scaled, Without
 from transformer.inference.outline import array_of, outline, tensors_of
 from transformer.inference.recompute import deviations, whole_pass
+from transformer.inference.windows import window_start
 from transformer.model.equations import LOGITS, PROBABILITIES
 from transformer.model.masks import causal_mask
 from transformer.model.positions import rotate
@@ -69,7 +70,7 @@ class TestWhatEveryModelKeeps:
         cached = list(generate(model, [1, 2, 3], max_new_tokens=8, sampling=Sampling(temperature=0)))
         text = [1, 2, 3]
         for step in cached:
-            logits = model(torch.tensor([text[-config.context_length :]]))[0, -1]
+            logits = model(torch.tensor([text[window_start(len(text), config.context_length) :]]))[0, -1]
             close(step.logits, logits)
             text.append(step.token_id)
 

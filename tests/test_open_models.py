@@ -5,6 +5,8 @@ import threading
 import weakref
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import jobs
 from tests.helpers import tiny_model
@@ -99,18 +101,45 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
                 go.wait(10)
         raise AssertionError("it wasn't stopped")
 
-    job = jobs.Job("key", compute, lambda: True)
+    job = jobs.Job("key", compute)
     assert seen.wait(10) and job.share == 0.5 and not job.is_over
     job.stop()
     go.set()
     assert job.wait(10) and job.was_stopped and job.error is None
 
 
-def test_a_job_that_nobody_wants_ends_and_one_that_fails_says_why():
-    left = jobs.Job("key", lambda: jobs.progress(0.1), lambda: False)
-    assert left.wait(10) and left.was_stopped
-    failed = jobs.Job("key", lambda: 1 / 0, lambda: True)
+def test_a_job_that_fails_says_why():
+    failed = jobs.Job("key", lambda: 1 / 0)
     assert failed.wait(10) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
+
+
+def of_a_visitor():
+    """A page that begins what never ends by itself."""
+    import time
+
+    import streamlit as st
+
+    from pages.ui.models import jobs
+
+    def compute():
+        while True:
+            jobs.progress(0.5)
+            time.sleep(0.01)
+
+    if "jobs" not in st.session_state:
+        st.session_state["jobs"] = [jobs.begin(key, compute) for key in "ab"]
+
+
+def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
+    at = AppTest.from_function(of_a_visitor, default_timeout=60).run()
+    assert not at.exception
+    first, second = at.session_state["jobs"]
+    assert first.wait(10) and first.was_stopped
+    assert not second.wait(0.2)
+    at.run()
+    assert not second.is_over
+    st.cache_resource.clear()  # as Streamlit clears a session's own when its connection ends
+    assert second.wait(10) and second.was_stopped
 
 
 def test_outside_of_a_job_progress_is_nobody_s_business():

@@ -10,16 +10,14 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.shell import state
 from pages.ui.views.learn import asking, room, step
-from tests.app_driver import PAGES, checked, component, link_of, markdown_with, named, start
+from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
     room.all_rooms.clear()
 
@@ -155,7 +153,7 @@ def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code
     assert "You said “As before”. It is “Hardly”." in said(again(one))
     click(teacher, over)
     assert "You said “As before”. It is “Hardly”." in said(again(one)) and not has(one, "lesson_stay")
-    assert one.session_state["belongings"].answers.answered(LESSON) == 1
+    assert one.session_state["session_record"].answers.answered(LESSON) == 1
 
 
 def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
@@ -163,7 +161,7 @@ def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, cod
     teacher = click(teacher, "room_again")
     one = click(again(one), "lesson_stay")
     new = start("Learn")
-    new.session_state["belongings"] = one.session_state["belongings"]  # as a reloaded tab finds them
+    new.session_state["session_record"] = one.session_state["session_record"]  # as a reloaded tab finds them
     new = tab_has(new, kept(one)["seat"])
     assert not has(new, "lesson_stay") and not new.warning
     markdown_with(again(teacher), "**1** of 1 has answered")
@@ -214,11 +212,7 @@ def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher,
     before = link_of(one)
     click(teacher, "learn_previous")
     one = again(one)
-    one.query_params.clear()
-    for name, value in before.items():
-        one.query_params[name] = value
-    monkeypatch.setattr(state, "went_through_history", lambda: True)
-    one = again(one)
+    one = come_back(one, "Learn", before)
     assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
 
 

@@ -1,6 +1,8 @@
 """The page Train without a browser: what can be chosen, what it costs, a training from start to end, and its model."""
 
+import json
 import re
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,11 +12,14 @@ import streamlit as st
 
 from pages.ui.models import own_models
 from pages.ui.models import own_training as training
+from pages.ui.models import session_store as store
+from pages.ui.models.session_store import SessionRecord, session_store
 from pages.ui.views import train_choice, train_progress
 from pages.ui.views.train_choice import in_words
 from tests.app_driver import (
     PAGES,
     checked,
+    component,
     go,
     link_of,
     markdown_with,
@@ -23,8 +28,11 @@ from tests.app_driver import (
     press,
     said,
     start,
+    tell_page,
 )
+from tests.plans import task_plan, until
 from transformer import load_checkpoint, load_corpus
+from transformer.api.store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES, text_corpus
 from transformer.training.worker import ENDED
@@ -35,8 +43,7 @@ MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "
 
 
 @pytest.fixture(autouse=True)
-def page_train(folder, monkeypatch):
-    monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
+def page_train(folder):
     yield
     training.queue().close()
     st.cache_resource.clear()
@@ -69,9 +76,9 @@ def test_the_default_is_one_click_away_and_needs_no_network():
 
 def test_a_model_is_trained_and_belongs_to_the_visitor():
     at = train_to_the_end(start("Train", **SMALL))
-    (name,) = at.session_state["belongings"].models
+    (name,) = at.session_state["session_record"].models
     assert name.startswith("own-")
-    checkpoint = at.session_state["belongings"].models[name]
+    checkpoint = model_store().get(name)
     assert checkpoint.card.training["steps"] == 50
     assert "is among your models now" in " ".join(element.value for element in at.markdown)
     groups = named(at.sidebar.pills, "Models").options
@@ -80,55 +87,106 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
     assert link_of(at)["model"] == name
     assert any(selectbox.label == "Attention" for selectbox in at.selectbox)
 
-    stranger = start("Attention", model=name)
-    assert "stays private" in said(stranger)
+    assert not any("Yours" in pills.options for pills in start("Attention").sidebar.pills)
+    stranger = start("Attention", model="own-" + "0" * 32)
+    assert "is no longer kept" in said(stranger)
     assert link_of(stranger)["model"] == "shakespeare"
+
+
+def test_a_link_gives_an_own_model_away_and_says_so():
+    at = start("Generate")
+    gives = "The link gives your own model away to whoever has it."
+    assert gives not in [caption.value for caption in at.sidebar.caption]
+    at = train_to_the_end(start("Train", **SMALL))
+    (name,) = at.session_state["session_record"].models
+    press(at, "Look at its attention")
+    assert gives in [caption.value for caption in at.sidebar.caption]
+    other = start("Attention", model=name)
+    assert link_of(other)["model"] == name and not other.warning
+    groups = named(other.sidebar.pills, "Models").options
+    assert "Shared with you" in groups and "Yours" not in groups
+    assert not other.session_state["session_record"].models
+    go(other, "Train")
+    assert not any(button.label.startswith("Remove") for button in other.button)
+    go(at, "Train")
+    (button,) = [button for button in at.button if button.label.startswith("Remove")]
+    checked(button.click().run())
+    assert link_of(at)["model"] == "shakespeare" and not at.session_state["session_record"].models
+    assert "is no longer kept" in said(checked(other.run()))
 
 
 def test_its_losses_and_its_attention_are_there_as_tables():
     at = train_to_the_end(start("Train", **SMALL))
     losses, weights = (table.value for table in open_drawers(at).dataframe)
     assert losses["step"].iloc[-1] == SMALL["steps"]
-    training_losses = losses["training loss (nats)"].dropna()
-    assert training_losses.iloc[-1] < training_losses.iloc[0]
+    batch_losses = losses["batch loss (nats)"].dropna()
+    assert batch_losses.iloc[-1] < batch_losses.iloc[0]
     assert set(weights["attention"]) == {"encoder", "decoder", "cross"}
     sums = weights.groupby(["attention", "layer", "head", "query"])["weight"].sum()
     assert sums.to_numpy() == pytest.approx(1.0, abs=5e-3)
     checked(named(at.select_slider, "Step").set_value(1).run())
-    assert markdown_with(at, "After **1 step**: training loss")
+    assert markdown_with(at, "After **1 step**: batch loss")
     assert any(each.value.startswith("After 1 step, always continuing") for each in at.caption)
 
 
 def test_it_is_kept_as_one_file_and_comes_back():
     at = train_to_the_end(start("Train", **SMALL))
-    (checkpoint,) = at.session_state["belongings"].models.values()
+    (checkpoint,) = map(model_store().get, at.session_state["session_record"].models)
     packed = pack_checkpoint(checkpoint)
     other = start("Train")
     uploader = next(box for box in other.get("file_uploader") if "Upload a model" in box.label)
     checked(uploader.upload("model.headsup.zip", packed, "application/zip").run())
-    (name,) = other.session_state["belongings"].models
+    (name,) = other.session_state["session_record"].models
     assert link_of(other)["model"] == name
-    again = other.session_state["belongings"].models[name]
+    again = model_store().get(name)
     assert again.card.title == checkpoint.card.title
     ours, theirs = checkpoint.model.state_dict(), unpack_checkpoint(packed).model.state_dict()
     assert all(ours[key].equal(theirs[key]) for key in ours)
 
 
-def test_a_model_that_was_dropped_as_the_oldest_can_be_uploaded_again(tiny, monkeypatch):
-    monkeypatch.setattr(own_models, "MOST", 2)
-    ours = load_checkpoint(tiny / "shakespeare")
-    files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
-    at = start("Train")
+class TestNoRoom:
+    """One model more than a visitor can have."""
 
-    def upload(i):
+    @pytest.fixture
+    def at(self, tiny, monkeypatch):
+        monkeypatch.setattr(own_models, "MOST", 2)
+        ours = load_checkpoint(tiny / "shakespeare")
+        self.files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
+        at = start("Train", **SMALL)
+        for i in range(2):
+            self.upload(at, i)
+        return at
+
+    def upload(self, at, i):
         uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
-        checked(uploader.upload(f"{i}.zip", files[i], "application/zip").run())
-        assert at.session_state["belongings"].models[link_of(at)["model"]].card.title == f"Model {i}"
+        return checked(uploader.upload(f"{i}.zip", self.files[i], "application/zip").run())
 
-    for i in (0, 1, 2, 0, 0, 2):
-        upload(i)
+    def titles(self, at):
+        return [entry.card.title for entry in at.session_state["session_record"].models.values()]
+
+    def test_is_not_uploaded_until_one_is_removed(self, at):
+        self.upload(at, 2)
+        assert "Remove one under “Your models as files” first." in said(at)
+        assert self.titles(at) == ["Model 0", "Model 1"]
+        press(at, "Remove Model 0")
         checked(at.run())
-        assert len(at.session_state["belongings"].models) <= 2
+        assert self.titles(at) == ["Model 1", "Model 2"]
+        self.upload(at, 1)  # which is there
+        assert self.titles(at) == ["Model 1", "Model 2"]
+
+    def test_is_trained_but_not_lost(self, at):
+        assert "what is trained can only be downloaded" in said(at)
+        press(at, "Train")
+        deadline = time.monotonic() + 60
+        while not any(button.label == "Discard the model and train another" for button in at.button):
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+            checked(at.run())
+        assert "isn't among your models yet" in said(at) and len(self.titles(at)) == 2
+        assert any(each.proto.label == "Download it" for each in at.get("download_button"))
+        press(at, "Remove Model 0")
+        assert self.titles(at)[0] == "Model 1" and self.titles(at)[1].endswith("50 steps")
+        assert any(button.label == "Train another" for button in at.button)
 
 
 def test_a_file_that_is_no_model_is_refused_with_a_sentence():
@@ -136,7 +194,7 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence():
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     checked(uploader.upload("holiday.zip", b"PK\x03\x04 nothing", "application/zip").run())
     assert "holiday.zip can't be opened" in said(at)
-    assert not at.session_state["belongings"].models
+    assert not at.session_state["session_record"].models
 
 
 def test_what_the_card_of_a_file_says_is_text(tiny):
@@ -150,7 +208,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     foreign = pack_checkpoint(replace(ours, card=card))
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
-    for page in PAGES:
+    for page in (*PAGES, "Train"):
         at = go(at, page)
         shown = [*at.markdown, *at.caption, *at.header, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)
@@ -204,7 +262,7 @@ class TestWaiting:
         assert "Your training waits for a place on the server." in self.told(at)
 
     def test_is_told_to_be_paused(self, at):
-        at.session_state["belongings"].training.job.pause()
+        at.session_state["session_record"].training.job.pause()
         assert "Your training is paused at step 0 of 50." in self.told(at)
 
     def test_leaves_no_model_when_it_is_stopped(self, at):
@@ -280,10 +338,8 @@ class TestAnUploadedText:
         assert not self.is_used(at)
         assert not any(button.label == "Remove it" for button in at.button)
 
-    def test_is_found_again_after_a_reload(self, monkeypatch):
-        key = self.upload().session_state["belongings"].key
-        monkeypatch.setattr("pages.ui.models.belongings.key_before_reload", lambda: key)
-        at = start("Train", learn="own", shape="dials")
+    def test_is_found_again_after_a_reload(self):
+        at = reloaded(self.upload(), start("Train", learn="own", shape="dials"))
         assert self.is_used(at)
         assert named(at.button, "Remove it")
 
@@ -408,7 +464,7 @@ def test_while_it_runs_the_time_left_is_told_by_its_speed():
         time.sleep(0.3)
         checked(at.run())
         (text,) = [bar.proto.text for bar in at.get("progress")]
-    at.session_state["belongings"].training.job.close()
+    at.session_state["session_record"].training.job.close()
 
 
 def test_a_link_brings_the_choice():
@@ -420,49 +476,120 @@ def test_a_link_brings_the_choice():
     assert all(word in said(wrong) for word in ("steps", "heads", "learn"))
 
 
+def kept_by_tab(at):
+    """What the tab has of its visitor's record."""
+    return json.loads(component(at, "headsup_session_token").json)
+
+
+def reloaded(before, at):
+    """A new session of the tab that showed `before`: it hands over what it kept."""
+    kept = kept_by_tab(before)["value"]
+    assert not kept_by_tab(at)["heard"] and kept_by_tab(at)["value"] != kept
+    at = tell_page(at, "headsup_session_token", "found", kept)
+    assert kept_by_tab(at)["heard"] and kept_by_tab(at)["value"].split()[0] == kept.split()[0]
+    return at
+
+
+def reloaded_after_restart(before, at):
+    """A new session of the tab on a server that knows no record: the models are taken up by their tokens."""
+    return tell_page(at, "headsup_session_token", "found", kept_by_tab(before)["value"])
+
+
+class TestComingBack:
+    """What a visitor has made is found by the tab that made it, and by no other."""
+
+    def test_a_training_goes_on_and_is_found(self):
+        at = press(start("Train", **SMALL | {"steps": 3000}), "Train")
+        job = at.session_state["session_record"].training.job
+        again = reloaded(at, start("Train"))
+        assert again.session_state["session_record"].training.job is job and job.state not in ENDED
+        press(again, "Stop")
+        assert job.join(30)
+        checked(again.run())
+        assert len(again.session_state["session_record"].models) == 1
+
+    def test_the_models_are_found_even_when_the_server_has_forgotten_its_visitors(self):
+        at = train_to_the_end(start("Train", **SMALL))
+        (name,) = at.session_state["session_record"].models
+        session_store.clear()
+        again = reloaded_after_restart(at, start("Masks"))
+        assert list(again.session_state["session_record"].models) == [name]
+        assert "Yours" in named(again.sidebar.pills, "Models").options
+
+    @pytest.mark.parametrize("kept", ["", " ", "a" * 32, "../ own-1", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]])
+    def test_what_a_browser_makes_up_is_nothing(self, kept):
+        at = tell_page(start("Train"), "headsup_session_token", "found", kept)
+        assert at.session_state["session_record"].is_empty and not at.warning
+
+    def test_two_visitors_never_see_each_other_s(self):
+        one, other = train_to_the_end(start("Train", **SMALL)), start("Train")
+        assert other.session_state["session_record"].training.job is None
+        assert not other.session_state["session_record"].models
+        assert kept_by_tab(one)["value"] and kept_by_tab(other)["value"] == ""
+        assert not any("Yours" in pills.options for pills in other.sidebar.pills)
+
+
 class TestLeaving:
-    """A training ends when its visitor has gone, and not when their connection only fails for a moment."""
+    """A training goes on without a connection; it ends, saying why, when its visitor has gone."""
 
     @pytest.fixture
     def job(self, monkeypatch):
-        monkeypatch.setattr(training, "ABSENCE", 1.0)
+        monkeypatch.setattr(training, "LOOK_EVERY", 0.05)
         at = start("Train", **SMALL | {"steps": 3000})
         press(at, "Train")
-        job = at.session_state["belongings"].training.job
+        job = at.session_state["session_record"].training.job
         yield job
         job.close()
         assert job.join(20)
 
-    def test_a_closed_tab_ends_it_within_seconds(self, job):
-        began = time.monotonic()
-        training.stop_when_left(job, is_here=lambda: False)
+    def away(self, seconds, ended=False):
+        record = SessionRecord(connection_ended=ended)
+        record.seen_at -= seconds
+        return record
+
+    def test_who_does_not_come_back_in_ten_minutes_finds_the_model_and_why(self, job):
+        training.watch_over(job, self.away(601), training.queue())
         assert job.state == "stopped"
-        assert 1.0 <= time.monotonic() - began < 8
         assert job.join(20)
-        assert job.result is not None or not job.step  # for a visitor who comes back in time
+        assert job.reason == "It was stopped because you had been away for 10 minutes."
+        assert job.result is not None or not job.step
 
-    def test_a_connection_that_comes_back_ends_nothing(self, job):
-        connected = iter([True, False] * 8)  # away for a moment, again and again
+    def test_who_comes_back_later_is_told_why_it_ended_and_has_the_model(self):
+        at = press(start("Train", **SMALL | {"steps": 3000}), "Train")
+        record = at.session_state["session_record"]
+        until(lambda: record.training.job.step >= 1)
+        record.seen_at -= store.GONE_AFTER + 1
+        training.watch_over(record.training.job, record, training.queue())
+        again = reloaded(at, start("Train"))
+        assert "It was stopped because you had been away for 10 minutes." in said(again)
+        assert len(again.session_state["session_record"].models) == 1
 
-        def is_here():
-            here = next(connected, None)
-            if here is None:
-                assert job.state not in ENDED
-                job.close()
-            return bool(here)
-
-        training.stop_when_left(job, is_here)
-        assert job.state == "stopped"
-
-    def test_nobody_watches_a_training_that_has_ended(self, job):
+    def test_who_is_away_for_less_ends_nothing(self, job):
+        watch = threading.Thread(target=training.watch_over, args=(job, self.away(590, ended=True), training.queue()))
+        watch.start()
+        watch.join(0.5)
+        assert watch.is_alive() and job.state not in ENDED
         job.stop()
-        training.stop_when_left(job, is_here=lambda: True)
-        assert job.state in ENDED
+        watch.join(20)
+        assert not watch.is_alive() and job.reason == ""
+
+    def test_who_is_away_lets_another_go_first_and_goes_on_after(self, job):
+        until(lambda: job.state == "running")
+        training.queue().limit = 1
+        other = training.queue().submit(task_plan("next-vowel"))
+        away = self.away(store.LEFT_AFTER + 1, ended=True)
+        watch = threading.Thread(target=training.watch_over, args=(job, away, training.queue()), daemon=True)
+        watch.start()
+        until(lambda: other.state in ENDED)
+        assert other.state == "finished" and job.state not in ENDED
+        until(lambda: job.state == "running")
+        job.stop()
+        watch.join(20)
 
 
 def test_a_file_with_an_endless_name_gives_a_model_that_can_be_taken_along():
     at = start("Train", **SMALL | {"learn": "own"})
     box = next(box for box in at.get("file_uploader") if "A text file" in box.label)
     checked(box.upload(f"{'long ' * 100}.txt", b"All the world is a stage. " * 100, "text/plain").run())
-    (checkpoint,) = train_to_the_end(at).session_state["belongings"].models.values()
+    (checkpoint,) = map(model_store().get, train_to_the_end(at).session_state["session_record"].models)
     assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title

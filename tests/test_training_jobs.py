@@ -34,7 +34,7 @@ def finished() -> Job:
 class TestOneTraining:
     def test_it_learns(self, finished):
         assert (finished.state, finished.step, finished.problem) == ("finished", 60, None)
-        assert finished.train_losses[0][1] > 2 > 1 > finished.train_losses[-1][1]
+        assert finished.batch_losses[0][1] > 2 > 1 > finished.batch_losses[-1][1]
         assert finished.validation_losses[0][1] > 2 > 1 > finished.validation_losses[-1][1]
         assert finished.tokens_per_second >= 0
         assert finished.seconds_left == 0
@@ -68,8 +68,8 @@ class TestOneTraining:
         steps = [snapshot.step for snapshot in finished.snapshots]
         assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 60
         first, last = finished.snapshots[0], finished.snapshots[-1]
-        assert first.train_loss is None
-        assert last.train_loss < 1 and last.validation_loss == finished.validation_losses[-1][1]
+        assert first.batch_loss is None
+        assert last.batch_loss < 1 and last.validation_loss == finished.validation_losses[-1][1]
         assert len(last.sample) == 12 and last.sample != first.sample
         for snapshot in finished.snapshots:
             assert list(snapshot.patterns) == ["self"]
@@ -86,9 +86,9 @@ class TestOneTraining:
         model = build_model(plan.config, seed=0)
         train(model, plan.objective.batches, plan.training, lambda report: losses.append(report.loss))
         job = ended(queues().submit(plan))
-        assert [step for step, _ in job.train_losses] == [*range(3, 50, 3), 50]
+        assert [step for step, _ in job.batch_losses] == [*range(3, 50, 3), 50]
         means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
-        assert [loss for _, loss in job.train_losses] == pytest.approx(means)
+        assert [loss for _, loss in job.batch_losses] == pytest.approx(means)
         assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
 
 
@@ -163,11 +163,20 @@ class TestObeying:
         ended(job)
         assert time.monotonic() - stopped < 5  # a moment, and some patience for busy machines
         assert (job.state, job.step, job.problem) == ("stopped", 8, None)
-        assert job.snapshots[-1].step == job.train_losses[-1][0] == 8
+        assert job.snapshots[-1].step == job.batch_losses[-1][0] == 8
         alone = text_plan(100, objective=TextObjective(CORPUS, 8, 4, 0))
         assert same_weights(job.result.model, trained_alone(alone, 8))
         assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
         assert job.result.card.training["best_step"] == 8
+
+    def test_who_stops_it_may_say_why(self, queues):
+        job = queues().submit(text_plan(10**6))
+        assert job.reason == ""
+        until(lambda: job.step >= 2)
+        job.stop("It was stopped for a reason.")
+        job.stop("Another comes too late.")
+        assert ended(job).reason == "It was stopped for a reason."
+        assert job.result is not None
 
     def test_stopping_while_paused(self, queues):
         queue = queues()
@@ -196,7 +205,7 @@ class TestObeying:
         assert job.state == "stopped"
         assert other.state == "running"  # at once
         assert job.join(5)
-        assert (job.result, job.snapshots, job.train_losses, job.validation_losses) == (None, [], [], [])
+        assert (job.result, job.snapshots, job.batch_losses, job.validation_losses) == (None, [], [], [])
         gc.collect()
         assert models[0]() is None
         assert ended(other).state == "finished"

@@ -82,7 +82,7 @@ class TestWhenSnapshotsAreTaken:
     def test_their_training_loss_is_of_few_steps_as_long_as_it_falls_fast(self):
         runner, losses = Runner(text_plan(60, snapshots=60)), []
         runner.go(on_step=lambda report, _: losses.append(report.loss))
-        snapshots = {snapshot.step: snapshot.train_loss for snapshot in runner.progress.snapshots}
+        snapshots = {snapshot.step: snapshot.batch_loss for snapshot in runner.progress.snapshots}
         assert snapshots[0] is None
         for step, few in ((1, 1), (9, 1), (10, 2), (60, 7)):
             if step in snapshots:

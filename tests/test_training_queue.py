@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from tests.plans import Gated, ended, same_weights, text_plan, trained_alone, until
+from tests.plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
+from transformer.training.objectives import TextObjective
 from transformer.training.queue import Queue
 
 
@@ -94,6 +95,22 @@ class TestQueue:
         objective.allow()
         assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
         assert same_weights(first.result.model, trained_alone(plan))
+
+    def test_who_steps_back_goes_on_in_turn_as_if_nothing_had_been(self, queues):
+        queue, objective = queues(1), Gated()
+        job = queue.submit(text_plan(9, objective=objective))
+        queue.step_back(job)
+        assert job.state == "running"  # nobody waits
+        objective.allow(2)
+        until(lambda: objective.asked == 2)
+        other = queue.submit(text_plan(3))
+        queue.step_back(job)
+        assert (job.state, other.state, queue.place(job)) == ("waiting", "running", 1)
+        objective.allow()
+        assert ended(other).state == "finished"
+        assert ended(job).state == "finished"
+        alone = text_plan(9, objective=TextObjective(CORPUS, 8, 4, 0))
+        assert same_weights(job.result.model, trained_alone(alone))
 
     def test_trainings_side_by_side_do_not_disturb_each_other(self, queues):
         plans = [text_plan(25, seed=seed) for seed in (1, 2)]

@@ -26,6 +26,7 @@ from tests.app_driver import (
 from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, Scaled, generate, logit_lens, whole_pass
 from transformer.inference.interventions import hooks_of
+from transformer.inference.windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -200,7 +201,7 @@ def test_each_rung_reads_the_prompt_by_itself_and_writes_with_one_seed():
         losses = []
         for end in range(1, len(tokens)):
             with torch.no_grad():
-                logits = model(torch.tensor([tokens[max(0, end - context) : end]]))[0, -1]
+                logits = model(torch.tensor([tokens[window_start(end, context) : end]]))[0, -1]
             losses.append(-float(logits.log_softmax(-1)[tokens[end]]))
         assert row["loss (nats)"] == pytest.approx(np.mean(losses), abs=1e-4)
         steps = list(generate(model, tokens, max_new_tokens=60, sampling=Sampling(temperature=0.8, seed=9)))

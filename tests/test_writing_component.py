@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pages.ui.components.writing import ACTS, LARGEST, LIMITS, Event, Extent, checked_controls, checked_event
-from pages.ui.models import library, passages, turns
+from pages.ui.models import library, passages
 from pages.ui.models.branches import LOGITS
 from pages.ui.models.writer import Writer
 from pages.ui.shell.choices import PACES, Visitor
@@ -26,6 +26,8 @@ from tests.writers import (
     written,
 )
 from transformer import Recording, Sampling, token_statistics
+from transformer.inference.scheduler import Schedulers
+from transformer.inference.windows import window_start
 
 EXTENTS = some.builds(
     Extent, attentions=some.sampled_from([(), ("cross", "decoder")]), layers=some.integers(0, 3),
@@ -152,7 +154,7 @@ def test_who_writes_alone_has_nearly_all_of_each_second(monkeypatch):
     monkeypatch.setattr(visited.writer, "write", note)
     browser.tell("write", goal=browser.begin + 40)
     browser.tell("write", goal=browser.begin + 40)
-    monkeypatch.setattr(turns, "is_anybody_writing", lambda: True)
+    monkeypatch.setattr(Schedulers, "texts", 1)
     browser.tell("write", goal=browser.begin + 40)
     assert given == [FIRST_TURN, TURN_ALONE, TURN] and FIRST_TURN < TURN < TURN_ALONE < 1
 
@@ -262,7 +264,7 @@ def test_a_passage_holds_what_was_computed(whole):
         assert tensors["rank"][row] == rank
     known = (tensors[f"row_{name}"] for name in ("place", "start", "length"))
     for place, start, length, end in zip(*known, np.cumsum(tensors["row_length"]), strict=True):
-        assert start == max(0, place - CONTEXT) and length == min(place, CONTEXT)
+        assert start == window_start(place, CONTEXT) and length == place - start
         row = tensors["rows"][end - length : end]
         assert row.sum() == pytest.approx(1, abs=1e-5)
         assert np.array_equal(row, writer.rows(HERE, place, place)[place][1])

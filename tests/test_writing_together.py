@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import library, turns
+from pages.ui.models import library
 from pages.ui.models.branches import LOGITS
 from pages.ui.models.shown_text import Looked
-from pages.ui.models.turns import Round, Turns
 from pages.ui.models.writer import Writer
 from tests.tiny_models import CONTEXT
 from tests.writers import (
@@ -29,6 +28,7 @@ from tests.writers import (
     written,
 )
 from transformer import Averaged, Replaced, Sampling, Scaled, Weighed, Without
+from transformer.inference.scheduler import Scheduler, schedulers
 
 
 @pytest.fixture(scope="module")
@@ -177,23 +177,22 @@ def passes():
 
 def begun_when_all_are_there(monkeypatch, many):
     """Let the first token that is shared wait for so many visitors."""
-    original, begun = Round._write_one_token_each, []
+    original, begun = Scheduler._of_this_round, []
 
-    def write(self):
+    def of_this_round(self, active):
         deadline = time.monotonic() + 30
-        while not begun and len(self._places) < many and time.monotonic() < deadline:
+        while not begun and self.texts < many and time.monotonic() < deadline:
             time.sleep(0.001)
-        begun.append(len(self._places))
-        original(self)
+        begun.append(self.texts)
+        return original(self, active)
 
-    monkeypatch.setattr(Round, "_write_one_token_each", write)
+    monkeypatch.setattr(Scheduler, "_of_this_round", of_this_round)
 
 
 def test_visitors_share_passes_and_write_what_each_writes_alone(passes, monkeypatch):
     """Prompts of every length, dials and layers of their own; some are far past the context before others are done."""
     writers = [begin("ROMEO:\n"[: 1 + number % 7]) for number in range(8)]
     dials = [Sampling(temperature=0.9, seed=number) if number % 4 else GREEDY for number in range(8)]
-    before = set(threading.enumerate())
     begun_when_all_are_there(monkeypatch, 8)
 
     def write(number):
@@ -213,11 +212,10 @@ def test_visitors_share_passes_and_write_what_each_writes_alone(passes, monkeypa
             kept = writer.rows(looked, *places, only_kept=True)
             for place, row in again.rows(looked, *places).items():
                 np.testing.assert_allclose(kept.get(place, row), row, atol=1e-5)
-    assert set(threading.enumerate()) <= before and not turns._ROOMS
+    assert not schedulers.texts
 
 
 def test_what_fails_for_one_visitor_fails_for_nobody_else(passes, monkeypatch):
-    """Even where it is the unlucky one's thread that computes for all, or that is computed for."""
     writers = [begin() for _ in range(6)]
     begun_when_all_are_there(monkeypatch, 6)
     original = Writer._take
@@ -294,31 +292,3 @@ def test_each_changed_model_has_its_own_texts_and_none_is_lost():
     assert ids(writer) == expected(prompt, 12)
     writer.begin("shakespeare", prompt, interventions=head)
     assert ids(writer) == changed
-
-
-# Turns
-
-
-def test_turns_are_taken_one_at_a_time_in_the_order_of_those_who_wait():
-    in_turn, order, inside = Turns(), [], []
-
-    def take(name, times):
-        for _ in range(times):
-            with in_turn:
-                inside.append(name)
-                assert inside == [name]
-                time.sleep(0.002)
-                order.append(inside.pop())
-
-    together(*(lambda name=name: take(name, 20) for name in "abc"))
-    middle = order[10:-10]  # where all three are at it
-    assert sorted(order) == sorted("abc" * 20)
-    assert all(set(middle[i : i + 3]) == set("abc") for i in range(0, len(middle) - 3))
-
-
-def test_a_turn_that_fails_is_over():
-    in_turn = Turns()
-    with pytest.raises(ZeroDivisionError), in_turn:
-        1 / 0  # noqa: B018
-    with in_turn:
-        pass

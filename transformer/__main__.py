@@ -151,7 +151,7 @@ def _report(step: StepReport, validation_loss: float | None) -> None:
 
 def _ladder(options: argparse.Namespace) -> None:
     _set_threads(options.threads)
-    print(f"{'rung':24} {'parameters':>10} {'training':>9} {'validation':>10} {'seconds':>8}")
+    print(f"{'rung':24} {'parameters':>10} {'batches':>9} {'validation':>10} {'seconds':>8}")
     for preset in RUNGS[options.which]:
         card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
         print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "

@@ -43,13 +43,14 @@ LIKELY = {
     "name": st.builds(str.__add__, st.sampled_from([*POINTS, "blocks.0", ""]), st.sampled_from(INDICES)),
     "changes": st.lists(st.sampled_from(CODES), min_size=1, max_size=3).map("!".join),
     "attention": st.sampled_from(["blocks.0.attn", "blocks.2.attn", "decoder.blocks.0.cross_attn", "blocks.0"]),
+    "first": st.integers(1, 3), "last": st.integers(1, 6), "max_new_tokens": st.integers(1, 30),
     "version": st.just("0123456789ab"),
     **{name: st.lists(st.integers(0, 90), min_size=1, max_size=8).map(lambda ids: ",".join(map(str, ids)))
        for name in ("tokens", "source", "clean_tokens", "clean_source")},
 }  # fmt: skip
 """Values that get far, by parameter; the rest comes from the schema."""
 NEEDED = {"model", "text", "names", "format", "position", "token", "answer", "against", "attention", "head", "kind",
-          "clean_text"}  # fmt: skip
+          "first", "last", "clean_text"}  # fmt: skip
 """Parameters that a question begins with, where its address has them."""
 
 

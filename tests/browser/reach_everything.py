@@ -23,6 +23,7 @@ import numpy as np
 
 from transformer import Checkpoint, Sampling, generate, load_checkpoint, whole_pass
 from transformer.inference.outline import array_of, tensors_of
+from transformer.inference.windows import window_start
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -70,7 +71,7 @@ def expected_of(checkpoint: Checkpoint, prompt: str) -> dict[str, Expected]:
         text += [step.token_id for step in steps]
         if text[-1] == card.end_token_id:
             text.pop()
-    text = text[-model.config.context_length :]
+    text = text[window_start(len(text), model.config.context_length) :]
     found = whole_pass(model, text, source)
     infos = tensors_of(model.config, len(text), len(source))
     missing = {*model.hook_names(), *(name for name, _ in model.named_parameters())} - infos.keys()

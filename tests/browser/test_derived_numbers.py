@@ -15,6 +15,7 @@ from transformer import Recording, attention_modules, load_checkpoint
 from transformer.frontend import FOLDER, bundle
 from transformer.inference.generation import generate
 from transformer.inference.sampling import Sampling
+from transformer.inference.windows import window_start
 
 SHIPPED = ROOT / "checkpoints"
 TOLERANCE = 1e-5  # of the tensor's largest absolute value
@@ -64,7 +65,8 @@ def derive(chromium, tmp_path_factory):
 
 def inputs_of(checkpoint, prompt):
     """What a model reads when a visitor types this prompt: (tokens,) or (source, text)."""
-    tokens = checkpoint.tokenizer.encode(prompt)[-checkpoint.model.config.context_length :]
+    tokens = checkpoint.tokenizer.encode(prompt)
+    tokens = tokens[window_start(len(tokens), checkpoint.model.config.context_length) :]
     if checkpoint.model.config.architecture == "decoder-only":
         return (torch.tensor([tokens]),)
     written = [checkpoint.card.start_token_id]

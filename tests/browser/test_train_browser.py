@@ -1,10 +1,12 @@
 """A translator and a training in a real browser: what the shipped models show, and a model that forms on screen."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
+ROOT = Path(__file__).resolve().parents[2]
 expect.set_options(timeout=60_000)
 
 SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=32&steps=3000"
@@ -124,3 +126,91 @@ def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visi
     button(second, "Stop").click()
     button(second, "Train another").click()
     expect(second.get_by_role("heading", name="What to learn from")).to_be_visible()
+
+
+CUT = """
+const Socket = WebSocket;
+globalThis.sockets = [];
+globalThis.WebSocket = class extends Socket { constructor(...rest) { super(...rest); sockets.push(this); } };
+"""
+"""What lets a test close a tab's connections."""
+CONNECTED = "[data-testid=stApp][data-test-connection-state=CONNECTED]"
+
+
+def steps(page):
+    """How many steps the training on the page has taken."""
+    text = page.get_by_text(re.compile(r"^(Training|Paused|Stopped|Finished): step ")).first.inner_text()
+    return int(re.search(r"step ([\d,]+) of", text)[1].replace(",", ""))
+
+
+def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_page(
+    app_url, chromium, listen
+):
+    """In a browser of its own, for its connections are cut; another visitor sees nothing of it."""
+    context = chromium.new_context()
+    errors = []
+    stop_listening = listen(context, errors)
+    page = context.new_page()
+    page.add_init_script(CUT)
+    page.goto(f"{app_url}/Train?learn=task&task=induction&shape=dials&n_layers=2&n_heads=4&d_model=128&steps=3000")
+    button(page, "Train").click()
+    training = page.get_by_text(re.compile(r"^Training: step "))
+    expect(training).to_be_visible()
+    context.set_offline(True)
+    page.evaluate("sockets.forEach((socket) => socket.close())")
+    before = steps(page)
+    page.wait_for_timeout(12_000)
+    assert steps(page) == before  # on screen
+    context.set_offline(False)
+    page.locator(CONNECTED).wait_for()
+    errors.clear()  # that nobody answered
+    page.wait_for_function("""(before) => {
+      const found = document.body.innerText.match(/Training: step ([\\d,]+) of/);
+      return found && Number(found[1].replaceAll(",", "")) > before;
+    }""", arg=before)  # fmt: skip
+    page.reload()
+    expect(training).to_be_visible()
+    assert steps(page) > before
+
+    other = context.new_page()
+    other.goto(f"{app_url}/Train")
+    expect(other.get_by_role("heading", name="What to learn from")).to_be_visible()
+    expect(other.get_by_test_id("stSidebar").get_by_text("Your training")).to_have_count(0)
+    other.close()
+
+    button(page, "Stop").click()
+    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    assert page.get_by_text("you had been away").count() == 0
+    page.reload()
+    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    link(page, "Masks").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
+    expect(page.get_by_test_id("stSidebar").get_by_text("Yours")).to_be_visible()
+    stop_listening()
+    context.close()
+    assert errors == []
+
+
+def test_models_outlive_a_restart_where_the_server_has_a_folder_and_a_link_shares_them(
+    serve, new_page, wait_ready, browser_errors, tmp_path
+):
+    server = serve(ROOT / "app.py", env={"HEADSUP_STORE": str(tmp_path / "store")})
+    page = new_page()
+    page.goto(f"{server.url}/Train{SMALL.replace('3000', '50')}")
+    button(page, "Train").click()
+    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    (folder,) = (tmp_path / "store").iterdir()
+    with server.away():
+        page.locator("[data-testid=stApp]:not([data-test-connection-state=CONNECTED])").wait_for()
+    page.locator(CONNECTED).wait_for()
+    browser_errors.clear()  # that nobody answered
+    link(page, "Masks").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
+    expect(page.get_by_test_id("stSidebar").get_by_text("Yours")).to_be_visible()
+    other = new_page(apart=True)
+    other.goto(f"{server.url}/Masks?model={folder.name}")
+    expect(other.get_by_test_id("stSidebar").get_by_text("Shared with you")).to_be_visible()
+    wait_ready(other, timeout=60)
+    assert other.get_by_text("is no longer kept").count() == 0
+    assert folder.name not in server.log()
+    server.stop()

@@ -20,7 +20,7 @@ from ..inference.circuits import circuits_of
 from ..inference.patching import patching
 from ..inference.recording import Recording
 from ..model.registry import attention_modules
-from . import analyses, effects, exports, overviews, tensors
+from . import analyses, effects, exports, generate, overviews, tensors
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .library import Library
@@ -89,6 +89,7 @@ def create_app(
     app.add_exception_handler(Exception, on_exception)
     app.include_router(_about(service))
     app.include_router(_passes(service))
+    app.include_router(generate.routes(service, both))
     app.router.routes.append(Mount("/modules", app.state.modules))
     return app
 
@@ -125,30 +126,10 @@ def _passes(service: Service) -> APIRouter:
     """What is asked of a forward pass."""
     router = APIRouter(responses={status: {"description": words} for status, words in ERRORS.items()})
 
-    def both(path: str, query_type: type[ModelQuery], summary: str, *, answers: str = RECORDING) -> Callable:
-        """A handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
-
-        def register(handler: Callable) -> Callable:
-            async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:
-                return await handler(request, query)
-
-            async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:
-                return await handler(request, query)
-
-            for method, answer in (("GET", by_get), ("POST", by_post)):
-                router.add_api_route(
-                    path, answer, methods=[method], summary=summary, description=handler.__doc__,
-                    response_model=None, responses={200: {"content": {answers: {}}, "description": ANSWERS[answers]}},
-                    operation_id=f"{method.lower()}_{path.strip('/')}",
-                )  # fmt: skip
-            return handler
-
-        return register
-
     async def asked(request: Request, query: PassQuery) -> PassInputs:
         return inputs_of(query, await service.model(query, request))
 
-    @both("/overview", OverviewQuery, "All heads of an attention at a glance")
+    @both(router, "/overview", OverviewQuery, "All heads of an attention at a glance")
     async def overview(request: Request, query: OverviewQuery) -> Response:
         """Tensors `overview` (layer, head, query, key), a byte a cell, and `measures` (layer, head, measure)."""
         found = await asked(request, query)
@@ -159,7 +140,7 @@ def _passes(service: Service) -> APIRouter:
             compresses=True,
         )  # fmt: skip
 
-    @both("/outline", PassQuery, "The picture of the whole pass")
+    @both(router, "/outline", PassQuery, "The picture of the whole pass")
     async def outline(request: Request, query: PassQuery) -> Response:
         """Statistics of every tensor, a strip of each point as wide as the stream, arcs, the logit lens."""
         found = await asked(request, query)
@@ -168,7 +149,7 @@ def _passes(service: Service) -> APIRouter:
             lambda: overviews.outline(found.model, found.tokens, found.source, found.interventions), compresses=True,
         )  # fmt: skip
 
-    @both("/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
+    @both(router, "/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
     async def some_tensors(request: Request, query: TensorsQuery) -> Response:
         """Each under the name that it was asked by: float32, truth values as bytes."""
         found = await asked(request, query)
@@ -184,7 +165,7 @@ def _passes(service: Service) -> APIRouter:
 
         return await service.recording(request, query, found.model, compute)
 
-    @both("/lens", LensQuery, "What each height would have said at a position")
+    @both(router, "/lens", LensQuery, "What each height would have said at a position")
     async def lens(request: Request, query: LensQuery) -> Response:
         """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
         found = await asked(request, query)
@@ -194,7 +175,7 @@ def _passes(service: Service) -> APIRouter:
             lambda: analyses.lens(found.model, found.tokens, found.source, query.position, found.interventions),
         )  # fmt: skip
 
-    @both("/attribution", AttributionQuery, "Each part's share in a logit")
+    @both(router, "/attribution", AttributionQuery, "Each part's share in a logit")
     async def attribution(request: Request, query: AttributionQuery) -> Response:
         """Direct logit attribution: tensor `shares` (part,), metadata `names`."""
         found = await asked(request, query)
@@ -206,7 +187,7 @@ def _passes(service: Service) -> APIRouter:
                                          found.interventions),
         )  # fmt: skip
 
-    @both("/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
+    @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
     async def checks(request: Request, query: PassQuery) -> Response:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
         found = await asked(request, query)
@@ -215,7 +196,7 @@ def _passes(service: Service) -> APIRouter:
                        analyses.checks(found.model, found.tokens, found.source, found.interventions)]
         })  # fmt: skip
 
-    @both("/circuit", CircuitQuery, "A circuit of a head")
+    @both(router, "/circuit", CircuitQuery, "A circuit of a head")
     async def circuit(request: Request, query: CircuitQuery) -> Response:
         """The two factors of a head's QK or OV circuit, over all tokens or the strongest of very many."""
         model = await service.model(query, request)
@@ -232,7 +213,7 @@ def _passes(service: Service) -> APIRouter:
             request, query, model, lambda: analyses.circuit(model, query.kind, query.attention, query.head, read)
         )
 
-    @both("/ablation", AblationQuery, "What each head and each feed-forward layer does for a text", answers=STREAM)
+    @both(router, "/ablation", AblationQuery, "What each head and feed-forward layer does for a text", answers=STREAM)
     async def ablation(request: Request, query: AblationQuery) -> Response:
         """Events `progress` {share}, then `result`: `parts`, each {point, head}, and what happens without it: how much
         the mean `loss` rises, in nats, and the `logit` of `token`; the `divergence` of the next token. Or `error`."""
@@ -248,7 +229,7 @@ def _passes(service: Service) -> APIRouter:
             query.token,
         ))  # fmt: skip
 
-    @both("/patching", PatchingQuery, "Activation patching: what each position of a text carries", answers=STREAM)
+    @both(router, "/patching", PatchingQuery, "Activation patching: what each position carries", answers=STREAM)
     async def patched(request: Request, query: PatchingQuery) -> Response:
         """Events `progress` {share}, then `result`: `restored` (site, layer, pos), how much of the logit difference of
         `answer` and `against` comes back; `sites` and their hook `points`; the difference of the `clean` and of the
@@ -267,7 +248,7 @@ def _passes(service: Service) -> APIRouter:
             interventions=found.interventions, on_progress=progress,
         )))  # fmt: skip
 
-    @both("/export", ExportQuery, "A pass as a file: safetensors, CSV or an HTML page", answers=FILE)
+    @both(router, "/export", ExportQuery, "A pass as a file: safetensors, CSV or an HTML page", answers=FILE)
     async def export(request: Request, query: ExportQuery) -> Response:
         """Of safetensors the whole pass, or what `name` names; of CSV the tensor that it names, or a part of one; of
         HTML a page that needs no server."""
@@ -275,6 +256,29 @@ def _passes(service: Service) -> APIRouter:
         return await service.answer(request, query, found.model, exports.export(query, found), takes_long=True)
 
     return router
+
+
+def both(
+    router: APIRouter, path: str, query_type: type[ModelQuery], summary: str, *, answers: str = RECORDING
+) -> Callable:
+    """Registers a handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
+
+    def register(handler: Callable) -> Callable:
+        async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:
+            return await handler(request, query)
+
+        async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:
+            return await handler(request, query)
+
+        for method, answer in (("GET", by_get), ("POST", by_post)):
+            router.add_api_route(
+                path, answer, methods=[method], summary=summary, description=handler.__doc__, response_model=None,
+                responses={200: {"content": {answers: {}}, "description": ANSWERS[answers]}},
+                operation_id=f"{method.lower()}_{path.strip('/')}",
+            )  # fmt: skip
+        return handler
+
+    return register
 
 
 def _listed(library: Library) -> list[dict[str, Any]]:

@@ -124,22 +124,43 @@ class PatchingQuery(PassQuery):
 
 
 class SamplingQuery(PassQuery):
-    """How a text is continued."""
+    """How a token is drawn."""
 
-    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
     temperature: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False, description="0 is greedy.")] = 1.0
     top_k: Annotated[int | None, Field(ge=1, le=10**6)] = None
     top_p: Annotated[float | None, Field(gt=0, le=1)] = None
     seed: Annotated[int | None, Field(ge=0, lt=2**63, description=(
         "The random number of each place follows from seed and place; without a seed it is another each time."
     ))] = None  # fmt: skip
-    attention: Annotated[str | None, Field(max_length=100, description=(
-        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
-    head: Place = 0
 
     def sampling(self) -> Sampling:
         """As the engine takes it."""
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+
+class GenerateQuery(SamplingQuery):
+    """How a text is continued."""
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
+    attention: Annotated[str | None, Field(max_length=100, description=(
+        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
+    head: Place = 0
+
+
+class ScoresQuery(SamplingQuery):
+    """From which place of a text on."""
+
+    first: Annotated[int, Field(ge=1, le=10**9, description=(
+        "The first place that is told of; the place after the text's last token is the one to come."))] = 1  # fmt: skip
+
+
+class RowsQuery(PassQuery):
+    """Whose rows, of which places."""
+
+    attention: Annotated[str, Field(max_length=100, description="An attention of the decoder: blocks.2.attn.")]
+    head: Place = 0
+    first: Annotated[int, Field(ge=1, le=10**9)]
+    last: Annotated[int, Field(ge=1, le=10**9, description="The last place, which may be the one after the text.")]
 
 
 class ExportQuery(OverviewQuery):

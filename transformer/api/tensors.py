@@ -135,8 +135,11 @@ def tensors(
             (small if is_alone and part.info.kind == "point" else whole).append(part)
     if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
         return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
+    there: Mapping[str, np.ndarray] = {}  # of the block before: no more than one is held, if none can be cached
     for part in whole:
-        found[part.text] = _cached_by_block(model, tokens, source, part.info.name, interventions)[part.index]
+        if part.info.name not in there:
+            there = _cached_by_block(model, tokens, source, part.info.name, interventions)
+        found[part.text] = there[part.info.name][part.index]
     if small:
         wanted = tuple((part.info.name, _plain(part.index)) for part in small)
         recorded = _recorded_parts(model, tokens, source, wanted, interventions)
@@ -193,7 +196,7 @@ def whole(
 
 def _cached_by_block(
     model: OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions
-) -> np.ndarray:
+) -> Mapping[str, np.ndarray]:
     """A point of a longer text: with all queries, keys and values, or with all others of its block."""
     config = model.checkpoint.model.config
     projections = _projections_of(config)
@@ -201,8 +204,8 @@ def _cached_by_block(
         read = len(tokens) + len(source)
         is_small = 4 * read * config.n_heads * config.d_head * len(projections) < PROJECTIONS_BELOW
         names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
-        return _points(model, tokens, source, names, interventions)[name]
-    return _block(model, tokens, source, _block_of(name), interventions)[name]
+        return _points(model, tokens, source, names, interventions)
+    return _block(model, tokens, source, _block_of(name), interventions)
 
 
 def _is_too_large(config: ModelConfig, tokens: Tokens, source: Tokens, name: str) -> bool:

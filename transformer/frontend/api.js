@@ -45,20 +45,21 @@ export class Api {
 
   /** A recording. Rejects with an ApiError, or, once it has ended, never settles. */
   async recording(path, values) {
-    return readRecording(await (await this.ask(path, values)).arrayBuffer());
+    return readRecording(await this.ask(path, values, { read: (response) => response.arrayBuffer() }));
   }
 
   async json(path, values) {
-    return (await this.ask(path, values)).json();
+    return this.ask(path, values, { read: (response) => response.json() });
   }
 
-  /** The response to a question, asked again where that may help. */
-  async ask(path, values = {}, { tries = TRIES } = {}) {
+  /** What `read` makes of the response to a question, asked again where that may help. signal: ends it, too. */
+  async ask(path, values = {}, { read = (response) => response, tries = TRIES, signal = null } = {}) {
+    const signals = [this.ending.signal, ...(signal ? [signal] : [])];
     for (let tried = 1; ; tried++) {
       try {
-        return await this.askOnce(path, values);
+        return await read(await this.askOnce(path, values, AbortSignal.any(signals)));
       } catch (error) {
-        if (this.ending.signal.aborted) return new Promise(() => {}); // nobody waits for it any more
+        if (signals.some(({ aborted }) => aborted)) return new Promise(() => {}); // nobody waits for it any more
         const known = error instanceof ApiError ? error : new ApiError(AWAY, { isFinal: false });
         if (known.isFinal || tried >= tries) throw known;
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** (tried - 1)));
@@ -66,9 +67,8 @@ export class Api {
     }
   }
 
-  async askOnce(path, values) {
+  async askOnce(path, values, signal) {
     const headers = this.token ? { [OWN_HEADER]: this.token } : {};
-    const { signal } = this.ending;
     const address = this.address(path, values);
     const response = address.search.length <= LONGEST_ADDRESS
       ? await fetch(address, { headers, signal })

@@ -3,14 +3,17 @@
 //
 // Values are texts, as a link has them; what is as at first isn't there. Places count the tokens of the whole text.
 
-const REST_MS = 250; // after which the bar follows: browsers allow a hundred changes in half a minute
+const EVERY_MS = 400; // the bar follows so often: browsers allow a hundred changes in half a minute
+const LONGEST = 7_500; // characters of an address: many servers refuse a line over 8,000
 const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its bar should hold (as Streamlit does)
 
 /** The parameters of a link that are looked at, and not computed from. */
 export const NAMES = new Set([
   "layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "inside", "place", "source_place",
-  "cell", "heads", "moment", "folds", "candidate", "circuit", "step",
+  "cell", "heads", "moment", "folds", "candidate", "circuit", "step", "written", "branches", "temperature", "top_k", "top_p", "seed",
+  "tokens", "pace", "attention",
 ]);
+const SACRIFICES = [["branches"], ["written", "step"]]; // what an address has no room for, in this order
 
 export class Looked {
   /** search: of the address, to begin with. write(search): puts a new one into the bar. */
@@ -22,6 +25,11 @@ export class Looked {
 
   get(name) {
     return this.values.get(name) ?? null;
+  }
+
+  /** All values by name. */
+  all() {
+    return Object.fromEntries(this.values);
   }
 
   /** A whole number, or null. */
@@ -36,7 +44,10 @@ export class Looked {
     return found !== null && /^\d+(,\d+)*$/.test(found) ? found.split(",").map(Number) : null;
   }
 
-  /** Look at something else: values by name, null for what is as at first. by: who says so, and needn't be told. */
+  /**
+   * Look at something else: values by name, null for what is as at first. by: who says so, and needn't be told. Returns whether
+   * it is something else.
+   */
   set(change, by = null) {
     let isOther = false;
     for (const [name, value] of Object.entries(change)) {
@@ -46,10 +57,10 @@ export class Looked {
       if (text === null) this.values.delete(name);
       else this.values.set(name, text);
     }
-    if (!isOther) return;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.flush(), REST_MS);
+    if (!isOther) return false;
+    this.timer ??= setTimeout(() => this.flush(), EVERY_MS);
     for (const listener of this.listeners) if (listener !== by) listener();
+    return true;
   }
 
   /** Look at what an address says, and at nothing else. */
@@ -67,13 +78,17 @@ export class Looked {
   /** Bring the bar up to date now. */
   flush() {
     clearTimeout(this.timer);
+    this.timer = undefined;
     this.write();
   }
 
   /** The parameters of an address with what is looked at in the place of what it had of that. */
   merged(search) {
     const others = [...new URLSearchParams(search)].filter(([name]) => !NAMES.has(name));
-    return new URLSearchParams([...others, ...this.values]).toString();
+    const values = new Map(this.values);
+    const text = () => new URLSearchParams([...others, ...values]).toString();
+    for (const names of SACRIFICES) if (text().length > LONGEST) for (const name of names) values.delete(name);
+    return text();
   }
 }
 

@@ -1,8 +1,8 @@
 // Reads a recording: named tensors and what is known of them, in the bytes of a safetensors file (an eight-byte length, a
 // JSON header, aligned arrays; https://github.com/huggingface/safetensors#format).
 
-const ARRAYS = { F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
-const KINDS = "float32, int32, uint8 and bool";
+const ARRAYS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
+const KINDS = "float64, float32, int32, uint8 and bool";
 
 /**
  * { metadata, tensors: { name: { shape, data } } } of a Uint8Array or ArrayBuffer. Metadata values are parsed as JSON;

@@ -20,7 +20,7 @@ from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
 from .interventions import Intervention, hooks_of
 from .sampling import Sampling, random_points, token_at
-from .windows import looks_ahead
+from .windows import looks_ahead, window_start
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class GenerationStep:
     """What this step's forward pass recorded: of the newest token alone where earlier ones were cached."""
     point: float = 0.0
     """The random number between 0 and 1 that decided; 0 for greedy writing."""
+    window_start: int = 0
+    """The position of the first token that it was predicted from; above 0 past the context."""
 
     @property
     def probability(self) -> float:
@@ -56,13 +58,14 @@ class GenerationStep:
         return token_statistics(self.logits, self.token_id)
 
 
-class Text:
+class DecodeState:
     """A text that a model writes: its tokens so far, what is cached of them, and the random numbers to come.
 
-    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window slides, and
-    every step recomputes it, since each token's place in the window has changed. With hooks nothing is cached either:
-    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
-    earlier position depends on later ones, such as the mask taken away.
+    Keys and values of earlier tokens, and of the source, are cached. Past the context length the window moves by a
+    quarter of the context at a time (`window_start`): then the text is read again from there, since each token's place
+    in the window has changed. With hooks nothing is cached: each of them sees the whole window, as in a forward pass.
+    Interventions keep the cache, but for those by which an earlier position depends on later ones, such as the mask
+    taken away.
     """
 
     def __init__(
@@ -86,20 +89,41 @@ class Text:
             raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
         self._device = next(model.parameters()).device
         self._before = (torch.tensor([self.source], device=self._device),) if self.source else ()
-        self._start = 0
-        self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._start)]
+        self._pass_start = 0
+        self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._pass_start)]
         """What is changed in each of its passes."""
         keeps = not fwd_hooks and not any(map(looks_ahead, interventions))
+        self._shares = keeps and all(getattr(each, "same_everywhere", False) for each in interventions)
+        self._interventions = tuple(interventions)
         self.past = KeyValueCache.for_model(model.config) if keeps else None
-        """What is cached of its tokens; None if nothing is, or no longer."""
+        """What is cached of its tokens and its source; None if nothing is."""
+        self._cached = range(0)
         self.record(names_filter)
         self.draw(sampling)
 
     @property
-    def only_the_newest(self) -> bool:
-        """Whether the next step computes but the newest token, all others being cached."""
-        past, length = self.past, len(self.tokens)
-        return past is not None and 0 < past.length == length - 1 and length <= self.model.config.context_length
+    def window_start(self) -> int:
+        """Where the window begins from which the next token is predicted."""
+        return window_start(len(self.tokens), self.model.config.context_length)
+
+    @property
+    def cached(self) -> int:
+        """How many tokens of that window have their keys and values cached, its first ones."""
+        return len(self._cached) if self.past is not None and self._cached.start == self.window_start else 0
+
+    @property
+    def pending(self) -> int:
+        """How many tokens the next pass computes, those of a source that wasn't read yet included."""
+        unread = 0 if self.past is not None and self.past.memory is not None else len(self.source)
+        return len(self.tokens) - self.window_start - self.cached + unread
+
+    @property
+    def batch_key(self) -> tuple[Intervention, ...] | None:
+        """What is changed in its passes, equal for texts that can share one; None if it can share none.
+
+        Recorded masks are those of a whole pass, and what is changed at a position has another one in each text.
+        """
+        return self._interventions if self._shares and not any(map(_is_mask, self.names)) else None
 
     def draw(self, sampling: Sampling) -> None:
         """From here on, draw tokens like this; without a seed, with one of its own."""
@@ -114,24 +138,24 @@ class Text:
 
     def step(self) -> GenerationStep:
         """Compute what follows, and draw the next token."""
-        context = self.model.config.context_length
-        if len(self.tokens) > context:
-            self.past = None
-        unseen = self.tokens[self.past.length if self.past else 0 :][-context:]
-        self._start = len(self.tokens) - len(unseen)
-        inputs = (*self._before, torch.tensor([unseen], device=self._device))
+        if self.past is not None and not self.cached:
+            self.past.forget_tokens()
+        self._pass_start = self.window_start + self.cached
+        inputs = (*self._before, torch.tensor([self.tokens[self._pass_start :]], device=self._device))
         with torch.no_grad():
             logits, cache = self.model.run_with_cache(
                 *inputs, names_filter=self.names, fwd_hooks=self.hooks, past=self.past, newest=True
             )
-        return self.go_on(logits[0, -1].float(), cache)
+        return self.advance(logits[0, -1].float(), cache)
 
-    def go_on(self, logits: Tensor, cache: ActivationCache) -> GenerationStep:
-        """Draw the next token from what a pass computed. logits: (vocab,), raw."""
+    def advance(self, logits: Tensor, cache: ActivationCache) -> GenerationStep:
+        """Draw the next token from what a pass computed, which has cached the window. logits: (vocab,), raw."""
         point = next(self._points)
         token_id = token_at(point, logits, self.sampling)
+        start = self.window_start
+        self._cached = range(start, len(self.tokens))
         self.tokens.append(token_id)
-        return GenerationStep(len(self.tokens) - 1, token_id, logits, cache, point)
+        return GenerationStep(len(self.tokens) - 1, token_id, logits, cache, point, start)
 
 
 def generate(
@@ -146,7 +170,7 @@ def generate(
     source: Sequence[int] | Tensor | None = None,
     interventions: Sequence[Intervention] = (),
 ) -> Iterator[GenerationStep]:
-    """Continue a prompt, token by token. What is cached on the way, and what isn't: `Text`.
+    """Continue a prompt, token by token. What is cached on the way, and what isn't: `DecodeState`.
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
@@ -159,16 +183,16 @@ def generate(
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
         long, or given to a model that reads none.
     """
-    text = Text(
+    state = DecodeState(
         model, tokens, sampling=sampling, names_filter=names_filter, fwd_hooks=fwd_hooks, source=source,
         interventions=interventions,
     )  # fmt: skip
-    return _steps(text, max_new_tokens, set(stop_tokens))
+    return _steps(state, max_new_tokens, set(stop_tokens))
 
 
-def _steps(text: Text, max_new_tokens: int, stop_tokens: set[int]) -> Iterator[GenerationStep]:
+def _steps(state: DecodeState, max_new_tokens: int, stop_tokens: set[int]) -> Iterator[GenerationStep]:
     for _ in range(max_new_tokens):
-        step = text.step()
+        step = state.step()
         yield step
         if step.token_id in stop_tokens:
             return
@@ -200,6 +224,10 @@ def write_greedily(
         if has_ended.all():
             break
     return torch.cat(written, 1)
+
+
+def _is_mask(point: str) -> bool:
+    return point.endswith("hook_mask")
 
 
 def _as_list(tokens: Sequence[int] | Tensor) -> list[int]:

@@ -66,6 +66,11 @@ class _Change(ABC):
     looks_ahead = False
     """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
 
+    @property
+    def same_everywhere(self) -> bool:
+        """Whether it does the same wherever a pass begins, so that several texts can share one."""
+        return self.position is None
+
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
         points = hook_points(config)
@@ -146,6 +151,8 @@ class Averaged(_Change):
 class Replaced(_Change):
     """Replaced by what it is at the same position of another text (activation patching)."""
 
+    same_everywhere = False
+
     tokens: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
@@ -199,6 +206,7 @@ class Without:
 
     rule: str
     where: str = ""
+    same_everywhere = True
 
     @property
     def looks_ahead(self) -> bool:
@@ -284,9 +292,9 @@ class Weighed:
 
         def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
             query = self.query - start()
-            # Where keys are kept from pass to pass, all of them are there, the first at position 0.
-            keeps_keys = ".cross_attn." in self.point or pattern.shape[-1] > pattern.shape[-2]
-            key = self.key if keeps_keys else self.key - start()
+            # Keys may have been kept from earlier passes: the last one is that of the last query.
+            first_key = 0 if ".cross_attn." in self.point else start() + pattern.shape[-2] - pattern.shape[-1]
+            key = self.key - first_key
             if not (0 <= query < pattern.shape[-2] and 0 <= key < pattern.shape[-1]):
                 return None
             pattern = pattern.clone()

@@ -1,12 +1,37 @@
-"""Interventions in a window of a text: their positions count from the text's start, not from the window's."""
+"""Which part of a text a model reads that is longer than its context, and interventions in such a window.
+
+Positions of interventions count from the text's start, not from the window's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ..hooks import ForwardHook, HookedModule
 from .interventions import Intervention, Start, from_the_start
+
+
+def window_start(length: int, context_length: int) -> int:
+    """Where the window begins from which the token after the first `length` of a text is predicted.
+
+    Past the context it moves by a quarter of the context at a time, so that keys and values stay valid in between.
+
+    >>> [window_start(length, 8) for length in (7, 8, 9, 10, 11)]
+    [0, 0, 2, 2, 4]
+    """
+    step = max(1, context_length // 4)
+    return max(0, -(-(length - context_length) // step)) * step
+
+
+def by_window(lengths: Iterable[int], context_length: int) -> list[tuple[int, list[int]]]:
+    """Lengths in ascending order, with the start of the window that each is predicted from: one pass serves a window.
+
+    >>> by_window(range(7, 12), 8)
+    [(0, [7, 8]), (2, [9, 10]), (4, [11])]
+    """
+    return [(start, list(group)) for start, group in groupby(lengths, lambda each: window_start(each, context_length))]
 
 
 @dataclass(frozen=True)

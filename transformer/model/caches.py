@@ -89,6 +89,12 @@ class KeyValueCache:
         """The padding mask, (batch, 1, 1, key), of the tokens so far and those that follow; None if none is padded."""
         return None if pad_token_id is None else padding_or_none(self._with(tokens), pad_token_id)
 
+    def forget_tokens(self) -> None:
+        """Keep what was made of the source alone, so that other tokens can follow."""
+        self.tokens = None
+        for each in self.blocks:
+            each.clear()
+
     def extend(self, tokens: Tensor) -> None:
         """Take note of the tokens whose keys and values have been added."""
         self.tokens = self._with(tokens)

@@ -67,6 +67,13 @@ class Queue:
                 self._hand_out()
             self.changed.notify_all()
 
+    def step_back(self, job: Job) -> None:
+        """Give a running job's place to one that waits, if any does; it goes on in its turn, from the queue's end."""
+        with self.changed:
+            if self._waiting and job in self._placed and job.state == "running" and not job.finishing:
+                self._placed.remove(job)
+                self.enter(job)
+
     def leave(self, job: Job) -> None:
         """Take a job out of the queue, and give its place to the next. For jobs."""
         with self.changed:

@@ -49,7 +49,7 @@ class Progress:
     """At the speed of the last ten seconds or so, pauses aside; None until that can be told."""
     tokens_per_second: float = 0.0
     """Over the last second or so."""
-    train_losses: list[tuple[int, float]] = field(default_factory=list)
+    batch_losses: list[tuple[int, float]] = field(default_factory=list)
     """Step, and mean loss of the batches since the point before; at most `MOST_POINTS` of them."""
     validation_losses: list[tuple[int, float]] = field(default_factory=list)
     """Step and loss: on all that is held out if the plan is thorough, else on a fixed part of it."""
@@ -134,7 +134,7 @@ class Runner:
         model = self.run.best_model
         snapshot = Snapshot(
             step=self.run.step,
-            train_loss=sum(recent) / len(recent) if recent else None,
+            batch_loss=sum(recent) / len(recent) if recent else None,
             validation_loss=self._validate(),
             sample=sample_text(model, self.plan, budget),
             patterns=attention_patterns(model, self.plan),
@@ -186,7 +186,7 @@ class Runner:
 
     def _end_bin(self) -> None:
         if self._bin:
-            self.progress.train_losses.append((self.run.step, sum(self._bin) / len(self._bin)))
+            self.progress.batch_losses.append((self.run.step, sum(self._bin) / len(self._bin)))
             self._bin = []
 
     def _tell_time(self) -> None:

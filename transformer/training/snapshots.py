@@ -30,8 +30,8 @@ class Snapshot:
     """A model as it was after `step` steps. Losses in nats per token."""
 
     step: int
-    train_loss: float | None
-    """Of the last few batches; None before the first."""
+    batch_loss: float | None
+    """Mean of the last few batches; None before the first."""
     validation_loss: float
     sample: str
     """What it writes after the plan's prompt: greedily for a task, at temperature 0.8 for a text."""

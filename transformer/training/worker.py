@@ -47,6 +47,8 @@ class Job:
         """The model that came out, once the state is one of `ENDED`; None if not even one step was taken."""
         self.problem: str | None = None
         """Why it failed, in a sentence or two."""
+        self.reason = ""
+        """Why it was stopped, in a sentence, if that wasn't what its visitor asked for."""
         self.paused_at = 0.0
         self._progress = Progress(plan.training.steps)
         self._wish: Literal["continue", "stop", "close"] = "continue"
@@ -81,9 +83,9 @@ class Job:
         return self._progress.seconds_left
 
     @property
-    def train_losses(self) -> list[tuple[int, float]]:
+    def batch_losses(self) -> list[tuple[int, float]]:
         """Step, and mean loss of the batches since the point before: nats per token, at most 400 points."""
-        return self._progress.train_losses
+        return self._progress.batch_losses
 
     @property
     def validation_losses(self) -> list[tuple[int, float]]:
@@ -125,12 +127,15 @@ class Job:
             if self.state == "paused" and not self.is_ending:
                 self._queue.enter(self)
 
-    def stop(self) -> None:
-        """Take no step after the one in progress, and keep the model as it is then; it is there a moment later."""
+    def stop(self, reason: str = "") -> None:
+        """Take no step after the one in progress, and keep the model as it is then; it is there a moment later.
+
+        reason: a sentence for whoever comes back to it.
+        """
         with self._queue.changed:
             if self.state in ENDED or self.is_ending:
                 return
-            self._wish = "stop"
+            self._wish, self.reason = "stop", reason
             if not self._begun:
                 self.state = "stopped"
                 self._queue.leave(self)

@@ -28,7 +28,7 @@ from transformer import (
 from transformer.hooks import ForwardHook, NamesFilter
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import logits_in_pieces, stream_of
-from transformer.inference.windows import in_window, looks_ahead
+from transformer.inference.windows import by_window, in_window, looks_ahead, window_start
 
 Interventions = tuple[Intervention, ...]
 
@@ -53,7 +53,7 @@ def next_token(
 ) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
     """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
     model = opened(model) if isinstance(model, str) else model
-    begin = max(len(tokens) - model.checkpoint.model.config.context_length, 0)
+    begin = window_start(len(tokens), model.checkpoint.model.config.context_length)
     return _next_token(model, tokens[begin:], source, in_window(interventions, begin))
 
 
@@ -81,22 +81,26 @@ def _next_token(
 def scored(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
 ) -> Scored:
-    """How likely each token was, given those before it that its context holds."""
-    context = checkpoint.model.config.context_length
-    # One pass serves all tokens of the context, unless an earlier one would see what comes after it.
-    together = 1 if any(map(looks_ahead, interventions)) else min(context, len(tokens))
+    """How likely each token was, given those before it in its window."""
     begin = 0
     hooks = hooks_of(interventions, checkpoint.model, lambda: begin)  # for all passes: another text is recorded once
-    logits = _run(checkpoint, tokens[:together], source, (), hooks)[0][0]
-    rows = [*logits[: len(tokens) - 1]]
-    for end in range(together + 1, len(tokens)):
-        begin = max(end - context, 0)
-        found = _run(checkpoint, tokens[begin:end], source, (), hooks)[0]
-        rows.append(found[0, -1].clone())
+    rows = []
+    for begin, lengths in _passes(checkpoint, len(tokens), interventions):
+        logits = _run(checkpoint, tokens[begin : lengths[-1]], source, (), hooks)[0][0]
+        rows += [logits[length - 1 - begin].clone() for length in lengths]
     found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
     probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
-    together = torch.stack(rows) if rows else logits[:0]
-    return Scored(np.array(probability), np.array(rank), np.array(entropy), together.numpy())
+    logits = torch.stack(rows) if rows else torch.empty(0, checkpoint.model.config.vocab_size)
+    return Scored(np.array(probability), np.array(rank), np.array(entropy), logits.numpy())
+
+
+def _passes(checkpoint: Checkpoint, length: int, interventions: Interventions) -> list[tuple[int, list[int]]]:
+    """The passes that predict all tokens of a text but the first: where each begins, and after how many tokens of the
+    text it is asked for. One serves a whole window, unless an earlier token would see what comes after it."""
+    lengths, context = range(1, length), checkpoint.model.config.context_length
+    if any(map(looks_ahead, interventions)):
+        return [(window_start(each, context), [each]) for each in lengths]
+    return by_window(lengths, context)
 
 
 def scored_one_by_one(
@@ -113,16 +117,13 @@ def scored_one_by_one(
             probability, rank, entropy = (number.item() for number in numbers)
             yield row, (probability, rank, entropy)
         return
-    together = 1 if any(map(looks_ahead, interventions)) else min(shape.context_length, len(tokens))
-    if together > 1:
-        engine = model.checkpoint.model
-        stream = stream_of(engine, tokens[:together], source, hooks_of(interventions, engine))[: len(tokens) - 1]
+    engine = model.checkpoint.model
+    for begin, lengths in _passes(model.checkpoint, len(tokens), interventions):
+        hooks = hooks_of(in_window(interventions, begin), engine)
+        stream = stream_of(engine, tokens[begin : lengths[-1]], source, hooks)[lengths[0] - 1 - begin :]
         for rows, logits in logits_in_pieces(engine, stream):
-            for row, token in zip(logits, tokens[rows.start + 1 :], strict=False):
-                yield row.numpy(), token_statistics(row, token)
-    for end in range(together, len(tokens)):
-        row = torch.tensor(next_token(model, tokens[:end], source, interventions)[0])
-        yield row.numpy(), token_statistics(row, tokens[end])
+            for row, length in zip(logits, lengths[rows.start : rows.stop], strict=True):
+                yield row.numpy(), token_statistics(row, tokens[length])
 
 
 @remembered

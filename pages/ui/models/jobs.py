@@ -1,35 +1,35 @@
-"""What takes long: computed on a thread of its own, with progress, until it is done or nobody wants it any more."""
+"""What takes long: computed on a thread of its own, with progress, until it is done, stopped, or its visitor leaves."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 
 import streamlit as st
-from streamlit import runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 NICE = 10
 """How far the thread stands back behind those that answer visitors, where the system lets it."""
+_NUMBERS = itertools.count()
 _job: ContextVar[Job | None] = ContextVar("job", default=None)
 
 
 class StoppedError(Exception):
-    """The job was stopped, or its visitor has left."""
+    """The job was stopped."""
 
 
 class Job:
     """One computation under way. Its result is for whoever computes to keep."""
 
-    def __init__(self, key: Hashable, compute: Callable[[], object], is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, key: Hashable, compute: Callable[[], object]) -> None:
         self.key = key
         self.share = 0.0
         """How much of it is done, 0 to 1."""
         self.error: Exception | None = None
-        self._compute, self._is_wanted = compute, is_wanted
+        self._compute = compute
         self._stop, self._over = threading.Event(), threading.Event()
         threading.Thread(target=self._run, name="job", daemon=True).start()
 
@@ -54,7 +54,7 @@ class Job:
     def step(self, share: float) -> None:
         """Called by the computation now and then. Raises: StoppedError once it should end."""
         self.share = min(max(share, 0.0), 1.0)
-        if self._stop.is_set() or not self._is_wanted():
+        if self._stop.is_set():
             raise StoppedError
 
     def _run(self) -> None:
@@ -87,11 +87,11 @@ def begin(key: Hashable, compute: Callable[[], object]) -> Job:
     """Begin a job for this visitor; one that is under way is stopped."""
     if (former := st.session_state.get("job")) is not None:
         former.stop()
-    context = get_script_run_ctx()
-    session = context.session_id if context else ""
+    job = st.session_state["job"] = Job(key, compute)
+    return _until_left(next(_NUMBERS), job)
 
-    def is_wanted() -> bool:
-        return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
-    st.session_state["job"] = Job(key, compute, is_wanted)
-    return st.session_state["job"]
+@st.cache_resource(scope="session", max_entries=1, show_spinner=False, on_release=Job.stop)
+def _until_left(number: int, _job: Job) -> Job:
+    """Streamlit lets go of it, which stops it, when the visitor's connection ends."""
+    return _job

@@ -38,7 +38,7 @@ def rungs(group: Group) -> dict[str, CheckpointEntry]:
 
 
 def stand(name: str, tokens: tuple[int, ...], sampling: Sampling) -> Stand:
-    """One text on a rung. Each token is predicted from as many of those before it as the rung's context holds."""
+    """One text on a rung. Each token is predicted from those before it in the rung's window."""
     scored = activations.scored(name, tokens)
     logits = activations.next_token(name, tokens)[0].astype(np.float64)
     odds = np.exp(logits - logits.max())

@@ -6,23 +6,27 @@ version's text, so a page's run sees each model as it was when the run first ask
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
+from contextvars import ContextVar
 
 import streamlit as st
 import torch
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.models.own_models import own_entries, own_models
-from transformer import Checkpoint, CheckpointEntry, ModelConfig, Tokenizer
+from pages.ui.models.own_models import is_own, own_models, shared_models
+from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
 from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library
 from transformer.api.open_models import OpenModel
+from transformer.api.store import model_store
 from transformer.data.chat import Chat
+from transformer.inference import windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
 torch.set_num_threads(1)
 
+_SEEN: ContextVar[dict[str, OpenModel] | None] = ContextVar("models_seen", default=None)
+"""Each run of a page has a thread, and so a context, of its own."""
 MANY_PARAMETERS = 40_000_000
 """A model from this size on is called large."""
 
@@ -32,9 +36,7 @@ def shared() -> Library:
     return _library(FOLDER)
 
 
-@st.cache_resource(show_spinner=False)
-def _library(folder: Path) -> Library:
-    return Library(folder)
+_library = functools.cache(Library)
 
 
 def catalogue() -> tuple[CheckpointEntry, ...]:
@@ -43,28 +45,29 @@ def catalogue() -> tuple[CheckpointEntry, ...]:
 
 
 def usable() -> dict[str, CheckpointEntry]:
-    """The checkpoints that can be picked, by name: the visitor's own, and everybody's."""
+    """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if not entry.problem}
     seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
-            for name, model in _seen().items()}  # fmt: skip
-    return there | seen | own_entries()
+            for name, model in _seen().items() if not model.is_own}  # fmt: skip
+    return there | seen | shared_models() | own_models()
 
 
 def begin_run(keep: OpenModel | None = None) -> None:
     """From here on, see models as they are now; all but the one to `keep`, whose text is on the page."""
-    seen = _seen()
-    seen.clear()
-    if keep and not keep.is_own:
-        seen[keep.name] = keep
+    _SEEN.set({keep.name: keep} if keep and not keep.is_own else {})
 
 
 def opened(name: str) -> OpenModel:
-    """A model: the visitor's own, or one that is opened once and shared. Raises CheckpointError if it can't be."""
-    if own := own_models().get(name):
-        return OpenModel(name, name, own, is_own=True)
+    """A model: one that ships, opened once for everybody, or somebody's own, by its token.
+
+    Raises: CheckpointError if it can't be opened.
+    """
     seen = _seen()
     if name not in seen:
-        seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
+        if is_own(name):
+            seen[name] = _own(name)
+        else:
+            seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
     return seen[name]
 
 
@@ -105,13 +108,26 @@ def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
 
 
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
-    """The last tokens, as many as the model's context holds."""
-    return tokens[-config(name).context_length :]
+    """The last tokens, as many as the model reads to predict the next one: past its context, its window."""
+    return tokens[window_start(name, len(tokens)) :]
+
+
+def window_start(name: str, length: int) -> int:
+    """Where that window of a text of so many tokens begins."""
+    return windows.window_start(length, config(name).context_length)
 
 
 def _seen() -> dict[str, OpenModel]:
-    """The shared models that this visitor's page has asked for, as they were then; outside of a page, none."""
-    return {} if get_script_run_ctx(suppress_warning=True) is None else st.session_state.setdefault("models_seen", {})
+    """The models that this run of a page has asked for, as they were then; outside of one, none."""
+    seen = _SEEN.get()
+    return {} if seen is None else seen
+
+
+def _own(token: str) -> OpenModel:
+    found = model_store().get(token)
+    if found is None:
+        raise CheckpointError("It is no longer kept here.")
+    return OpenModel(token, token, found, is_own=True)
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

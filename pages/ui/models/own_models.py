@@ -1,41 +1,89 @@
-"""One visitor's own models: trained on the page Train or uploaded, and seen by nobody else."""
+"""One visitor's own models, trained on the page Train or uploaded, and those that somebody's link has brought."""
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
-from pages.ui.models.belongings import belongings
+from pages.ui.models.session_store import session_record
 from transformer import Checkpoint, CheckpointEntry
+from transformer.api.store import PREFIX, checkpoint_bytes, is_token, model_store
+from transformer.checkpoints.folder import number_of_weights
 
-PREFIX = "own-"
 MOST, LARGEST_TOGETHER = 8, 128_000_000
-"""Models a visitor can have at once, and bytes of all their weights; with one more, the oldest go."""
+"""Models a visitor can have at once, and bytes of all their weights."""
+MOST_SHARED = 8
+"""Models of links that are listed; with one more, the one opened first is no longer."""
 
 
-def own_models() -> dict[str, Checkpoint]:
-    """The visitor's own models by name, oldest first."""
-    return belongings().models
+class NoRoomError(Exception):
+    """The visitor has as many models as one can have; the message says what to do."""
+
+
+def is_own(name: str) -> bool:
+    """Whether a model's name is the token of somebody's own."""
+    return name.startswith(PREFIX)
+
+
+def own_models() -> dict[str, CheckpointEntry]:
+    """The visitor's own models by token, oldest first; those that have gone from the store are not among them."""
+    return {token: entry for token, entry in session_record().models.items() if token in model_store()}
+
+
+def shared_models() -> dict[str, CheckpointEntry]:
+    """The models of others that links have brought, by token."""
+    return {token: entry for token, entry in session_record().shared.items() if token in model_store()}
+
+
+def problem_of_room(more: int = 0) -> str | None:
+    """Why no further model fits, in a sentence that says what to do; None if one does. more: bytes of its weights."""
+    sizes = [4 * number_of_weights(entry.config) for entry in own_models().values()]
+    if len(sizes) >= MOST:
+        return f"You have {MOST} models, as many as one can have. Remove one under “Your models as files” first."
+    if sizes and sum(sizes) + more > LARGEST_TOGETHER:
+        return (f"Your models may have {LARGEST_TOGETHER / 1e6:,.0f} MB together, and this one doesn't fit any more. "
+                "Remove one under “Your models as files” first.")  # fmt: skip
+    return None
 
 
 def keep(checkpoint: Checkpoint) -> str:
-    """Put a model among the visitor's own; returns the name it can be picked by, which nobody else can guess."""
-    name = PREFIX + secrets.token_hex(8)
-    models = {**own_models(), name: checkpoint}
-    while len(models) > 1 and (len(models) > MOST or sum(map(_size, models.values())) > LARGEST_TOGETHER):
-        del models[next(iter(models))]
-    belongings().models = models
-    return name
+    """Put a model among the visitor's own; returns the token it is picked by, which nobody else can guess.
+
+    Raises: NoRoomError while the visitor has too many; CheckpointError if it can't be kept at all.
+    """
+    if problem := problem_of_room(checkpoint_bytes(checkpoint)):
+        raise NoRoomError(problem)
+    token = model_store().put(checkpoint)
+    session_record().models[token] = _entry(token, checkpoint)
+    return token
 
 
-def own_entries() -> dict[str, CheckpointEntry]:
-    """The visitor's own models as `list_checkpoints` would list them."""
-    return {
-        name: CheckpointEntry(name, Path(name), checkpoint.card, checkpoint.model.config)
-        for name, checkpoint in own_models().items()
-    }
+def remove(token: str) -> None:
+    """Forget one of the visitor's own models, for everybody."""
+    session_record().models.pop(token, None)
+    model_store().forget(token)
 
 
-def _size(checkpoint: Checkpoint) -> int:
-    """Bytes of a model's weights."""
-    return sum(weight.nbytes for weight in checkpoint.model.parameters())
+def take_shared(token: str) -> None:
+    """List the model of a link, if it is an own model that there is; of others, and of the visitor's own, nothing."""
+    record = session_record()
+    if not is_token(token) or token in record.models or token in record.shared:
+        return
+    if (checkpoint := model_store().get(token)) is not None:
+        record.shared[token] = _entry(token, checkpoint)
+        while len(record.shared) > MOST_SHARED:
+            del record.shared[next(iter(record.shared))]
+
+
+def restore_models(tokens: list[str]) -> None:
+    """List the models again that a tab knows to be its visitor's own, as far as they are still there."""
+    record = session_record()
+    for token in tokens[:MOST]:
+        checkpoint = None if token in record.models else model_store().get(token)
+        if checkpoint is not None and not problem_of_room(checkpoint_bytes(checkpoint)):
+            record.models[token] = _entry(token, checkpoint)
+        record.shared.pop(token, None)
+
+
+def _entry(token: str, checkpoint: Checkpoint) -> CheckpointEntry:
+    """A model as `list_checkpoints` would list it."""
+    return CheckpointEntry(token, Path(token), checkpoint.card, checkpoint.model.config)

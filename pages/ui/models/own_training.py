@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 import streamlit as st
-from streamlit import runtime
 
-from pages.ui.models.belongings import Slot, belongings
-from pages.ui.models.own_models import keep
+from pages.ui.models.own_models import NoRoomError, keep
+from pages.ui.models.session_store import GONE_AFTER, SessionRecord, Slot, session_record
+from transformer import CheckpointError
 from transformer.training.plan import Plan
 from transformer.training.queue import Queue
 from transformer.training.worker import ENDED, Job
 
-ABSENCE = 8.0
-"""Seconds for which a training outlives its visitor's connection: a hiccup of the network or a reload of the page
-doesn't end it, a closed tab does."""
+LOOK_EVERY = 1.0
+"""Seconds between two looks whether the visitor is still there."""
+LEFT = f"It was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
 
 
 @st.cache_resource(show_spinner=False)
@@ -28,7 +26,7 @@ def queue() -> Queue:
 
 def slot() -> Slot:
     """This visitor's training."""
-    return belongings().training
+    return session_record().training
 
 
 def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str) -> None:
@@ -37,25 +35,21 @@ def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str)
     own = slot()
     own.references, own.probe_text, own.begun = references, probe_text, begun
     own.job = queue().submit(plan)
-    if runtime.exists():  # else there is nobody who could leave
-        watched = own.job, belongings().is_here
-        threading.Thread(target=stop_when_left, args=watched, name="closing-time", daemon=True).start()
+    watched = own.job, session_record(), queue()
+    threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
 
 
-def stop_when_left(job: Job, is_here: Callable[[], bool]) -> None:
-    """Stop a job once its visitor has been away for `ABSENCE` seconds; returns when the job has ended.
+def watch_over(job: Job, record: SessionRecord, trainings: Queue) -> None:
+    """Stop a job whose visitor has gone, and let another go first while they are away; returns when it has ended.
 
-    What came out is there for a visitor who comes back while belongings are kept.
-
-    is_here: whether the visitor's browser is connected.
+    It goes on without a connection. What came out is there for a visitor who comes back while the record is kept.
     """
-    last_seen = time.monotonic()
     while job.state not in ENDED:
-        if is_here():
-            last_seen = time.monotonic()
-        elif time.monotonic() - last_seen > ABSENCE:
-            job.stop()
-        job.join(ABSENCE / 10)
+        if record.is_gone:
+            job.stop(LEFT)
+        elif record.is_away:
+            trainings.step_back(job)
+        job.join(LOOK_EVERY)
 
 
 def leave() -> None:
@@ -63,15 +57,26 @@ def leave() -> None:
     own = slot()
     if own.job:
         own.job.close()
-    own.job, own.kept_as = None, None
+    own.job, own.kept_as, own.problem = None, None, ""
 
 
 def collect() -> str | None:
-    """Put a model that has been trained among the visitor's own, once; returns its name."""
+    """Put a model that has been trained among the visitor's own, once; returns its token, None while there is none."""
     own = slot()
-    if own.job and own.job.state in ENDED and own.job.result and not own.kept_as:
-        own.kept_as = keep(own.job.result)
+    if has_result() and not own.kept_as:
+        try:
+            own.kept_as = keep(own.job.result)
+        except (NoRoomError, CheckpointError) as error:
+            own.problem = str(error)
+        else:
+            own.problem = ""
     return own.kept_as
+
+
+def has_result() -> bool:
+    """Whether a training has ended with a model."""
+    job = slot().job
+    return job is not None and job.state in ENDED and job.result is not None
 
 
 def is_under_way() -> bool:

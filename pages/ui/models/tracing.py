@@ -20,6 +20,7 @@ from pages.ui.models.jobs import progress
 from pages.ui.models.library import is_large, opened
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
 from transformer.inference.interventions import hooks_of
+from transformer.inference.windows import window_start
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -216,7 +217,8 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     if not kept:
         return None
     rows = [tokens, *(read for _, _, read in kept)]
-    logits = _after(checkpoint, [row[-shape.context_length :] for row in rows])
+    begin = window_start(len(tokens), shape.context_length)
+    logits = _after(checkpoint, [row[begin:] for row in rows])
     base, others = logits[0], logits[1:]
     own, new = int(base.argmax()), others.argmax(1)
     every = np.arange(len(others))

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.shell import state
+from pages.ui.models.session_store import session_record
+from pages.ui.shell import looked, state
 from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.link import PARSERS
 
@@ -28,7 +27,7 @@ INSTRUMENTS = ("Attention", "Inside")
 """The pages that an instrument can lead to."""
 STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
 """Fields that are no part of any view."""
-ENTRIES = ("writer", "desk", "changes_put_away", "changed_model")
+ENTRIES = ("changes_put_away", "changed_model")
 """What the session keeps beside the fields: the text that is written, and the changes of other models."""
 
 
@@ -53,12 +52,12 @@ def turn_to(page: str) -> None:
     if page == LESSONS:
         if found:
             found.along = False
-        elif state.went_through_history() and (name := st.query_params.get("lesson")):
+        elif state.returns(page) and (name := st.query_params.get("lesson")):
             _put_away(current, StepPlace(name, -1))  # the URL is about to take its place
     elif found and not found.along:
         give_back()
     elif not found:
-        belongings().put_away = None
+        session_record().put_away = None
 
 
 def lend(place: StepPlace, view: Visitor | None) -> None:
@@ -79,14 +78,11 @@ def give_back() -> None:
     if found is None:
         return
     del st.session_state["loan"]
-    belongings().put_away = None
+    session_record().put_away = None
     _forget_entries()
     _become(state.visitor(), found.own)
     st.session_state.update(found.entries)
-    if "writer" not in found.entries:  # the text is written anew from its field
-        state.arrives()
-    else:
-        state.taken_over()
+    state.arrives()
 
 
 def take_along() -> None:
@@ -117,27 +113,25 @@ def show_ways_back() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
         st.markdown(":material/school: This is a lesson's view; your own is put away.", width="content")
-        with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
-            st.page_link("pages/Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
+        st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
         st.button("Back to my own view", key="give_back", type="tertiary", on_click=give_back)
 
 
 def _put_away(current: Visitor, place: StepPlace) -> Loan:
-    own = belongings().put_away or dataclasses.replace(current, notices=[])
+    own = session_record().put_away or dataclasses.replace(current, notices=[])
     found = Loan(own, place, {name: st.session_state[name] for name in ENTRIES if name in st.session_state})
     _forget_entries()
     st.session_state["loan"] = found
-    belongings().put_away = own
+    session_record().put_away = own
     return found
 
 
 def _become(current: Visitor, other: Visitor) -> None:
     for name in set(fields()) - STAYS:
         setattr(current, name, getattr(other, name))
+    looked.tell_all()
 
 
 def _forget_entries() -> None:
-    if writer := st.session_state.get("writer"):
-        writer.stop()
     for name in ENTRIES:
         st.session_state.pop(name, None)

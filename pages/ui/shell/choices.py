@@ -11,7 +11,7 @@ from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
 LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
-           "inside": 200, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
+           "inside": 200, "branches": 4_000, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
            "lesson": 80, "room": 20}  # fmt: skip
 """Characters a text may have."""
 READS = ("chat", "plain")
@@ -36,7 +36,11 @@ class Visitor:
     reads: str = "chat"
     """How a model that was tuned to answer reads the prompt: as a "chat", in its template, or as "plain" text."""
     text: str = ""
-    """What has been written after the prompt."""
+    """What has been written after the prompt, as links had it that are older than `written`."""
+    written: tuple[int, ...] = ()
+    """The same as tokens, as the tab has told."""
+    branches: str = ""
+    """The text's other branches, as the browser writes them."""
     changes: tuple[Change, ...] = ()
     """What is changed in the model; those that are off are among them."""
     temperature: float = 0.8

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from pages.ui.components.writing import LIMITS
 from pages.ui.models import changes
 from pages.ui.models.lessons import answers
 from pages.ui.models.looked_at import DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
@@ -18,31 +18,40 @@ from transformer.training.presets import LADDERS, RUNGS
 
 LONGEST_QUERY = 7_500
 """Characters of a link's parameters, percent-encoded. Many servers in front of an app refuse a line over 8,000."""
+LIMITS: dict[str, tuple[float, float]] = {
+    "temperature": (0.0, 2.0),
+    "top_k": (0, 100),
+    "top_p": (0.05, 1.0),
+    "seed": (0, 2**31 - 1),
+    "tokens": (1, 500),
+}
+"""The numbers that dials go from and to; whole ones where both ends are."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
 LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "inside", "place",
-          "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step")  # fmt: skip
-"""What is looked at, and not computed from: the browser holds it; `frontend/looked.js` has the same names."""
-TOO_LONG = {"text": "what was written", "batch": "the batch", "prompt": "the prompt",
+          "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step", "written", "branches",
+          "temperature", "top_k", "top_p", "seed", "tokens", "pace", "attention")  # fmt: skip
+"""What the browser holds: what is looked at, a text, and how it is written; `frontend/looked.js` has the same names."""
+TOO_LONG = {"written": "what was written", "branches": "its branches", "batch": "the batch", "prompt": "the prompt",
             "other_prompt": "the other prompt", "answers": "your answers",
             "changes": "the changes of the model"}  # fmt: skip
 """The texts that a link may have no room for, and what they are called."""
-_VIEWS = ((), ("text",), ("batch",), ("text", "batch"), ("other_prompt",), ("text", "other_prompt"),
-          ("text", "batch", "other_prompt"), ("text", "prompt"), ("text", "prompt", "other_prompt"),
-          ("text", "batch", "prompt", "other_prompt"),
-          ("text", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
-SACRIFICES = ((), *(("answers", *names) for names in _VIEWS))
+_VIEWS = ((), ("written",), ("batch",), ("written", "batch"), ("other_prompt",), ("written", "other_prompt"),
+          ("written", "batch", "other_prompt"), ("written", "prompt"), ("written", "prompt", "other_prompt"),
+          ("written", "batch", "prompt", "other_prompt"),
+          ("written", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
+SACRIFICES = ((), ("branches",), *(("branches", "answers", *names) for names in _VIEWS))
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {
     "prompt": ("query", "key", "zoom", "place", "source_place", "cell", "candidate"),
-    "text": ("step", "query", "key", "zoom", "place", "cell", "candidate"),
+    "written": ("step", "query", "key", "zoom", "place", "cell", "candidate"),
+    "branches": (),
     "batch": ("batch_row",),
     "other_prompt": ("own_token", "other_token"),
     "changes": (),
     "answers": (),
 }
 """What means nothing without a text that was left out."""
-
 
 @dataclass(frozen=True)
 class Number:
@@ -123,6 +132,21 @@ def _circuit(text: str) -> tuple[str | int, ...]:
     return kind, attention, *places
 
 
+def _written(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"(\d{1,7}(\.\d{1,7})*)?", text, re.ASCII):
+        raise ValueError("it needs the tokens' numbers with dots between them")
+    found = tuple(map(int, text.split("."))) if text else ()
+    if len(found) > LONGEST["text"]:
+        raise ValueError(f"it can have at most {LONGEST['text']:,} tokens")
+    return found
+
+
+def _branches(text: str) -> str:
+    if len(text) > LONGEST["branches"] or not re.fullmatch(r"[\d._*]*", text, re.ASCII):
+        raise ValueError("it isn't what this app writes")
+    return text
+
+
 def _some_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
         chosen = set(map(_one_of(*choices), text.split(","))) if text else set()
@@ -136,6 +160,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "prompt": _text("prompt"),
     "reads": _one_of(*READS),
     "text": _text("text"),
+    "written": _written,
+    "branches": _branches,
     "changes": changes.from_text,
     "temperature": Number(float, *LIMITS["temperature"], "the temperature"),
     "top_k": Number(int, *LIMITS["top_k"], "top-k"),
@@ -237,6 +263,12 @@ def looked_in_query(current: Visitor) -> dict[str, str]:
     return {name: value for name, value in _everything(current).items() if name in LOOKED}
 
 
+def left_out_parameters(current: Visitor) -> dict[str, str]:
+    """The parameters that the link has no room for, those that mean nothing without them among them."""
+    everything = _everything(current)
+    return {name: value for name, value in everything.items() if name not in _without(everything, left_out(current))}
+
+
 def left_out(current: Visitor) -> list[str]:
     """The texts that the link has no room for, of those in `TOO_LONG`."""
     parameters = _everything(current)
@@ -252,10 +284,12 @@ def _without(parameters: dict[str, str], names: Iterable[str]) -> dict[str, str]
 def _everything(current: Visitor) -> dict[str, str]:
     defaults = Visitor()
     changed = {name: getattr(current, name) for name in PARSERS if getattr(current, name) != getattr(defaults, name)}
-    return {name: _as_text(value) for name, value in {"model": current.model, **changed}.items()}
+    return {name: _as_text(name, value) for name, value in {"model": current.model, **changed}.items()}
 
 
-def _as_text(value: Any) -> str:
+def _as_text(name: str, value: Any) -> str:
+    if name == "written":
+        return ".".join(map(str, value))
     if isinstance(value, tuple) and value and isinstance(value[0], changes.Change):
         return changes.as_text(value)
     if isinstance(value, tuple):

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
-from pages.ui.models.own_models import PREFIX
+from pages.ui.models.own_models import is_own, own_models, take_shared
 from pages.ui.shell import widgets
 from pages.ui.shell.choices import DEFAULT_MODEL, Visitor
 from pages.ui.shell.state import visitor
@@ -17,13 +17,14 @@ from pages.ui.shell.widgets import Tie
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.training.presets import Group
 
-YOURS = "Yours"
+YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
     Group.TEXTS: "They continue a text in the style of what they have read.",
     Group.TASKS: "Each has learnt one thing that has a right answer.",
     Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
     Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
-    YOURS: "Trained or uploaded by you, and seen by nobody else.",
+    YOURS: "Trained or uploaded by you. Only you can see these, and whoever you give a link to one.",
+    SHARED: "Trained or uploaded by whoever gave you the link.",
 }
 OTHERS = "Others"
 
@@ -33,6 +34,8 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
 
     stop: ends the page where there is no model that can be looked into.
     """
+    for linked in (current.model, current.other_model or ""):
+        take_shared(linked)
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
@@ -44,8 +47,9 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
     if current.model not in entries:
         fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
-        if current.model.startswith(PREFIX):
-            missing = "The model of this link was trained or uploaded in another tab, and stays private to it"
+        if is_own(current.model):
+            missing = ("The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
+                       "nobody uses goes after a day")  # fmt: skip
         else:
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")
@@ -64,8 +68,9 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
 def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[str]:
     """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    yours = own_models()
     for name in sorted(entries, key=lambda name: (name != DEFAULT_MODEL, name)):
-        group = YOURS if name.startswith(PREFIX) else entries[name].card.group or OTHERS
+        group = YOURS if name in yours else SHARED if is_own(name) else entries[name].card.group or OTHERS
         groups.setdefault(group, []).append(name)
     groups = {group: names for group, names in groups.items() if names}
     own = next(group for group, names in groups.items() if current.model in names)
@@ -85,7 +90,7 @@ def choose_model(name: str) -> None:
 def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
-    current.prompt, current.text, current.step = None, "", None
+    current.prompt, current.text, current.written, current.branches, current.step = None, "", (), "", None
     current.other_prompt = current.own_token = current.other_token = None
     current.layer = current.head = current.query = current.key = current.token = None
 
@@ -100,7 +105,7 @@ def _show_card(card: Card, config: ModelConfig) -> None:
             "It predicts the": "next token" if card.task in TASKS else card.task,
             "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
             "Validation loss": _nats(card.validation_loss),
-            "Training loss": _nats(card.train_loss),
+            "Training-set loss": _nats(card.train_loss),
             "Steps": str(training.get("best_step", training.get("steps", "?"))),
             "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +9,27 @@ from typing import NoReturn
 
 import numpy as np
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
 from pages.ui.markdown import JOINER, code, plain
 from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
-from pages.ui.models.belongings import belongings, keep_across_reloads
 from pages.ui.models.changes import Changes, in_force
-from pages.ui.models.writer import Writer
-from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, state, widgets
+from pages.ui.models.own_models import is_own
+from pages.ui.models.session_store import session_record
+from pages.ui.models.text import Text
+from pages.ui.shell import (
+    borrowed,
+    change_form,
+    change_menu,
+    changes,
+    guiding,
+    looked,
+    restoring,
+    state,
+    widgets,
+)
 from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -28,15 +37,16 @@ from pages.ui.shell.state import visitor
 from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
 
 PAGES = (
-    ("app.py", "Generate", ":material/edit_note:"),
-    ("pages/Attention.py", "Attention", ":material/grid_on:"),
-    ("pages/Masks.py", "Masks", ":material/grid_off:"),
-    ("pages/Positions.py", "Positions", ":material/airwave:"),
-    ("pages/Inside.py", "Inside", ":material/account_tree:"),
-    ("pages/What_if.py", "What if", ":material/science:"),
-    ("pages/Learn.py", "Learn", ":material/school:"),
-    ("pages/Train.py", "Train", ":material/model_training:"),
+    ("Generate.py", "Generate", ":material/edit_note:"),
+    ("Attention.py", "Attention", ":material/grid_on:"),
+    ("Masks.py", "Masks", ":material/grid_off:"),
+    ("Positions.py", "Positions", ":material/airwave:"),
+    ("Inside.py", "Inside", ":material/account_tree:"),
+    ("What_if.py", "What if", ":material/science:"),
+    ("Learn.py", "Learn", ":material/school:"),
+    ("Train.py", "Train", ":material/model_training:"),
 )
+"""File, title and icon of each page; the file's name is its address."""
 READINGS = {"chat": "A chat", "plain": "Plain text"}
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
@@ -55,7 +65,7 @@ class Session:
     """
 
     visitor: Visitor
-    writer: Writer
+    text: Text
     theme: Theme
     name: str
     config: ModelConfig
@@ -90,24 +100,26 @@ class Opening:
     reads_prompt: bool = True
 
 
-def open_page(
-    title: str, what: str = "", *, writes: bool = False, reads_prompt: bool = True,
-    decide: Callable[[], Opening] | None = None, first: Callable[[], None] | None = None,
-) -> Session:  # fmt: skip
-    """Set up a page: browser title, heading, sidebar, notices.
+class Finished(Exception):
+    """A page has nothing more to show, and its run ends."""
 
-    what, writes, reads_prompt: as in `Opening`. decide: says instead of them how the page opens, once the visitor's
-    choices are known; it may still change them. first: draws what a page has to say of no model and no prompt, before
-    they are picked: thirty who are led to it at once read that before the first of them has a whole page.
+
+def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None) -> None:
+    """Set up a page: browser title, heading, sidebar, notices. The page has it all by `session()`.
+
+    decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
+    page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
+    the first of them has a whole page.
     """
     _leave_for(state.turning_to(among=borrowed.INSTRUMENTS))
     borrowed.turn_to(title)
     current = state.begin_run(title)
-    opening = decide() if decide else Opening(what, writes, reads_prompt)
+    opening = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
-    begun: Writer | None = st.session_state.get("writer")
-    library.begin_run(keep=begun.opened if begun and begun.written else None)
+    begun: Text | None = st.session_state.get("text")
+    library.begin_run(keep=begun.model if begun and begun.written else None)
     training.collect()
+    restoring.find_record()
     st.html(STYLE)
     st.title(title, anchor=False)
     st.caption(opening.what)
@@ -118,7 +130,8 @@ def open_page(
     with st.sidebar:
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
-        _link_pages()
+        for file, label, icon in PAGES:
+            st.page_link(file, label=label, icon=icon)
         guiding.show()
         _show_training()
         name = pick_model(current, finish_early)
@@ -129,24 +142,26 @@ def open_page(
     tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
     with notices:  # which is always there: an instrument stays where it is when the first change is made
         interventions = _changed(current, name, tokens, source)
-    writer = _writer(current, name, tokens, source, interventions)
-    if not opening.writes:
-        writer.stop()
-    _fit(current, library.config(name), writer if tokens else None)
+    text = _text(current, name, tokens, source, interventions)
+    _fit(current, library.config(name), text if tokens else None)
     with notices:  # last, so that it says what this run has found
-        if tokens and (beyond := changes.beyond(interventions, len(writer.tokens), len(source))):
+        if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
-    return Session(current, writer, theme(), name, library.config(name), prompt, tokens, source, current.changes,
-                   interventions)  # fmt: skip
+    st.session_state["session"] = Session(current, text, theme(), name, library.config(name), prompt, tokens, source,
+                                          current.changes, interventions)  # fmt: skip
+
+
+def session() -> Session:
+    """What the page that is open works on."""
+    return st.session_state["session"]
 
 
 def _leave_for(page: str | None) -> None:
     """Go to the page that an instrument leads to, if it leads to one."""
     paths = [path for path, title, _ in PAGES if title == page]
-    with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
-        if paths:
-            st.switch_page(*paths)
+    if paths:
+        st.switch_page(*paths)
 
 
 def finish() -> None:
@@ -155,16 +170,20 @@ def finish() -> None:
     # is in it; nobody is to copy the link of a moment ago.
     sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
                                  on_change="rerun")  # fmt: skip
+    if sharing.open:
+        looked.want()
     link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
+        if is_own(visitor().model) or is_own(visitor().other_model or ""):
+            st.caption("The link gives your own model away to whoever has it.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
     with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
         state.write_address()
-        belongings().own_text = visitor().own_text
-        keep_across_reloads()
+        session_record().own_text = visitor().own_text
+        restoring.stay_here()
         keep_typed()
     state.end_run()
 
@@ -176,23 +195,13 @@ def _room_for(text: str) -> str:
 
 
 def finish_early() -> NoReturn:
-    """End a page that has nothing more to show, and its run."""
-    finish()
-    state.forget_fragments()
-    st.stop()
+    """End a page that has nothing more to show."""
+    raise Finished
 
 
 def theme() -> Theme:
     """Light or dark, as the visitor has it."""
     return Theme(dark=st.context.theme.type == "dark")
-
-
-def _link_pages() -> None:
-    for path, label, icon in PAGES:
-        try:
-            st.page_link(path, label=label, icon=icon)
-        except StreamlitPageNotFoundError:  # a page that is run by itself, without app.py, has no others
-            return
 
 
 def _show_training() -> None:
@@ -214,7 +223,7 @@ def _pick_prompt(current: Visitor, name: str) -> str:
     widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
     _choose_reading(current, name)
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
-        current.text, current.step = "", None
+        current.text, current.written, current.branches, current.step = "", (), "", None
     st.caption("Examples")
     with st.container(gap=None):
         for number, example in enumerate(card.examples):
@@ -255,8 +264,8 @@ def _remove_unknown(name: str) -> None:
     current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
 
 
-def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
-    """Bring layer, head and step to what this model and this text have. writer: None while there is no text."""
+def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
+    """Bring layer, head and step to what this model and this text have. text: None while there is none."""
     if kind := places.chosen_attention(config, current.attention):
         if current.layer is None and current.head is None:
             current.layer, current.head = places.opening(config, library.model(current.model).card, kind)
@@ -264,7 +273,7 @@ def _fit(current: Visitor, config: ModelConfig, writer: Writer | None) -> None:
         current.layer, current.head = current.layer or 0, current.head or 0
         state.within("layer", places.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
-    if writer and current.step is not None and not len(writer.prompt) <= current.step < len(writer.tokens):
+    if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
         current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
         current.step = None
 
@@ -301,9 +310,10 @@ def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[
             return None, ()
         return (card.start_token_id,), tokens
     if over > 0:
-        unread = "the first one doesn't" if over == 1 else f"the first {over:,} don't"
+        begin = library.window_start(name, len(tokens))
+        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
         st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {shape.context_length}; {unread} reach it.")  # fmt: skip
+                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
     return tokens, ()
 
 
@@ -329,37 +339,33 @@ def _changed(
     return found
 
 
-def _writer(
+def _text(
     current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
     interventions: tuple[Intervention, ...],
-) -> Writer:  # fmt: skip
-    writer: Writer = st.session_state.setdefault("writer", Writer())
+) -> Text:  # fmt: skip
+    """The text on the page; what was written after another prompt, or by another model, isn't part of it."""
+    model = library.opened(name)
     if tokens is None:
-        writer.stop()
-        return writer
-    has_arrived = state.arrived()
-    changed = writer.begin(name, tokens, source, interventions)
-    if has_arrived:
-        if current.text != _text(writer):
-            _restore(current, writer)
+        return Text(model, ())
+    before: Text | None = st.session_state.get("text")
+    if state.arrived():
+        _take_over(current, name)
         state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
-    elif changed:
-        current.step = current.zoom = None
-    current.text = _text(writer)
-    return writer
+    elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
+        current.written, current.branches, current.step, current.zoom = (), "", None, None
+    size = model.checkpoint.model.config.vocab_size
+    if any(token >= size for token in current.written):
+        current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")
+        current.written, current.branches = (), ""
+    text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
+    return text
 
 
-def _text(writer: Writer) -> str:
-    return library.tokenizer(writer.model).decode([token.id for token in writer.written])
-
-
-def _restore(current: Visitor, writer: Writer) -> None:
-    """Bring back the text that a link carries, or its absence."""
-    tokenizer = library.tokenizer(writer.model)
+def _take_over(current: Visitor, name: str) -> None:
+    """A link's text, which may be one of before, when links had its characters and not its tokens."""
+    tokenizer = library.tokenizer(name)
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
-        current.text = ""
-    if current.text:
-        writer.restore(tuple(tokenizer.encode(current.text)), current.sampling)
-    else:
-        writer.clear()
+    elif current.text:
+        current.written = tuple(tokenizer.encode(current.text))
+    current.text = ""

@@ -14,6 +14,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
 from pages.ui.models.library import OpenModel
 from pages.ui.shell import changes, widgets
+from pages.ui.shell import looked as held
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -59,7 +60,7 @@ class Looked:
 def choose(session: Session, kind: str) -> Looked:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
     if kind == "self":
-        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
     else:
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
@@ -76,7 +77,7 @@ def choose(session: Session, kind: str) -> Looked:
         kind=kind,
         query_offset=0 if kind == "encoder" else offset,
         key_offset=offset if kind in ("self", "decoder") else 0,
-        next_labels=tuple(labels(_chosen_next(session, text))) if kind == "cross" else None,
+        next_labels=tuple(labels(_chosen_next(session, offset, text))) if kind == "cross" else None,
         interventions=in_window(session.interventions, offset),
         begin=offset,
     )
@@ -94,7 +95,7 @@ def explain(session: Session, looked: Looked) -> None:
         "cross": "Each row is a token the decoder has read, and after the arrow the one it then chose; each column is "
                  "a token of the source. A row shows where in the source the decoder looked to make that choice.",
     }  # fmt: skip
-    whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+    whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
     st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
 
 
@@ -121,14 +122,15 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
+        on_look=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
 
 def whole_text(session: Session) -> tuple[int, ...]:
     """The prompt and what was written after it; for an encoder–decoder what was written, or what it would write."""
     if not session.source:
-        return session.writer.tokens
-    text = library.window(session.name, _whole_answer(session))
+        return session.text.tokens
+    text = _whole_answer(session)
     end = library.model(session.name).card.end_token_id
     return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
 
@@ -136,19 +138,19 @@ def whole_text(session: Session) -> tuple[int, ...]:
 def _text(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
     is_prompt = not session.source and session.visitor.scope == "prompt"
-    return session.writer.prompt if is_prompt else whole_text(session)
+    return session.text.prompt if is_prompt else whole_text(session)
 
 
 def _whole_answer(session: Session) -> tuple[int, ...]:
-    writer = session.writer
-    if writer.written:
-        return writer.tokens
-    return writer.tokens + activations.answer(session.name, writer.prompt, session.source, session.interventions)
+    text = session.text
+    if text.written:
+        return text.tokens
+    return text.tokens + activations.answer(session.name, text.prompt, session.source, session.interventions)
 
 
-def _chosen_next(session: Session, text: tuple[int, ...]) -> tuple[int, ...]:
-    """The token after each of a text's: what the model, or the visitor, has put there."""
-    return library.window(session.name, _whole_answer(session))[1 : len(text) + 1]
+def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[int, ...]:
+    """The token after each of a text's from `offset` on: what the model, or the visitor, has put there."""
+    return _whole_answer(session)[offset + 1 : len(text) + 1]
 
 
 def _forget_cell() -> None:

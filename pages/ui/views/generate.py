@@ -1,53 +1,69 @@
-"""The page Generate: the instrument that shows a text while it is written, and all it tells and asks."""
+"""The page Generate: the instrument that has a text written. Its text, branches and dials live in the visitor's tab."""
 
 from __future__ import annotations
 
-import streamlit as st
+from collections.abc import Mapping
+from typing import Any
 
-from pages.ui.components.writing import Event, Extent, writing
-from pages.ui.models import passages, places
-from pages.ui.shell import crossings, instruments
+from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.components.tab import texts_of
+from pages.ui.models import places
+from pages.ui.shell import looked
+from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import PACES
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import REWRITE_EVERY
-from pages.ui.views.desk import CONTROLS, LOOKS_AT, Desk
+from pages.ui.shell.state import brought_texts, session_id
+from transformer import attention_modules
 
 KEY = "writing"
-TIED = (*CONTROLS, "step")
-"""What the instrument and the link agree on: fields of the visitor."""
+ARROW = " → "
+"""Stands for the start token, between the source and what is written from it."""
+LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
+"""The attentions of an encoder–decoder that choose the next token."""
 
 
 def show(session: Session) -> None:
     """The instrument."""
-    current, writer, config = session.visitor, session.writer, session.config
-    desk: Desk = st.session_state.setdefault("desk", Desk(current, writer))
-    desk.forget()
-    choosable = tuple(LOOKS_AT) if session.source and desk.kind else ()
-    heads = config.n_heads if desk.kind else 0
-    extent = Extent(choosable, places.depth(config, desk.kind or ""), heads, tuple(PACES))
-    def take(event: Event) -> None:
-        desk.take(event)
-        instruments.told(KEY, current, TIED)
+    current, text, config = session.visitor, session.text, session.config
+    kind = places.chosen_attention(config, current.attention, among=("self", *reversed(LOOKS_AT)))
+    choosable = [value for value in LOOKS_AT if session.source and kind]
+    checkpoint = text.model.checkpoint
 
-    def rewrite_every() -> float:
-        return 0.0 if writer.goal is None else REWRITE_EVERY
+    def take(wish: Mapping[str, Any]) -> None:
+        before, held = current.written, texts_of(wish.get("held"))
+        if held is not None:
+            looked.take(current, held)
+        if wish.get("for") != text.identity:
+            current.written = before
 
-    writing(
+    instrument(
+        "writing",
         key=KEY,
-        name=passages.identity(writer),
-        title=session.file_name,
-        extent=extent,
-        choices={
-            "layers": extent.layers,
-            "heads": extent.heads,
-            "attentions": [[value, words] for value, words in LOOKS_AT.items() if value in choosable],
-            "paces": [[pace, _in_words(pace)] for pace in PACES],
+        model=text.model,
+        asks=asks_of(text.model, text.prompt, text.source, text.interventions, 0),
+        about={
+            "id": text.identity,
+            "prompt": text.prompt,
+            "source": text.source,
+            "written": ".".join(map(str, text.written)),
+            "brought": [session_id(), brought_texts()],
+            "vocabulary": config.vocab_size,
+            "context": config.context_length,
+            "end": checkpoint.card.end_token_id,
+            "arrow": ARROW,
+            "title": session.file_name,
+            "attention": kind,
+            "opening": {"layer": current.layer or 0, "head": current.head or 0},
+            "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},
+            "choices": {
+                "layers": places.depth(config, kind or ""),
+                "heads": config.n_heads if kind else 0,
+                "attentions": [[value, LOOKS_AT[value]] for value in choosable],
+                "paces": [[pace, _in_words(pace)] for pace in PACES],
+            },
         },
-        serial=instruments.serial(KEY, current, TIED),
-        take=take,
-        answer=desk.answer,
-        after=instruments.follower(current, (*TIED, *crossings.TO_INSIDE, "text"), "address_writing", rewrite_every),
-        patient=st.session_state["begins"],
+        on_turn=turn_along,
+        on_text=take,
     )
 
 

@@ -13,6 +13,7 @@ from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
 from pages.ui.shell import changes
+from pages.ui.shell import looked as held
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
@@ -21,6 +22,7 @@ from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports
 from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
+from transformer.inference.windows import window_start
 
 KEY = "inside"
 REPRODUCE = """from pathlib import Path
@@ -59,18 +61,16 @@ def choose(session: Session) -> Looked:
 def explain(session: Session, looked: Looked) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
     if looked.offset:
-        count = len(looked.tokens)
-        older = (
-            " When an older one of them was chosen, the model still read tokens before these; so its logits were "
-            "others than here."
-        )
+        end, context = looked.offset + len(looked.tokens), session.config.context_length
+        first = next(each for each in range(end + 1) if window_start(each, context) == looked.offset)
+        older = f" Tokens before position {first} were predicted from earlier windows, so their logits were others."
         st.caption(
-            f"The text is longer than what the model reads at once: only its last {counted(count, 'token')} can be "
-            f"seen here.{older if count > 1 else ''}"
+            f"The text is longer than the context, so the model reads its last {counted(len(looked.tokens), 'token')}, "
+            f"from position {looked.offset} on.{older if first > looked.offset + 1 else ''}"
         )
     if looked.source:
         written = library.tokenizer(session.name).decode(looked.tokens[1:])
-        whose = "" if session.writer.written else " Nothing is written yet, so this is what the model would write."
+        whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
@@ -83,13 +83,14 @@ def show(session: Session, looked: Looked) -> None:
         asks=asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.offset),
         about={
             "offset": looked.offset,
-            "prompt": len(session.writer.prompt),
+            "prompt": len(session.text.prompt),
             "title": session.file_name,
             "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
+        on_look=held.listener(session.visitor, any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))),
     )
 
 
@@ -106,6 +107,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
                          on_change="rerun")  # fmt: skip
     if not opened.open:
         return
+    held.want()
     with opened:
         if problem := _too_much(looked, current):
             st.markdown(problem)

@@ -44,7 +44,7 @@ WITH, WITHOUT = "with the mask", "without it"
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as a decoder reads it: its last tokens, as many as the context holds."""
+    """A text as a decoder reads it: all of it, or past the context its window."""
 
     tokens: tuple[int, ...]
     following: tuple[int, ...]
@@ -58,7 +58,7 @@ def three_masks(session: Session) -> None:
     st.header("Three masks", anchor=False)
     source, target = session.source, _text(session)
     text = source or target
-    longest = min(max(len(text), len(target)), session.config.context_length)
+    longest = max(len(library.window(session.name, each)) for each in (text, target))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         widgets.slider("Padding tokens after the prompt", 0, 8, "filler", width=240)
         shown = _how_many(min(longest, MOST), "masks_shown")
@@ -96,7 +96,7 @@ def without_mask(session: Session) -> None:
                 "it goes straight from a token to the next one's odds.")  # fmt: skip
         return
     if not session.source:
-        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.writer.written)
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
     reading = _reading(session)
     with_mask = tuple(change for change in session.interventions if not _takes_mask(change))
     both = [masking.predicted(session.name, reading.tokens, reading.following, session.source, masked=masked,
@@ -113,12 +113,11 @@ def without_mask(session: Session) -> None:
 
 def _text(session: Session) -> tuple[int, ...]:
     """What the decoder reads: the prompt; of an encoder–decoder what was written, or what it would write."""
-    writer = session.writer
     if not session.source:
-        return writer.prompt
-    text = writer.tokens
-    if not writer.written:
-        text += activations.answer(session.name, writer.prompt, session.source, session.interventions)
+        return session.text.prompt
+    text = session.text.tokens
+    if not session.text.written:
+        text += activations.answer(session.name, text, session.source, session.interventions)
     return text[:-1] if text[-1] == _end(session) else text  # nothing is looked up from the end token
 
 
@@ -127,10 +126,10 @@ def _end(session: Session) -> int | None:
 
 
 def _reading(session: Session) -> Reading:
-    text = session.writer.tokens
+    text = session.text.tokens
     if not session.source and session.visitor.scope == "prompt":
-        text = session.writer.prompt
-    if session.source and not session.writer.written:
+        text = session.text.prompt
+    if session.source and not session.text.written:
         text += activations.answer(session.name, text, session.source, session.interventions)
     read = text[:-1] if len(text) > 1 and text[-1] == _end(session) else text
     tokens = library.window(session.name, read)
@@ -215,7 +214,7 @@ def _how_it_is_done(session: Session, *, is_changed: bool) -> str:
     whose = ""
     if session.source:
         written = library.tokenizer(session.name).decode(_text(session)[1:])
-        origin = "was written" if session.writer.written else "the model would write"
+        origin = "was written" if session.text.written else "the model would write"
         whose = f" The text is what {origin}: {code(written)}." if written else ""
     changes = " What else is changed in it is changed both times." if is_changed else ""
     return (

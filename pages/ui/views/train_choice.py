@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.markdown import architecture, plain
 from pages.ui.models import own_training as training
-from pages.ui.models.belongings import belongings
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import widgets
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.state import visitor
@@ -162,7 +162,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
 def _own_text(current: Visitor) -> Corpus | None:
     uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5,
                                 on_change=_take_upload)  # fmt: skip
-    name, content = belongings().uploaded_text or ("", b"")
+    name, content = session_record().uploaded_text or ("", b"")
     if name and uploaded is None:  # the page was left, or reloaded, since
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{plain(name)}, which you uploaded before, is still here.", width="content")
@@ -182,11 +182,11 @@ def _own_text(current: Visitor) -> Corpus | None:
 def _take_upload() -> None:
     """Called back when a file is uploaded or removed, and not when the page is left, which empties the box as well."""
     uploaded = st.session_state["text_file"]
-    belongings().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
+    session_record().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
 
 
 def _remove_upload() -> None:
-    belongings().uploaded_text = None
+    session_record().uploaded_text = None
 
 
 def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> Choice:

@@ -20,6 +20,7 @@ from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.train_choice import in_words
+from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
 from transformer.training.worker import ENDED, Job
 
@@ -62,10 +63,11 @@ def _watch() -> None:
     chosen = _chosen(snapshots)
     with left:
         st.header("Loss", anchor=False)
-        loss_chart(key="loss", train=job.train_losses, validation=job.validation_losses, references=own.references,
+        loss_chart(key="loss", train=job.batch_losses, validation=job.validation_losses, references=own.references,
                    steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
-        st.caption("Mean cross-entropy per token: how surprised the model is. Training is what it learns from, "
-                   "validation what it never saw.")  # fmt: skip
+        st.caption("Mean cross-entropy per token: how surprised the model is. *Batch loss* is that of the batches it "
+                   "is trained on, each measured before its step; *validation loss* is measured on what it never "
+                   "saw.")  # fmt: skip
     with right:
         _sample(job, chosen, own.begun)
     if chosen:
@@ -84,6 +86,8 @@ def _progress(job: Job) -> None:
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
+    if job.reason:
+        st.info(job.reason)
 
 
 def _times(job: Job) -> str:
@@ -98,7 +102,8 @@ def _times(job: Job) -> str:
 def _buttons(job: Job) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
-            st.button("Train another", icon=":material/restart_alt:", key="train_another", on_click=_leave)
+            label = "Discard the model and train another" if training.slot().problem else "Train another"
+            st.button(label, icon=":material/restart_alt:", key="train_another", on_click=_leave)
             return
         if job.state == "paused":
             st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
@@ -117,22 +122,32 @@ def _leave() -> None:
 def _result(job: Job, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
         st.info("It was stopped before its first step, so there is no model.")
-    if name is None or job.result is None:
+    if job.result is None:
+        return
+    if name is None:
+        with st.container(border=True):
+            st.warning(plain(f"{job.result.card.title} isn't among your models yet. {training.slot().problem}"))
+            _offer_download(job.result)
         return
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
-        st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Nobody "
-                    "else can see it, and it goes when this tab is closed, so download it to keep it.")  # fmt: skip
+        st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Only "
+                    "you can see it, and whoever you give a link to it. It goes once it hasn't been used for a day, so "
+                    "download it to keep it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
-                      on_click=_open, args=(name, "app.py"))  # fmt: skip
+                      on_click=_open, args=(name, "Generate.py"))  # fmt: skip
             st.button("Look at its attention", icon=":material/grid_on:", key="open_attention",
-                      on_click=_open, args=(name, "pages/Attention.py"))  # fmt: skip
-            offer_download("Download it", job.result, key="download_model")
+                      on_click=_open, args=(name, "Attention.py"))  # fmt: skip
+            _offer_download(job.result)
     if page := st.session_state.pop("open_page", None):
         borrowed.take_along()
         st.switch_page(page)
+
+
+def _offer_download(result: Checkpoint) -> None:
+    offer_download("Download it", result.card.title, lambda: result, key="download_model")
 
 
 def _open(name: str, page: str) -> None:
@@ -159,7 +174,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
         widgets.select_slider("Step", [*steps, NEWEST], Tie("snapshot", value=back, take=_go_back), grows=True,
                               help="Go back through the training. At the right end it follows the newest step."
                               )  # fmt: skip
-    losses = f"training loss {chosen.train_loss:.3f}" if chosen.train_loss is not None else "before the first step"
+    losses = f"batch loss {chosen.batch_loss:.3f}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
     st.markdown(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
     for kind, patterns in chosen.patterns.items():
@@ -186,7 +201,7 @@ def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
 
 
 def _tables(job: Job, chosen: Snapshot | None) -> None:
-    if job.train_losses or job.validation_losses:
+    if job.batch_losses or job.validation_losses:
         offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
         offer_data(lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
@@ -195,9 +210,9 @@ def _tables(job: Job, chosen: Snapshot | None) -> None:
 
 
 def _losses(job: Job) -> pd.DataFrame:
-    train = pd.DataFrame(job.train_losses, columns=["step", "training loss (nats)"])
+    batches = pd.DataFrame(job.batch_losses, columns=["step", "batch loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
-    return train.merge(validation, how="outer", on="step")
+    return batches.merge(validation, how="outer", on="step")
 
 
 def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:

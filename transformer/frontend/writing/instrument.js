@@ -1,58 +1,96 @@
-// A text as a model writes it: the server computes tokens ahead, and here they are shown at the visitor's pace, each with its
-// candidates, where it looked, and how it was drawn. What is looked at is decided here; the host is told, and asked only for
-// what has to be computed or remembered.
+// A text as a model writes it: the engine streams tokens, and here they are shown at the visitor's pace, each with its candidates,
+// where it looked, and how it was drawn. What is looked at, and which text is on screen, is decided here; the host is told.
 
 import { partsOf } from "../dom.js";
 import { sameDials } from "./draw.js";
 import { MARKUP } from "./markup.js";
-import { Chunks, Reveal } from "./reveal.js";
+import { Reveal, rateOf } from "./reveal.js";
 import { Screen } from "./screen.js";
 import { Story } from "./story.js";
+import { Writer } from "./writer.js";
 
 const WAITING_MS = 1000; // without a token for so long, the model is waited for
 const FRAME_MS = 1000 / 60;
 const EARLY_MS = 4; // a timer may be late, and a frame is missed easily
-const AROUND = 100; // places before and after the one that is looked at, whose rows are asked for with its own
 const DIALS = ["temperature", "top_k", "top_p", "seed"];
 
 export class WritingInstrument {
   /**
-   * host: { act(name, more), report(), note(), isHeard() }: an event that something has to be done for; the hand has changed what
-   * Python should know when it rests; it should know by the time the visitor turns to something else; nothing is unanswered.
-   * turn(): leave for the page that shows how a logit came about; missing where there is none.
+   * host: { chose(chosen), look(step), wrote(), rests(), problem(sentence), inside(place, token) }: told which dials were turned,
+   * which place is looked at, that the text has changed, and that it stays as it is for now; why nothing comes, or empty; inside:
+   * leave for the page that shows how a logit came about; missing where there is none.
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
     this.host = host;
     this.story = new Story();
-    this.length = 0; // of the text that is seen
     this.goal = null; // at which length the present writing ends; null at rest
     this.owed = 0; // single steps that wait for their tokens
     this.step = null; // the place that is looked at; null: the newest
     this.reveal = new Reveal();
-    this.chunks = new Chunks();
+    this.writer = new Writer({
+      changed: () => this.came(), problem: (sentence) => host.problem(sentence), dials: () => this.dials, whose: () => this.whose,
+    });
     this.screen = new Screen(this.parts, {
       select: (place) => this.select(place),
       pick: (token) => this.pick(this.place, token),
-      back: (to) => this.ask("branch", { to }),
+      back: (to) => this.go(() => this.tree.find(to) && (this.tree.current = this.tree.find(to))),
       compare: (other) => this.compare(other),
-      press: (name) => this.chosen && this[name](),
-      turn: (name, value) => this.chosen && this.turn(name, value),
-      leave: host.turn && ((token) => this.openInside(token)),
+      press: (name) => this.isShown && this[name](),
+      turn: (name, value) => this.isShown && this.turn(name, value),
+      leave: host.inside && ((token) => this.openInside(token)),
     });
   }
 
+  /**
+   * A text. api: of its pass; about: as `Story` takes it, and { choices, modules }; tree: the texts after its prompt; chosen: what the
+   * dials say; step: the place that is looked at, or null. Resolves once there is something to be seen.
+   */
+  async begin(api, about, tree, { chosen, step }) {
+    this.stop();
+    this.story = new Story(about, tree, new Map());
+    Object.assign(this, { chosen, step, goal: null, owed: 0, compared: null });
+    this.screen.controls.offer(about.choices);
+    this.screen.strip.atEnd = true;
+    await this.writer.begin(api, this.story, about.modules);
+    this.story.name();
+    this.isShown = true;
+    this.show();
+  }
+
+  /** What somebody else has decided to look at, for example a link. */
+  turnTo({ chosen, step }) {
+    if (!this.isShown) return;
+    const before = this.chosen;
+    Object.assign(this, { chosen: { ...before, ...chosen }, step });
+    if (!sameDials(before, this.chosen)) this.writer.redraw(this.length, this.goal);
+    this.show();
+  }
+
   // What is known
+
+  get tree() {
+    return this.story.tree;
+  }
+
+  /** Of the text that is seen. */
+  get length() {
+    return this.tree.current.length;
+  }
+
+  get dials() {
+    return Object.fromEntries(DIALS.map((name) => [name, this.chosen[name]]));
+  }
 
   /** How many tokens are seen in the strip. */
   get count() {
     return this.story.before + this.length;
   }
 
-  /** How many tokens have come that can be shown next: none that was drawn by other dials. */
+  /** How many tokens have come that can be shown next. */
   get there() {
-    return this.isStale ? 0 : this.story.have - this.length;
+    return this.story.have - this.length;
   }
 
   get isLive() {
@@ -62,7 +100,12 @@ export class WritingInstrument {
   /** Whether the text has ended with the token that says so. */
   get isOver() {
     const { story } = this;
-    return story.ended && !this.isStale && this.length === story.have && this.length > story.start;
+    return story.ended && this.length === story.have;
+  }
+
+  /** Whether the token that comes next has yet to be drawn by the present dials. */
+  get isStale() {
+    return !this.there && !this.isOver && !this.isLive;
   }
 
   isWritten(place) {
@@ -82,173 +125,151 @@ export class WritingInstrument {
     return attention === null ? null : [attention, layer, head];
   }
 
-  /** What an event tells, whatever it is about. count: its own, which makes tokens that come for an earlier one stale. */
-  state(count) {
-    if (!sameDials(this.chosen, this.told)) {
-      this.told = Object.fromEntries(DIALS.map((name) => [name, this.chosen[name]]));
-      this.staleUntil = count;
-    }
-    const { story, length, chosen, step, offered: { id, branch } } = this;
-    const isKnown = id === story.id && branch === story.branch;
-    const [seen, have] = isKnown ? [length, this.isStale ? length : story.have] : [0, 0];
-    return { id, branch, seen, have, controls: chosen, step };
+  get isAsking() {
+    return false; // what changes the text is done here and now
   }
 
-  get isStale() {
-    return this.staleUntil !== undefined;
+  isRefused(whose, place) {
+    return this.writer.isRefused(whose, place);
+  }
+
+  /** What the screen reads of branches. */
+  get offered() {
+    return { branches: this.tree.listed((id) => this.story.kind(id)), can_undo: this.tree.current.parent !== null };
   }
 
   // What comes
 
-  /** A message. turn: its controls and place replace those that are here. Returns false if the whole text has to be sent. */
-  take(recording, turn) {
-    const { metadata, tensors } = recording;
-    const { story } = this;
-    const isOther = metadata.id !== story.id || metadata.branch !== story.branch;
-    // Sent before Python had heard of other dials: what is ahead in it won't be written.
-    const isLate = !isOther && this.isStale && metadata.heard < this.staleUntil;
-    if (!isLate) this.staleUntil = undefined;
-    else if (!metadata.whole) delete tensors.ids;
-    const count = tensors.ids?.data.length ?? 0;
-    this.offered = metadata;
-    const turns = turn || !this.chosen;
-    if (turns) this.chosen = this.told = metadata.controls;
-    if (!story.take(recording)) return false;
-    if (isOther) this.begin();
-    if (turns) this.step = metadata.step;
-    else if (isOther) this.host.report(); // what is chosen here may not be known there
-    this.length = Math.min(Math.max(isOther ? 0 : this.length, metadata.length, story.start), story.have);
-    if (metadata.choices) this.screen.controls.offer(metadata.choices);
-    this.takeCompared(recording);
-    if (count && this.isLive) this.chunks.arrived(performance.now(), this.there);
+  came() {
+    if (!this.isShown) return;
     const steps = Math.min(this.owed, this.there);
     if (steps > 0) this.advance(steps);
     this.show();
     if (this.isLive) this.run();
-    return true;
-  }
-
-  /** Another text, or another branch. */
-  begin() {
-    this.goal = null;
-    this.owed = 0;
-    this.length = 0;
-    this.compared = null;
-    this.refused = null;
-    this.step = null;
-    this.screen.strip.atEnd = true;
-  }
-
-  takeCompared({ metadata: { compared }, tensors }) {
-    const ids = tensors["other.ids"]?.data;
-    if (!compared || !ids) return;
-    const [probability, rank, entropy] = ["probability", "rank", "entropy"].map((name) => tensors[`other.${name}`].data);
-    const tokens = Array.from(ids, (id, at) => (
-      { ...this.story.named(id, "w", false), probability: probability[at], rank: rank[at], entropy: entropy[at] }));
-    this.compared = { other: compared.with, first: compared.first, tokens };
   }
 
   // What is done
 
   generate() {
     if (this.isLive || this.isOver) return;
-    this.step = null;
+    this.lookAt(null);
     this.owed = 0;
     this.goal = this.length + this.chosen.tokens;
     this.screen.strip.atEnd = true;
     this.reveal.restart();
-    this.chunks.begin();
     this.shownAt = performance.now();
-    this.write();
+    this.writer.ensure(this.goal + 1);
     this.show();
     this.run();
   }
 
-  write() {
-    this.chunks.asked(performance.now());
-    this.host.act("write", { goal: this.goal });
-  }
-
   once() {
     if (this.isLive || this.isOver) return;
-    this.step = null;
+    this.lookAt(null);
     this.owed += 1;
     if (this.there >= this.owed) this.advance(this.owed);
-    // What was ahead is seen now: there has to be another.
-    this.host.act("write", { goal: this.length + this.owed });
+    this.writer.ensure(this.length + this.owed + 1);
     this.show();
+    this.host.rests();
   }
 
   advance(tokens) {
-    this.length += tokens;
+    this.tree.current.seen += tokens;
     this.owed -= tokens;
     if (this.isOver) this.owed = 0;
+    this.host.wrote();
   }
 
   /** Write no more: what is seen stays. */
   stop() {
     if (!this.isLive) return;
     this.goal = null;
-    this.host.act("stop");
+    this.writer.halt();
+    if (!this.there && !this.isOver) this.writer.ensure(this.length + 1);
     this.show();
+    this.host.rests();
   }
 
   clear() {
-    this.ask("clear");
+    this.go(() => this.length > this.story.start && this.tree.grow([], this.story.tokens.slice(0, 1).filter(({ flag }) => flag === "w")));
   }
 
   undo() {
-    this.ask("undo");
+    this.go(() => this.tree.takeBack());
   }
 
-  pick(place, token) {
-    this.ask("pick", { place, token });
+  /** Put a token of the visitor's choice at a place: in a branch of its own where another was seen there. */
+  pick(place, id) {
+    const { story, tree: { current } } = this;
+    const index = place - story.start;
+    if (index < 0 || index > current.seen || (index === current.seen && this.isOver)) return;
+    if (index < current.tokens.length && current.tokens[index].id === id && index === current.seen) {
+      this.go(() => (current.seen += 1));
+      return;
+    }
+    const picked = story.picked(place, id);
+    this.go(() => {
+      const tokens = [...current.tokens.slice(0, index), picked];
+      if (index < current.seen) this.tree.grow(tokens);
+      else Object.assign(current, { tokens, seen: tokens.length });
+    });
   }
 
-  /** Something that another text, or another branch, comes of: nothing else is asked for until it has come. */
-  ask(name, more) {
-    if (this.isAsking) return;
-    this.goal = this.step = null;
+  /** Do what brings another text on screen, or another branch; then what is missing of that is asked for. */
+  go(act) {
+    this.writer.halt();
+    const before = this.tree.current.written;
+    this.goal = null;
+    this.lookAt(null);
     this.owed = 0;
-    this.asked = true;
-    this.host.act(name, more);
+    act();
+    const { current } = this.tree;
+    let shared = 0;
+    while (shared < Math.min(before.length, current.seen) && before[shared].id === current.tokens[shared].id) shared += 1;
+    this.story.next = null;
+    this.story.forgetRows(this.story.start + shared);
+    this.writer.refused.clear();
+    this.compared = null;
+    const unknown = current.tokens.findIndex(({ probability }) => probability === undefined);
+    const isStale = this.there > 0 && !sameDials(current.tokens[current.seen].dials, this.dials);
+    if (isStale) this.story.dropAhead(this.length);
+    if (unknown >= 0 || (!this.there && !this.isOver)) this.writer.score(unknown < 0 ? this.story.have : this.story.start + unknown);
     this.show();
-  }
-
-  /** Whether what was asked for has yet to come. */
-  get isAsking() {
-    if (this.asked && this.host.isHeard()) this.asked = false;
-    return Boolean(this.asked);
+    this.host.wrote();
+    this.host.rests();
   }
 
   compare(other) {
-    if (other !== null) this.host.act("compare", { with: other });
-    this.compared = null;
+    const branch = other === null ? null : this.tree.find(other);
+    const { written } = this.tree.current;
+    let first = 0;
+    while (branch && first < Math.min(written.length, branch.seen) && written[first].id === branch.tokens[first].id) first += 1;
+    this.compared = branch && { other, first: this.story.start + first, tokens: branch.written.slice(first) };
     this.show();
   }
 
   turn(name, value) {
     this.chosen = { ...this.chosen, [name]: value };
+    if (DIALS.includes(name)) this.writer.redraw(this.length, this.goal);
     this.show();
-    this.host.report();
+    this.host.chose({ [name]: value });
   }
 
   select(place) {
     if (place === this.step) return;
-    this.step = place;
+    this.lookAt(place);
     this.show();
-    this.host.report();
+  }
+
+  lookAt(place) {
+    this.step = place;
+    this.host.look(place);
   }
 
   /** Leave for the logits that the token at this place was drawn from, and for one of them. */
   openInside(token) {
-    this.host.act("inside", { place: this.place, token });
-    this.host.turn();
-  }
-
-  /** The visitor leaves the page. */
-  leave() {
     this.stop();
+    this.host.inside(this.place, token, this.story.known(this.place)?.windowStart ?? 0);
   }
 
   // The clock
@@ -258,7 +279,11 @@ export class WritingInstrument {
     clearTimeout(this.timer);
     this.frame ??= requestAnimationFrame((now) => {
       this.frame = null;
-      if (!this.parts.root.isConnected) return;
+      if (!this.parts.root.isConnected) {
+        this.goal = null;
+        this.writer.halt();
+        return;
+      }
       this.tick(now);
       if (!this.isLive) return;
       this.screen.strip.blink(now);
@@ -270,64 +295,34 @@ export class WritingInstrument {
 
   tick(now) {
     if (!this.isLive) return;
-    const { pace } = this.chosen;
-    const rate = this.chunks.rate(pace, this.isMissing);
-    const count = this.reveal.due(now, Math.min(this.there, this.goal - this.length), rate);
+    const there = Math.min(this.there, this.goal - this.length);
+    const count = this.reveal.due(now, there, rateOf(this.chosen.pace, there));
     if (count) {
-      this.length += count;
+      this.tree.current.seen += count;
       this.shownAt = now;
-      this.host.note();
+      this.host.wrote();
     }
     if (this.length >= this.goal || this.isOver) {
       this.stop();
       return;
     }
-    if ((this.isMissing || this.isStale) && this.host.isHeard() && this.chunks.isDue(now, this.there, pace)) this.write();
     if (count || this.isWaiting !== this.screen.saysWaiting) this.show();
   }
 
   // What is shown
-
-  /** Whether the text that was asked for isn't all there. */
-  get isMissing() {
-    return this.there < this.goal - this.length && !this.story.ended;
-  }
 
   get isWaiting() {
     return this.isLive && performance.now() - this.shownAt > WAITING_MS;
   }
 
   show() {
-    if (!this.chosen || this.story.id === undefined) return;
+    if (!this.isShown) return;
     this.screen.show(this);
-    this.wantMore(this.whose, this.place);
+    this.writer.look(this.whose, this.place);
   }
 
   /** Draw again, in the page's present size and colours. */
   draw() {
-    this.screen.draw();
+    if (this.isShown) this.screen.draw();
   }
-
-  // What has to be fetched
-
-  /** Ask for what is missing of the place that is looked at, once nothing else is asked for. */
-  wantMore(whose, place) {
-    const { story } = this;
-    if (!story.token(place) || !this.host.isHeard()) return;
-    if (whose && !story.row(whose, place) && !this.isRefused(whose, place)) {
-      const [first, last] = [Math.max(story.start, place - AROUND), Math.min(story.have - 1, place + AROUND)];
-      const alone = this.refused?.whole === `${whose},${place}`;
-      this.refused = { [alone ? "alone" : "whole"]: `${whose},${place}` };
-      this.host.act("rows", alone ? { first: place, last: place } : { first, last });
-    } else if (!story.logits(place) && this.lacking !== place) {
-      this.lacking = place; // asked for once
-      this.host.act("logits", { place });
-    }
-  }
-
-  /** Whether a row was asked for by itself, and hasn't come. */
-  isRefused(whose, place) {
-    return this.refused?.alone === `${whose},${place}`;
-  }
-
 }

@@ -37,45 +37,10 @@ export class Reveal {
 }
 
 export const RATES = { slow: 2, steady: 8, fast: 25, unbounded: Infinity }; // tokens a second
-const AHEAD_MS = 700; // with less than this left to show, the next chunk is asked for
-const EVERY_MS = 1000; // and no sooner after the last one was
-const LEAST_MS = 150; // over which a chunk is spread at least, where there is no pace
+const SPREAD = 0.15; // seconds over which what has come is spread, where there is no pace
 
-/** When the next chunk is asked for, and how fast one is shown where no pace says so. */
-export class Chunks {
-  /** Writing begins. */
-  begin() {
-    this.askedAt = this.cameAt = -Infinity;
-    this.came = 0;
-    this.spread = LEAST_MS;
-  }
-
-  asked(now) {
-    this.askedAt = now;
-  }
-
-  /** A chunk has come, and so many tokens are there now. */
-  arrived(now, there) {
-    if (this.came) this.spread = Math.max(now - this.cameAt, LEAST_MS);
-    this.came += 1;
-    this.cameAt = now;
-    this.perSecond = (1000 * Math.max(there, 1)) / this.spread;
-  }
-
-  /**
-   * Tokens a second to show. isMissing: whether more are to come; where they come more slowly than the pace, as a large
-   * model's do, what is there is spread until then.
-   */
-  rate(pace, isMissing = false) {
-    const rate = RATES[pace] ?? RATES.fast;
-    if (!Number.isFinite(rate)) return this.perSecond ?? RATES.fast;
-    return isMissing && this.came > 2 ? Math.min(rate, this.perSecond) : rate;
-  }
-
-  /** Whether to ask now, of a server that owes no answer, with so many tokens there that are still to be shown. */
-  isDue(now, there, pace) {
-    if (!Number.isFinite(RATES[pace] ?? RATES.fast)) return true;
-    const isLow = there < (AHEAD_MS / 1000) * this.rate(pace);
-    return isLow && (this.came < 2 || now - this.askedAt >= EVERY_MS); // the first is small, so as to come soon
-  }
+/** Tokens a second to show, with so many there that are still to be shown. */
+export function rateOf(pace, there) {
+  const rate = RATES[pace] ?? RATES.fast;
+  return Number.isFinite(rate) ? rate : Math.max(RATES.fast, there / SPREAD);
 }

@@ -85,7 +85,7 @@ export class Screen {
     this.strip.showSelection(index, isLive);
     const written = length - story.start;
     this.timeline.show(written, place - story.start, story.token(place)?.label ?? "");
-    put(parts.details, (place < length ? describe(story, index, this.look) : describe(story, -1, null)).join(" · "));
+    put(parts.details, (place < length ? describe(story, index, this.look) : this.ofNext(story, place)).join(" · "));
     this.showPicture(row);
     this.showCandidates();
     this.controls.show(shown.chosen);
@@ -100,6 +100,13 @@ export class Screen {
       generate: canWrite, once: canWrite, stop: isLive, clear: written > 0 && !shown.isAsking,
       undo: Boolean(shown.offered.can_undo) && !this.isLocked,
     });
+  }
+
+  /** Lines on the token that comes next. */
+  ofNext(story, place) {
+    const begin = story.known(place)?.windowStart ?? 0;
+    const window = begin ? [`the model reads from token ${begin} on: its context holds ${story.context}`] : [];
+    return [...describe(story, -1, null), ...window];
   }
 
   showPicture(row) {

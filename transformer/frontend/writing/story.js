@@ -2,24 +2,41 @@
 // A place counts the decoder's tokens from 0; an index counts what stands in the strip, so that a source comes before it.
 
 import { ranking } from "./draw.js";
+import { floatsOf } from "./stream.js";
+import { Tree } from "./texts.js";
 
 const KEPT_HEADS = 24; // heads whose rows are remembered
-// p: given; w: written; h: chosen by hand; u: written, it isn't known how, as in a text that came with a link.
-const FLAGS = ["w", "h", "u"];
 
 export class Story {
-  constructor() {
-    this.kinds = new Map(); // id → { label, shown, first }
-    this.source = [];
-    this.prompt = [];
-    this.tokens = [];
+  /** about: { prompt, source, vocabulary, end, context, title, arrow }; tree: the texts after this prompt. */
+  constructor({ prompt = [], source = [], ...about } = {}, tree = new Tree(prompt.length), kinds = new Map()) {
+    Object.assign(this, about, { tree, kinds });
+    this.ids = { prompt, source };
     this.rows = new Map(); // head → place → { start, weights }
-    this.whole = new Map(); // place → its logits, where the message had only the likeliest
-    this.ended = false;
+    this.whole = new Map(); // place → its logits, of a large vocabulary
+    this.next = null; // what is known of the place after the text, while no token stands ahead there
+    this.name();
+  }
+
+  /** Name the prompt's tokens, and those of the text that weren't named yet. */
+  name() {
+    const { prompt, source } = this.ids;
+    this.source = source.map((token, at) => this.named(token, "p", at === 0));
+    this.prompt = prompt.map((token, at) => this.named(token, "p", at === 0 && !source.length));
+    if (source.length && this.arrow) this.prompt[0] = { ...this.prompt[0], shown: this.arrow };
+    this.tokens.forEach((token, at) => (this.tokens[at] = this.asShown(token, at)));
+  }
+
+  asShown(token, at) {
+    return { ...token, ...this.named(token.id, token.flag, at === 0 && this.ids.source.length > 0) };
+  }
+
+  get tokens() {
+    return this.tree.current.tokens;
   }
 
   get start() {
-    return this.prompt.length;
+    return this.ids.prompt.length;
   }
 
   /** The place after the last token that has come. */
@@ -29,65 +46,100 @@ export class Story {
 
   /** How many tokens stand before place 0 in the strip. */
   get before() {
-    return this.source.length;
+    return this.ids.source.length;
   }
 
-  /**
-   * Take in a message. Returns false if tokens between are missing, so that the whole text has to be asked for; another text, or
-   * another branch of it, has to come whole.
-   */
-  take({ metadata, tensors }) {
-    const { id, branch, first, whole, prompt } = metadata;
-    const isOther = id !== this.id || branch !== this.branch;
-    if (!whole && (isOther || (tensors.ids?.data.length && first > this.have))) return false;
-    if (id !== this.id) this.kinds.clear();
-    for (const [key, [label, shown, first = shown]] of Object.entries(metadata.kinds ?? {})) this.kinds.set(Number(key), { label, shown, first });
-    if (whole) this.begin(metadata, prompt ?? { source: [], text: [] }, isOther);
-    this.addTokens(metadata, tensors);
-    this.addRows(metadata, tensors);
-    if (tensors.logits_at) this.whole.set(metadata.logits_place, tensors.logits_at.data.slice());
-    return true;
+  /** Whether what has come ends with the token that says so. */
+  get ended() {
+    return this.end !== null && this.tokens.at(-1)?.id === this.end;
   }
 
-  begin({ id, branch, vocabulary, end, context, title, start_label: arrow }, prompt, isOther) {
-    Object.assign(this, { id, branch, vocabulary, end, context, title });
-    this.source = prompt.source.map((token, at) => this.named(token, "p", at === 0));
-    this.prompt = prompt.text.map((token, at) => this.named(token, "p", at === 0 && !this.source.length));
-    if (this.source.length && arrow) this.prompt[0] = { ...this.prompt[0], shown: arrow };
-    this.tokens = [];
-    this.ended = false;
-    if (!isOther) return;
-    this.rows.clear();
-    this.whole.clear();
+  /** The ids of all that the decoder reads up to a place. */
+  idsUpTo(place) {
+    return [...this.ids.prompt, ...this.tokens.slice(0, place - this.start).map(({ id }) => id)];
   }
 
-  addTokens({ first, dials, points, ended }, tensors) {
-    const count = tensors.ids?.data.length ?? 0;
-    if (!count) return;
-    this.tokens.length = first - this.start; // what follows was drawn otherwise
-    for (const rows of this.rows.values()) for (const place of rows.keys()) if (place > first) rows.delete(place);
-    for (const place of this.whole.keys()) if (place > first) this.whole.delete(place);
-    const { ids, probability, rank, entropy, picked, dial, logits, top_ids: topIds, top_logits: topLogits, normaliser } = tensors;
+  /** A token has come, as the engine's stream tells of it. dials: it was drawn by them; whose: the head whose row comes along. */
+  add(told, dials, whose) {
+    this.learn(told.kinds);
+    const { id, probability, rank, entropy, point, window_start: windowStart } = told;
+    const logits = told.logits ? floatsOf(told.logits) : null;
+    const top = told.top ? { ...told.top, logits: floatsOf(told.top.logits) } : null;
+    this.tokens.push(this.asShown({ id, flag: "w", probability, rank, entropy, point, windowStart, dials, logits, top }, this.tokens.length));
+    this.next = null;
+    if (told.row && whose) this.rowsOf(whose).set(told.position, { start: told.row_start, weights: floatsOf(told.row) });
+  }
+
+  /** What the engine thought of the tokens from a place on, and which would come next with these dials. isDrawn: it may. */
+  addScores({ tensors, metadata: { first, kinds } }, dials, isDrawn) {
+    this.learn(kinds);
+    const { drawn, points, probability, rank, entropy, window_start: starts, logits, top_ids: topIds, top_logits: topLogits, normaliser } = tensors;
+    const count = drawn.data.length;
     for (let at = 0; at < count; at++) {
-      const part = (tensor) => tensor?.data.slice(at * tensor.shape[1], (at + 1) * tensor.shape[1]); // a copy: messages go
-      this.tokens.push({
-        ...this.named(ids.data[at], FLAGS[picked?.data[at] ?? 0], first + at === this.start && this.source.length > 0),
-        probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at],
-        dials: dials?.[dial?.data[at]] ?? null, point: points?.[at] ?? null, logits: part(logits),
+      const part = (tensor) => tensor?.data.slice(at * tensor.shape[1], (at + 1) * tensor.shape[1]);
+      const known = {
+        probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at], windowStart: starts.data[at], logits: part(logits) ?? null,
         top: topIds ? { ids: part(topIds), logits: part(topLogits), normaliser: normaliser.data[at] } : null,
-      });
+      };
+      const index = first + at - this.start;
+      const token = this.tokens[index];
+      const how = { point: points.data[at], dials };
+      if (token) {
+        const isOurs = token.flag === "u" && token.id === drawn.data[at]; // the present dials lead to it
+        Object.assign(token, known, isOurs && { ...how, flag: "w" });
+        this.tokens[index] = this.asShown(token, index);
+      } else if (at === count - 1 && index === this.tokens.length) {
+        if (isDrawn) this.tokens.push(this.asShown({ id: drawn.data[at], flag: "w", ...known, ...how }, index));
+        else this.next = known;
+      }
     }
-    this.ended = ended;
   }
 
-  addRows({ rows_of: whose }, { rows, row_place: places, row_start: starts, row_length: lengths }) {
-    if (!rows || !whose || !places.data.length) return;
+  /** Where a head looked, as the engine has it. */
+  addRows(whose, { rows, place, start, length }) {
     const known = this.rowsOf(whose);
-    for (let at = 0, offset = 0; at < places.data.length; at++) {
-      const length = lengths.data[at];
-      known.set(places.data[at], { start: starts.data[at], weights: rows.data.slice(offset, offset + length) });
-      offset += length;
-    }
+    let offset = 0;
+    place.data.forEach((each, at) => {
+      known.set(each, { start: start.data[at], weights: rows.data.slice(offset, offset + length.data[at]) });
+      offset += length.data[at];
+    });
+  }
+
+  learn(kinds = {}) {
+    for (const [key, [label, shown, first = shown]] of Object.entries(kinds)) this.kinds.set(Number(key), { label, shown, first });
+  }
+
+  /** What tokens are called that weren't named before. */
+  learnLabels(labels) {
+    for (const [id, label] of Object.entries(labels)) if (!this.kinds.has(Number(id))) this.learn({ [id]: [label, label] });
+  }
+
+  /** Take away the tokens ahead; what is known of the first of their places stays. */
+  dropAhead(length) {
+    const ahead = this.tokens.splice(length - this.start);
+    if (ahead.length) this.next = ahead[0];
+    this.forgetRows(length);
+  }
+
+  /** Another text is on screen, which has the places before this one in common with the last. */
+  forgetRows(place = 0) {
+    for (const known of [this.whole, ...this.rows.values()]) for (const each of known.keys()) if (each > place) known.delete(each);
+  }
+
+  /** A token to be put at a place by hand, with all that is known of that place. */
+  picked(place, id) {
+    const there = this.tokens[place - this.start] ?? this.next;
+    const { logits = null, top = null, entropy = NaN, windowStart = 0, point = null, dials = null } = there ?? {};
+    const [probability, rank] = this.statistics(place, id);
+    return this.asShown({ id, flag: "h", probability, rank, entropy, windowStart, logits, top, point, dials }, place - this.start);
+  }
+
+  /** [probability, rank] of a token at a place, as far as they are known. */
+  statistics(place, id) {
+    const scored = this.scored(place);
+    if (!scored) return [NaN, NaN];
+    const at = scored.ids.indexOf(id);
+    return at < 0 ? [NaN, NaN] : [Math.exp(scored.logits[at] - scored.normaliser), at + 1];
   }
 
   rowsOf(whose) {
@@ -127,20 +179,29 @@ export class Story {
     return { start: found.start + (whose[0] === "cross" ? 0 : this.before), weights: found.weights };
   }
 
-  /** All logits of a place, or null if they haven't come. */
-  logits(place) {
-    return this.token(place)?.logits ?? this.whole.get(place) ?? null;
+  known(place) {
+    return place === this.have ? this.next : place < this.start ? null : this.token(place) ?? null;
   }
 
-  /** The likeliest tokens at a place by the model's own odds: [{ id, probability }], as many as that; empty if unknown. */
+  /** All logits of a place, or null if they aren't known. */
+  logits(place) {
+    return this.known(place)?.logits ?? this.whole.get(place) ?? null;
+  }
+
+  /** { ids, logits, normaliser } of a place, the likeliest token first: all, or of a large vocabulary the top; null if unknown. */
+  scored(place) {
+    const known = this.known(place);
+    if (known?.top) return { ...known.top, ids: Array.from(known.top.ids) };
+    const logits = known?.logits;
+    if (!logits) return null;
+    const order = Array.from(ranking(logits));
+    return { ids: order, logits: order.map((id) => logits[id]), normaliser: normaliserOf(logits) };
+  }
+
+  /** The likeliest tokens at a place by the model's own distribution: [{ id, probability }], as many as that; empty if unknown. */
   likeliest(place, count) {
-    const token = this.token(place);
-    const scored = (ids, logits, normaliser) => Array.from(ids.slice(0, count), (id, at) => ({ id, probability: Math.exp(logits[at] - normaliser) }));
-    if (token?.top) return scored(token.top.ids, token.top.logits, token.top.normaliser);
-    const logits = this.logits(place);
-    if (!logits) return [];
-    const order = ranking(logits);
-    return scored(order, Array.from(order.slice(0, count), (id) => logits[id]), normaliserOf(logits));
+    const found = this.scored(place);
+    return found ? found.ids.slice(0, count).map((id, at) => ({ id, probability: Math.exp(found.logits[at] - found.normaliser) })) : [];
   }
 }
 

@@ -22,6 +22,7 @@ export function describe(story, index, looked) {
   const origin = { p: index < story.before ? "" : ", from the prompt", h: ", chosen by hand", w: "", u: "" }[flag];
   const lines = [`${nameOf(story, index)} “${label}”, id ${id}${origin}`];
   if (probability !== undefined) lines.push(`probability ${chance(probability)}, rank ${rank}`);
+  if (token.windowStart) lines.push(`predicted from token ${token.windowStart} on, where the context begins`);
   if (entropy !== undefined) lines.push(`entropy ${entropy.toFixed(2)} nats = ${(entropy / Math.LN2).toFixed(2)} bits`);
   const weight = looked?.weight(index);
   if (weight != null) lines.push(`attention from ${nameOf(story, looked.query)}: ${chance(weight)}`);

@@ -1,4 +1,4 @@
-"""Training and validation loss by step, which grows without a flicker while a model learns."""
+"""Batch and validation loss by step, which grows without a flicker while a model learns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _drawn(points: Points) -> list[list[float]]:
 def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:
     if not train:
         return "Loss by step: nothing yet."
-    parts = [f"training loss from {train[0][1]:.2f} to {train[-1][1]:.2f} nats at step {train[-1][0]}"]
+    parts = [f"batch loss from {train[0][1]:.2f} to {train[-1][1]:.2f} nats at step {train[-1][0]}"]
     if validation:
         parts.append(f"validation loss {validation[-1][1]:.2f}")
     parts += [f"{label} {loss:.2f}" for label, loss in references.items()]

@@ -91,8 +91,8 @@ class Chart {
     const { legend } = this.parts;
     const newest = (points) => (points.length ? ` ${points.at(-1)[1].toFixed(3)}` : "");
     const { train, validation, references } = this.data;
-    const entries = [["train", `training${newest(train)}`]];
-    if (validation.length) entries.push(["validation", `validation${newest(validation)}`]);
+    const entries = [["train", `batch loss${newest(train)}`]];
+    if (validation.length) entries.push(["validation", `validation loss${newest(validation)}`]);
     for (const { label, loss } of references) entries.push(["reference", `${label} ${loss.toFixed(3)}`]);
     while (legend.children.length > entries.length) legend.lastChild.remove();
     entries.forEach(([name, words], at) => {

@@ -103,12 +103,12 @@ class Scene:
 
     @property
     def begin(self) -> int:
-        """The place of the first token that fits the context."""
-        return max(len(self.tokens) - library.config(self.name).context_length, 0)
+        """The place of the first token that the model reads to predict what follows: above 0 past the context."""
+        return library.window_start(self.name, len(self.tokens))
 
     @property
     def window(self) -> tuple[int, ...]:
-        """The tokens that fit the context, the last of them all."""
+        """The tokens from there on."""
         return self.tokens[self.begin :]
 
     def place(self, place: int, what: str = "place") -> int:

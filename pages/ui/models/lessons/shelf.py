@@ -55,10 +55,8 @@ def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
     """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
     if isinstance(found, Unreadable):
         return found
-    steps = tuple(
-        step for step in found.steps
-        if not (step.view and step.view.needs) or step.view.needs in library.usable()
-    )  # fmt: skip
+    here = {entry.name for entry in library.catalogue() if not entry.problem}
+    steps = tuple(step for step in found.steps if not (step.view and step.view.needs) or step.view.needs in here)
     return found if len(steps) in (0, len(found.steps)) else replace(found, steps=steps)
 
 

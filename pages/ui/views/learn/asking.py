@@ -10,12 +10,12 @@ import streamlit as st
 
 from pages.ui.components import answering
 from pages.ui.markdown import code, passage, plain, unmarked
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons.answers import Given
 from pages.ui.models.lessons.claims import Values
 from pages.ui.models.lessons.expressions import ExpressionError, in_words
 from pages.ui.models.lessons.questions import Answer, Question, Verdict, fits, verdict
 from pages.ui.models.lessons.scenes import NotYet, Scene
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import widgets
 from pages.ui.shell.widgets import Tie
 from pages.ui.views.learn import cells, room
@@ -94,8 +94,8 @@ def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None
 def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
     if fits(entered.step.question, answer):
         if entered.given is None:  # what may be there answers another question: the file was changed meanwhile
-            belongings().answers.given.pop(entered.place, None)
-        belongings().answers.give(entered.place, answer, discuss=discuss)
+            session_record().answers.given.pop(entered.place, None)
+        session_record().answers.give(entered.place, answer, discuss=discuss)
         room.vote(entered.place, answer)
 
 
@@ -108,7 +108,7 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
         st.markdown(f":material/how_to_vote: You said {said}. What is right is shown when the room is ready.")
         if given.second is None and room.phase(entered.place) is None:
             st.button("Answer again", key="lesson_again", type="tertiary",
-                      on_click=belongings().answers.discuss, args=(entered.place,))  # fmt: skip
+                      on_click=session_record().answers.discuss, args=(entered.place,))  # fmt: skip
         return
     try:
         found = verdict(question, values, given.last)

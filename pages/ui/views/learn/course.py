@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import streamlit as st
 
 from pages.ui.markdown import counted, plain
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import Answers, Given, StepPlace
 from pages.ui.models.lessons.lesson import Lesson
 from pages.ui.models.lessons.questions import Question
 from pages.ui.models.lessons.shelf import Unreadable
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import guiding, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
@@ -33,7 +33,7 @@ def show(session: Session) -> None:
 
 
 def _show() -> None:
-    own, found = belongings().answers, shelf.shelf()
+    own, found = session_record().answers, shelf.shelf()
     if not found:
         st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
     _go_on(own)

@@ -8,12 +8,12 @@ import streamlit as st
 
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.belongings import belongings
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import Given, StepPlace, from_text
 from pages.ui.models.lessons.lesson import Lesson, Step, View
 from pages.ui.models.lessons.questions import fits
 from pages.ui.models.rooms import Phase
+from pages.ui.models.session_store import session_record
 from pages.ui.shell import borrowed, state
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor
@@ -49,7 +49,7 @@ class Entered:
     @property
     def given(self) -> Given | None:
         """What was answered to its question; None for nothing, or nothing that could be an answer to it."""
-        given = belongings().answers.given.get(self.place)
+        given = session_record().answers.given.get(self.place)
         return given if given and _fits(self.step, given) else None
 
     @property
@@ -89,7 +89,7 @@ def opening() -> Opening:
         borrowed.give_back()
         return Opening(BESIDE[current.lesson], reads_prompt=False)
     room.take_along(found.place)
-    own = belongings().answers
+    own = session_record().answers
     _vote_in_room(found, current)
     loan = borrowed.loan()
     if loan is None or loan.place != found.place:
@@ -166,7 +166,7 @@ def _wanted(current: Visitor) -> Entered | None:
 
 def _vote_in_room(found: Entered, current: Visitor) -> None:
     """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
-    own, given, phase = belongings().answers, found.given, room.phase(found.place)
+    own, given, phase = session_record().answers, found.given, room.phase(found.place)
     if given is None:
         return
     if phase is Phase.REVEALED and given.discussing:
@@ -193,7 +193,7 @@ def _hold(current: Visitor, view: View | None) -> None:
 
 def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
-    own = belongings().answers
+    own = session_record().answers
     if current.answers and not own.is_shared:
         brought = {place: given for place, given in from_text(current.answers).items() if _can_be(place, given)}
         if any(place not in own.given for place in brought):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.markdown import passage, plain
 from pages.ui.models.lessons.answers import StepPlace
@@ -117,17 +116,18 @@ def _live_view(session: Session, entered: Entered) -> None:
                   on_click=show_again)  # fmt: skip
         if not entered.is_open:
             st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
-                      icon=":material/open_in_full:", on_click=state.turn_to, args=(page,))  # fmt: skip
+                      icon=":material/open_in_full:", on_click=_turn_to, args=(page,))  # fmt: skip
         if state.turning_to() == page:
             _open_on(page)
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
 
 
-def _open_on(page: str) -> None:
-    path = next(path for path, title, _ in PAGES if title == page)
+def _turn_to(page: str) -> None:
     borrowed.take_along()
-    try:
-        st.switch_page(path)
-    except StreamlitPageNotFoundError:
-        st.caption("This page runs by itself; the others open when the app is started as a whole.")
+    state.turn_to(page)
+
+
+def _open_on(page: str) -> None:
+    borrowed.take_along()
+    st.switch_page(next(file for file, title, _ in PAGES if title == page))

@@ -162,7 +162,7 @@ def _how(session: Session, reading: Read, token: int | None, beyond: bool) -> st
         whose = ""
         if session.source:
             text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
-            origin = "was written" if session.writer.written else "the unchanged model would write"
+            origin = "was written" if session.text.written else "the unchanged model would write"
             whose = f" The text is what {origin}: {text}."
         what = f"how much the mean loss of the text rises, in nats per token.{whose}"
     else:

@@ -20,7 +20,7 @@ TOO_LARGE = "With these changes the model computes numbers too large to say anyt
 
 @dataclass(frozen=True)
 class Read:
-    """A text as the model reads it: what fits the context."""
+    """A text as the model reads it: all of it, or past the context its window."""
 
     tokens: tuple[int, ...]
     source: tuple[int, ...]
@@ -38,20 +38,18 @@ def read(session: Session) -> Read:
     For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write, and
     any of its tokens can be looked at; for others it is the prompt, or all there is, and the last one.
     """
-    writer = session.writer
     if session.source:
         return _read_answer(session)
-    if writer.written:
+    if session.text.written:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get)
-    text = writer.prompt if session.visitor.scope == "prompt" else writer.tokens
+    text = session.text.prompt if session.visitor.scope == "prompt" else session.text.tokens
     tokens = library.window(session.name, text)
     return Read(tokens, (), len(text) - len(tokens), len(tokens) - 1, text)
 
 
 def _read_answer(session: Session) -> Read:
-    writer = session.writer
-    text = writer.tokens
-    if not writer.written:
+    text = session.text.tokens
+    if not session.text.written:
         text += activations.answer(session.name, text, session.source)
     tokens = text[: session.config.context_length]
     end = library.model(session.name).card.end_token_id

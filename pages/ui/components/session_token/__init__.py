@@ -1,0 +1,29 @@
+"""The token of what a visitor has made, kept in their browser's tab: no other tab, no link and no cookie has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import script
+
+LONGEST = 2_000
+KEY = "session_token"
+_mount = st.components.v2.component("headsup_session_token", js=script(__file__, "session_token.js"))
+
+
+def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -> None:
+    """Let the tab keep a value. If it has that of another session, it tells it first, and keeps it until it was heard.
+
+    value: a token and what else is kept with it, separated by spaces; "" for nothing. heard: whether on_found was
+    called. on_found: called before another run, with what the tab has kept since a session before; "" for what it
+    can't have kept.
+    """
+
+    def found() -> None:
+        kept = told(KEY, "found")
+        on_found(kept if isinstance(kept, str) and len(kept) <= LONGEST else "")  # browsers can send anything
+
+    _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=found)

@@ -1,0 +1,201 @@
+"""A text that is being written, as the API tells of it: what each token is called, how it came to be, where it looked.
+
+Places count the tokens of the decoder's text from 0, prompt included. Dimensions: place, vocab, head, key.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..checkpoints.folder import Checkpoint
+from ..data.tokenizers import HALF, Tokenizer
+from ..inference.analysis import token_statistics
+from ..inference.generation import GenerationStep
+from ..inference.interventions import hooks_of
+from ..inference.logits import logits_in_pieces, stream_of
+from ..inference.recording import Recording
+from ..inference.sampling import Sampling, random_points, token_at
+from ..inference.windows import by_window, in_window, looks_ahead, window_start
+from .cache import cached
+from .open_models import OpenModel
+from .tensors import Interventions, Tokens
+
+SMALL_VOCABULARY = 256
+"""Up to this size all logits of a token are told, and all tokens' names with a text's scores."""
+LIKELIEST = 64
+"""Of a larger one so many logits stand for all of them."""
+NAMED = 10
+"""And so many tokens are named at a place."""
+MOST_WINDOWS = 8
+"""Passes that one question about rows may take."""
+
+
+def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
+    """What tokens are called and what they add to a text; third, if it differs, what they add as the first of one."""
+    found = {}
+    for token in sorted(set(map(int, ids))):
+        label = tokenizer.label(token)
+        shown, first = (_shown_as(tokenizer.piece(token, first=first), label) for first in (False, True))
+        found[str(token)] = [label, shown] if first == shown else [label, shown, first]
+    return found
+
+
+def _shown_as(text: str, label: str) -> str:
+    """The raw text where it can be seen or is white space that the page lays out, else the printable label.
+
+    A special token adds nothing to a text: it is shown by its name.
+    """
+    if HALF in text:  # a part of a character, whose bytes the label tells
+        return label
+    seen = text and all(character.isprintable() or character in " \n\t" for character in text)
+    return text if seen else label if text else f" {label}"
+
+
+def top_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """The likeliest tokens' ids and logits, the largest first and equal ones by their id, and the logarithm of the sum
+    of all exp(logits), so that what the others have together is known exactly. logits: (vocab,)."""
+    count = min(LIKELIEST, len(logits))
+    among = np.flatnonzero(logits >= np.partition(logits, -count)[-count])
+    order = among[np.argsort(-logits[among], kind="stable")[:count]]
+    exact = logits.astype(np.float64)
+    return order, logits[order], float(exact.max() + np.log(np.exp(exact - exact.max()).sum()))
+
+
+def told_of(step: GenerationStep, tokenizer: Tokenizer, module: str | None, head: int) -> dict[str, Any]:
+    """A token that was generated, for a stream's event. module: the attention whose head's newest row comes with it.
+
+    Arrays are float32, little-endian, in base64.
+    """
+    logits = step.logits.numpy()
+    found: dict[str, Any] = {
+        "position": step.position, "id": step.token_id, "label": tokenizer.label(step.token_id),
+        "probability": step.probability, "rank": step.rank, "entropy": step.entropy, "point": step.point,
+        "window_start": step.window_start,
+    }  # fmt: skip
+    if len(logits) <= SMALL_VOCABULARY:
+        found["logits"] = _packed(logits)
+    else:
+        ids, values, normaliser = top_of(logits)
+        found["top"] = {"ids": ids.tolist(), "logits": _packed(values), "normaliser": normaliser}
+        found["kinds"] = kinds_of(tokenizer, [step.token_id, *ids[:NAMED]])
+    if module is not None:
+        found["row"] = _packed(step.cache[f"{module}.hook_pattern"][0, head, -1].numpy())
+        found["row_start"] = 0 if module.endswith("cross_attn") else step.window_start
+    return found
+
+
+def _packed(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+
+
+def scores(
+    model: OpenModel, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
+) -> Recording:
+    """What the model thought of each token of a text from a place on, before it saw it, and of the one to come.
+
+    sampling: how each place's token would be drawn. interventions: at positions of the whole text.
+    Tensors, by place from `first` to the one after the text: `drawn`, the token that sampling draws there, and
+    `points` (float64), the random number that decides it; `probability`, `rank` and `entropy` of the token that is
+    there, or after the text of the one that is drawn; `window_start`; `logits` (place, vocab), or of a large
+    vocabulary `top_ids` and `top_logits` (place, likeliest) and `normaliser`.
+    Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small vocabulary.
+    """
+    found = _scores(model, tokens, source, first, sampling, interventions)
+    tokenizer = model.checkpoint.tokenizer
+    named = set(range(tokenizer.vocab_size))
+    if tokenizer.vocab_size > SMALL_VOCABULARY:
+        named = {*tokens, *source, *map(int, found["drawn"]), *map(int, found["top_ids"][:, :NAMED].flat)}
+    return Recording(found, {"first": first, "kinds": kinds_of(tokenizer, named)})
+
+
+@cached
+def _scores(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, sampling: Sampling,
+    interventions: Interventions,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    places = range(first, len(tokens) + 1)
+    is_small = checkpoint.model.config.vocab_size <= SMALL_VOCABULARY
+    points = random_points(sampling, first, ahead=min(len(places), 64))
+    told: list[tuple] = []
+    expected: list[Any] = []
+    for start, place, logits in _expected(checkpoint, tokens, source, places, interventions):
+        point = next(points)
+        drawn = token_at(point, logits, sampling)
+        statistics = token_statistics(logits, tokens[place] if place < len(tokens) else drawn)
+        told.append((drawn, point, *statistics, start))
+        expected.append(logits.numpy().copy() if is_small else top_of(logits.numpy()))
+    types = {"drawn": np.int32, "points": np.float64, "probability": np.float32, "rank": np.int32,
+             "entropy": np.float32, "window_start": np.int32}  # fmt: skip
+    found = {name: np.array(column, kind)
+             for (name, kind), column in zip(types.items(), zip(*told, strict=True), strict=True)}  # fmt: skip
+    if is_small:
+        return found | {"logits": np.stack(expected)}
+    ids, values, normalisers = zip(*expected, strict=True)
+    return found | {"top_ids": np.stack(ids).astype(np.int32), "top_logits": np.stack(values),
+                    "normaliser": np.array(normalisers, np.float32)}  # fmt: skip
+
+
+def _expected(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, places: range, interventions: Interventions
+) -> Iterator[tuple[int, int, torch.Tensor]]:
+    """Of each place: where its window begins, the place, and the logits (vocab,) that its token is chosen from."""
+    model = checkpoint.model
+    for start, lengths in _windows(checkpoint, places, interventions):
+        hooks = hooks_of(in_window(interventions, start), model)
+        stream = stream_of(model, tokens[start : lengths[-1]], source, hooks)[lengths[0] - 1 - start :]
+        for rows, logits in logits_in_pieces(model, stream):
+            for row, place in zip(logits, lengths[rows.start : rows.stop], strict=True):
+                yield start, place, row.float()
+
+
+def _windows(checkpoint: Checkpoint, places: range, interventions: Interventions) -> list[tuple[int, list[int]]]:
+    """The passes that these places take: one serves a window, unless an earlier token would see those after it."""
+    context = checkpoint.model.config.context_length
+    if any(map(looks_ahead, interventions)):
+        return [(window_start(place, context), [place]) for place in places]
+    return by_window(places, context)
+
+
+def rows(
+    model: OpenModel, tokens: Tokens, source: Tokens, module: str, head: int, places: range,
+    interventions: Interventions,
+) -> Recording:  # fmt: skip
+    """Where the token before each of these places looked to choose the one there, of the last few windows they lie in.
+
+    module: an attention of the decoder. interventions: at positions of the whole text.
+    Tensors: `rows`, one after another; `place`, `start`, `length`: whose each is, where it begins, how long it is.
+    """
+    checkpoint = model.checkpoint
+    found: dict[int, tuple[int, np.ndarray]] = {}
+    for start, lengths in _windows(checkpoint, places, interventions)[-MOST_WINDOWS:]:
+        pattern = _pattern(model, tokens[start : lengths[-1]], source, module, in_window(interventions, start))
+        for place in lengths:
+            at = place - 1 - start
+            row = pattern[head, at] if module.endswith("cross_attn") else pattern[head, at, : at + 1]
+            found[place] = 0 if module.endswith("cross_attn") else start, row
+    lengths = [len(row) for _, row in found.values()]
+    return Recording(
+        {
+            "rows": np.concatenate([row for _, row in found.values()]) if found else np.empty(0, np.float32),
+            "place": np.array([*found], np.int32), "start": np.array([start for start, _ in found.values()], np.int32),
+            "length": np.array(lengths, np.int32),
+        },
+        {"module": module, "head": head},
+    )  # fmt: skip
+
+
+@cached
+def _pattern(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, module: str, interventions: Interventions
+) -> np.ndarray:
+    """(head, query, key)."""
+    point, model = f"{module}.hook_pattern", checkpoint.model
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    with torch.no_grad():
+        cache = model.run_until_recorded(*inputs, names_filter=point, fwd_hooks=hooks_of(interventions, model))
+    return cache[point][0].numpy()

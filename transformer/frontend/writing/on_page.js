@@ -1,0 +1,127 @@
+// The page Generate's instrument, fed by the engine over HTTP. Texts live in this tab: in the address, as far as it has room, and
+// with their branches in the tab's storage, where a reload finds them. The page is told what is written once that rests.
+import { looked } from "../looked.js";
+import { onPage } from "../on_page.js";
+import { WritingInstrument } from "./instrument.js";
+import { chosenFrom, lookedFrom, toLogit } from "./place.js";
+import { Shelf } from "./texts.js";
+import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
+
+const KEPT = "headsup-texts";
+const KEEP_MS = 500; // while a text is written, it is kept so often
+const REST_MS = 600; // after which a dial that was turned is told
+let shelf; // of this tab
+let before = null; // the text that was on screen last: { about, prompt, ids }
+
+class WritingView {
+  constructor(root, host) {
+    this.host = host;
+    shelf ??= new Shelf(storage(), KEPT);
+    this.instrument = new WritingInstrument(root, {
+      chose: (change) => {
+        host.look(lookedFrom(change));
+        this.tellLater();
+      },
+      look: (step) => host.look({ step }),
+      wrote: () => this.keepLater(),
+      rests: () => this.tell(),
+      problem: (sentence) => host.say(sentence),
+      inside: (place, token) => {
+        this.tell();
+        const { story, length } = this.instrument;
+        host.turn("Inside", toLogit(place, token, length, story.context));
+      },
+    });
+    const gone = new AbortController();
+    const flush = (event) => {
+      if (!root.isConnected) gone.abort();
+      else if (!event.composedPath().includes(root)) this.tell(); // what is pressed may lead to another page, which shows the text
+    };
+    for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
+  }
+
+  async begin(api, { brought, written, ...about }) {
+    this.about = about;
+    const prompt = JSON.stringify([api.about.model, api.about.version, api.token, about.prompt, about.source]);
+    const key = JSON.stringify([prompt, api.about.changes]);
+    const isKnown = shelf.has(key);
+    const tree = shelf.of(key, about.prompt.length);
+    const codes = looked().get("branches");
+    if (codes && !isKnown) branchesIn(codes, tree);
+    const [session, count] = brought;
+    // What a new session has of a tab that was there before is of another time.
+    const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
+    if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
+    else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
+    else if (!isKnown) tree.restore(idsIn(written));
+    this.told = written;
+    before = { prompt, session, count, ids: this.idsOf(tree) };
+    this.show(tree);
+    await this.instrument.begin(api, about, tree, this.chosen());
+    this.tell();
+  }
+
+  chosen() {
+    return { chosen: chosenFrom(looked(), this.about), step: looked().number("step") };
+  }
+
+  idsOf(tree) {
+    return tree.current.written.map(({ id }) => id);
+  }
+
+  /** Have the address hold the text on screen. */
+  show(tree) {
+    this.host.look({ written: writtenIn(this.idsOf(tree)), branches: branchesOf(tree) });
+  }
+
+  keepLater() {
+    before.ids = this.idsOf(this.instrument.tree);
+    this.show(this.instrument.tree);
+    this.keeping ??= setTimeout(() => this.keep(), KEEP_MS);
+  }
+
+  keep() {
+    clearTimeout(this.keeping);
+    this.keeping = undefined;
+    shelf.keep();
+  }
+
+  tellLater() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.tell(true), REST_MS);
+  }
+
+  /** Tell the page what is written, if it doesn't know; other pages show it. always: dials were turned. */
+  tell(always = false) {
+    clearTimeout(this.telling);
+    if (!this.about) return;
+    const { tree } = this.instrument;
+    this.show(tree);
+    this.keep();
+    const written = writtenIn(this.idsOf(tree));
+    if (written === this.told && !always) return;
+    this.told = written;
+    looked().flush();
+    this.host.tell("text", { for: this.about.id, held: looked().all(), at: Date.now() });
+  }
+
+  turnTo() {
+    if (this.about) this.instrument.turnTo(this.chosen());
+  }
+
+  draw() {
+    this.instrument.draw();
+  }
+}
+
+function storage() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null; // a browser may refuse to keep anything
+  }
+}
+
+export default function (component) {
+  if (component.data) onPage(component, (root, host) => new WritingView(root, host));
+}

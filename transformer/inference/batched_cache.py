@@ -1,0 +1,189 @@
+"""Keys and values of several texts of unequal length, as one forward pass for the next token of each takes them.
+
+Shapes: text (a batch's rows), column, pos, kv_head, d_head, source, d_model.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ..config import ModelConfig
+from ..model.caches import KeyValueCache, KeyValues
+
+NO_TOKEN = -1
+"""Stands where a text has no token, as it is shorter than the longest."""
+SPARE = 32
+"""Columns, at least, that are free when room is made."""
+
+
+class BatchedCache:
+    """In place of a `KeyValueCache`, what a pass over one new token of each text goes on from.
+
+    Texts are aligned at their newest tokens, which so stand in one column; what is left of a shorter text is padding.
+
+        text 0   ·  ·  a  a  a  a │         `end` is the column that the next tokens' keys and values come to
+        text 1   ·  ·  ·  ·  b  b │
+        text 2   c  c  c  c  c  c │
+
+    So each layer's keys and values are two tensors that lie ready, and a step writes one column of them.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        layers = range(config.n_layers)
+        self.blocks = [_Columns(self) for _ in layers]
+        """Each block's keys and values."""
+        self.cross: list[KeyValues] = [KeyValues() for _ in layers]
+        """Each decoder block's keys and values of the memory, shorter ones padded on the right."""
+        self.memory: Tensor | None = None
+        """(text, source, d_model), padded likewise."""
+        self.memory_padding: Tensor | None = None
+        """(text, 1, 1, source): True where the source is no padding; None if nothing is padded."""
+        self.texts: list[KeyValueCache] = []
+        """Whose keys and values these are. While they are here, their own caches don't have them."""
+        self.end = 0
+        self._lengths: list[int] = []
+        self._tokens = torch.empty(0, 0, dtype=torch.int64)  # (text, column)
+
+    @property
+    def length(self) -> Tensor:
+        """(text,): positions seen so far of each."""
+        return torch.tensor(self._lengths, device=self._tokens.device)
+
+    @property
+    def begin(self) -> int:
+        """The column at which the longest text begins."""
+        return self.end - max(self._lengths)
+
+    def padding(self, tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
+        """As in `KeyValueCache`, with what is left of shorter texts for padding too. tokens: (text, 1)."""
+        together = torch.cat((self._tokens[: len(self.texts), self.begin : self.end], tokens), 1)
+        seen = together != NO_TOKEN
+        if pad_token_id is not None:
+            seen &= together != pad_token_id
+        return None if seen.all() else seen[:, None, None, :]
+
+    def extend(self, tokens: Tensor) -> None:
+        """Take note of the tokens, (text, 1), whose keys and values have been added. Until then nothing has changed."""
+        self._tokens[: len(self.texts), self.end] = tokens[:, 0]
+        self._lengths = [length + 1 for length in self._lengths]
+        self.end += 1
+        if self.end == self._tokens.shape[1]:
+            self._make_room(len(self.texts), max(self._lengths))
+
+    def join(self, past: KeyValueCache) -> None:
+        """Take over what a text has cached, of at least one token, as the last of the batch's rows."""
+        row, length = len(self.texts), past.length
+        if not self.texts or row == len(self._tokens) or length > self.end:
+            self._make_room(row + 1, max([length, *self._lengths]), past)
+        self._tokens[row, : self.end - length] = NO_TOKEN
+        self._tokens[row, self.end - length : self.end] = past.tokens
+        for columns, own in zip(self.blocks, past.blocks, strict=True):
+            columns.put(row, self.end - length, own)
+            own.clear()
+        self.texts.append(past)
+        self._lengths.append(length)
+        self._read_sources()
+
+    def leave(self, past: KeyValueCache) -> None:
+        """Give a text its own back; the last row takes its place."""
+        row, last = self.texts.index(past), len(self.texts) - 1
+        first = self.end - self._lengths[row]
+        past.tokens = self._tokens[row, first : self.end].clone()[None]
+        for columns, own in zip(self.blocks, past.blocks, strict=True):
+            own.keys, own.values = columns.take(row, first)
+            columns.move(last, row)
+        self._tokens[row] = self._tokens[last]
+        for rows in (self.texts, self._lengths):
+            rows[row] = rows[last]
+            rows.pop()
+        if self.texts:
+            self._read_sources()
+        else:  # hold on to nothing
+            self.end, self._tokens = 0, self._tokens[:0, :0].clone()
+            self.memory = self.memory_padding = None
+            for each in (*self.blocks, *self.cross):
+                each.clear()
+
+    def _make_room(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
+        """Have room for so many texts and more, and for more columns than the longest has, which begins at the first.
+
+        like: has keys and values of the shape that they have here.
+        """
+        rows, columns = rows + rows // 8 + 1, longest + max(SPARE, longest // 8)
+        kept = slice(self.end - min(longest, self.end), self.end)
+        tokens = torch.full((rows, columns), NO_TOKEN, device=like.tokens.device if like else self._tokens.device)
+        if many := len(self.texts):
+            tokens[:many, longest - (kept.stop - kept.start) : longest] = self._tokens[:many, kept]
+        for number, stored in enumerate(self.blocks):
+            stored.make_room(rows, columns, longest, kept, like.blocks[number] if like else None)
+        self._tokens, self.end = tokens, longest
+
+    def _read_sources(self) -> None:
+        """Put together what the encoder made of all texts' sources."""
+        if self.texts[0].memory is None:
+            return  # there is no encoder
+        self.memory = _padded([past.memory for past in self.texts])
+        seen = torch.zeros(self.memory.shape[:2], dtype=torch.bool, device=self.memory.device)
+        for row, past in enumerate(self.texts):
+            own = past.memory_padding
+            seen[row, : past.memory.shape[1]] = True if own is None else own[0, 0, 0]
+        self.memory_padding = None if seen.all() else seen[:, None, None, :]
+        for layer, shared in enumerate(self.cross):
+            shared.keys = _padded([past.cross[layer].keys for past in self.texts])
+            shared.values = _padded([past.cross[layer].values for past in self.texts])
+
+
+class _Columns:
+    """One attention's keys and values: two tensors (text, kv_head, column, d_head), which kernels read without a copy.
+
+    What is padding is multiplied by 0, so it must be finite: it is 0, or what another text has left.
+    """
+
+    def __init__(self, shared: BatchedCache) -> None:
+        self._shared = shared
+        self._stored: tuple[Tensor, ...] = ()
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._stored = ()
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add a column, (text, 1, kv_head, d_head); returns all, (text, column, kv_head, d_head), padding included."""
+        shared, rows = self._shared, len(keys)
+        for stored, added in zip(self._stored, (keys, values), strict=True):
+            stored[:rows, :, shared.end] = added[:, 0]
+        all_keys, all_values = (stored[:rows, :, shared.begin : shared.end + 1] for stored in self._stored)
+        return all_keys.transpose(1, 2), all_values.transpose(1, 2)
+
+    def put(self, row: int, first: int, own: KeyValues) -> None:
+        """Copy one text's keys and values to the columns from `first` to the end."""
+        for stored, tensor in zip(self._stored, (own.keys, own.values), strict=True):
+            stored[row, :, first : self._shared.end] = tensor[0].transpose(0, 1)
+
+    def take(self, row: int, first: int) -> tuple[Tensor, ...]:
+        """A copy of one text's keys and values, (1, pos, kv_head, d_head) each."""
+        return tuple(stored[row, :, first : self._shared.end].transpose(0, 1).clone()[None]
+                     for stored in self._stored)  # fmt: skip
+
+    def move(self, row: int, to: int) -> None:
+        """Copy a row to another's place."""
+        if row != to:
+            columns = slice(self._shared.begin, self._shared.end)
+            for stored in self._stored:
+                stored[to, :, columns] = stored[row, :, columns]
+
+    def make_room(self, rows: int, columns: int, end: int, kept: slice, like: KeyValues | None) -> None:
+        """Go over to tensors of so many rows and columns, in which the kept columns end before column `end`."""
+        shape_is_of = self._stored or (like.keys.transpose(1, 2), like.values.transpose(1, 2))
+        room = tuple(each.new_zeros(rows, each.shape[1], columns, each.shape[3]) for each in shape_is_of)
+        many, first = len(self._shared.texts), end - (kept.stop - kept.start)
+        for new, old in zip(room, self._stored, strict=False):
+            new[:many, :, first:end] = old[:many, :, kept]
+        self._stored = room
+
+
+def _padded(each: list[Tensor]) -> Tensor:
+    """Tensors (1, source, …) of unequal length as one, (text, source, …), zeros behind the shorter ones."""
+    return pad_sequence([tensor[0] for tensor in each], batch_first=True)

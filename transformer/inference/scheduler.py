@@ -1,0 +1,290 @@
+"""The scheduler of a model: one thread that computes, round by round, the next token of every text that is written.
+
+    request = schedulers.of(model).submit(DecodeState(model, tokens), max_new_tokens=200, stop_tokens=(end,))
+    for step in request: …            # or, in a coroutine, and without a thread of its own: async for step in request
+
+Each round is a batch (Yu et al. 2022, Orca, §3.1: iteration-level scheduling), and hands each text its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+from ..model.models import DecoderOnly, EncoderDecoder
+from .batched_decoding import PREFILL_TOKENS, BatchedDecoding
+from .generation import DecodeState, GenerationStep
+
+IDLE_SECONDS = 10.0
+"""After so long without a text a scheduler's thread ends; the next text starts another."""
+
+OnStep = Callable[[GenerationStep], bool]
+"""Is given each token on the scheduler's thread, and says whether to write on."""
+
+
+class Request:
+    """A text that a scheduler writes: its steps can be iterated, once, with `for` or `async for`.
+
+    Both raise what the text's passes raise, and cancel the request when they are left early. A request that has
+    `buffer` steps which nobody has taken rests until half of them are, without holding up others.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, state: DecodeState, max_new_tokens: int | None, stop_tokens: Sequence[int],
+        buffer: int, on_step: OnStep | None,
+    ) -> None:  # fmt: skip
+        """As in `Scheduler.submit`, which makes requests."""
+        self.state = state
+        self._scheduler, self._left, self._stop_tokens = scheduler, max_new_tokens, frozenset(stop_tokens)
+        self._buffer, self._on_step = buffer, on_step
+        self._steps: deque[GenerationStep] = deque()
+        self._changed = threading.Condition()
+        self._notify: Callable[[], object] = lambda: None
+        """Tells a coroutine that something has changed."""
+        self._is_resting = self._is_cancelled = self._is_over = False
+        self._error: Exception | None = None
+
+    def cancel(self) -> None:
+        """Write no more after the token in progress; doesn't wait for it."""
+        self._is_cancelled = True
+        self._scheduler._wake()
+
+    def wait(self) -> None:
+        """Wait until it is over, when the state is the caller's again. Raises what the text's passes raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over)
+        if self._error is not None:
+            raise self._error
+
+    def __iter__(self) -> Iterator[GenerationStep]:
+        try:
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._steps or self._is_over)
+                if (step := self._take()) is None:
+                    return
+                yield step
+        finally:
+            self.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[GenerationStep]:
+        loop, has_changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has been closed, and nobody waits
+                loop.call_soon_threadsafe(has_changed.set)
+
+        self._notify = notify
+        try:
+            while True:
+                has_changed.clear()
+                if not self._steps and not self._is_over:
+                    await has_changed.wait()
+                elif (step := self._take()) is None:
+                    return
+                else:
+                    yield step
+        finally:
+            self.cancel()
+
+    def _take(self) -> GenerationStep | None:
+        """The next step; None at the end. Raises what the text's passes raised."""
+        with self._changed:
+            if self._steps:
+                step = self._steps.popleft()
+            elif self._error is not None:
+                raise self._error
+            else:
+                return None
+            was_resting = self._is_resting
+            self._is_resting &= len(self._steps) > self._buffer // 2
+        if was_resting and not self._is_resting:
+            self._scheduler._wake()
+        return step
+
+    def _put(self, step: GenerationStep) -> bool:
+        """Hand a step over; returns whether to write on."""
+        if self._left is not None:
+            self._left -= 1
+        goes_on = self._left != 0 and step.token_id not in self._stop_tokens
+        if self._on_step is not None:
+            return self._on_step(step) and goes_on
+        with self._changed:
+            self._steps.append(step)
+            self._is_resting = len(self._steps) >= self._buffer
+            self._changed.notify_all()
+        self._notify()
+        return goes_on
+
+    def _end(self, error: Exception | None = None) -> None:
+        with self._changed:
+            self._is_over, self._error = True, error
+            self._changed.notify_all()
+        self._notify()
+
+
+class Scheduler:
+    """Writes all texts of one model that are submitted, on one thread, which runs while there are any.
+
+    In a round, passes over prompts, and over windows that have moved, take turns, so that together they compute at most
+    PREFILL_TOKENS tokens, or one prompt: nobody waits for more of them between two tokens.
+    """
+
+    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
+        self._model = weakref.ref(model)  # while nothing is written, whoever lets the model go frees it
+        self._changed = threading.Condition()
+        self._requests: list[Request] = []  # whoever has waited longest for a pass over a prompt is the first
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+
+    @property
+    def texts(self) -> int:
+        """How many texts are being written."""
+        return len(self._requests)
+
+    def submit(
+        self, state: DecodeState, *, max_new_tokens: int | None = None, stop_tokens: Sequence[int] = (),
+        buffer: int = 64, on_step: OnStep | None = None,
+    ) -> Request:  # fmt: skip
+        """Write a text on. The state belongs to the scheduler until the request is over.
+
+        max_new_tokens: None for no limit. stop_tokens: ids after which it ends; the stop token is still reported.
+        buffer: how many steps are computed ahead of who takes them. on_step: is called with each step instead, on the
+        scheduler's thread, and ends the text by returning False; what it raises is an error of this request alone.
+        Raises: ValueError for a text that is being written already, or by another model.
+        """
+        if state.model is not self._model():
+            raise ValueError("This text is written by another model; texts that are written together share one.")
+        request = Request(self, state, max_new_tokens, stop_tokens, buffer, on_step)
+        if max_new_tokens is not None and max_new_tokens <= 0:
+            request._end()
+            return request
+        with self._changed:
+            if any(other.state is state for other in self._requests):
+                raise ValueError("This text is being written already; wait until its request is over.")
+            self._requests.append(request)
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+                self._thread.start()
+        return request
+
+    def close(self) -> None:
+        """Cancel all requests, and wait until the thread has ended. What is submitted later starts another."""
+        with self._changed:
+            for request in self._requests:
+                request._is_cancelled = True
+            thread = self._thread
+            self._is_closing = thread is not None
+            self._changed.notify()
+        if thread is not None:
+            thread.join()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while self._has_requests():
+            try:
+                self._write(BatchedDecoding(self._requests[0].state.model))
+            except Exception as error:  # of no text in particular: nobody is to wait for what won't come
+                with self._changed:
+                    left, self._requests = self._requests, []
+                for request in left:
+                    request._end(error)
+
+    def _has_requests(self) -> bool:
+        """Wait for a request, and hold nothing meanwhile; returns whether one has come before the thread is to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._requests or self._is_closing, IDLE_SECONDS)
+            if not self._requests:
+                self._thread, self._is_closing = None, False
+            return bool(self._requests)
+
+    def _write(self, decoding: BatchedDecoding) -> None:
+        """Write until every request is over."""
+        while active := self._active():
+            requests = self._of_this_round(active)
+            steps = decoding.step([request.state for request in requests])
+            for request in requests:
+                step = steps[request.state]
+                try:
+                    if isinstance(step, Exception):
+                        raise step
+                    if request._put(step):
+                        continue
+                    error = None
+                except Exception as raised:
+                    error = raised
+                self._finish(request, decoding, error)
+            for request in active:
+                if request._is_cancelled and not request._is_over:
+                    self._finish(request, decoding)
+
+    def _active(self) -> list[Request]:
+        """Wait until a request can go on, or is cancelled; none if there are none left."""
+        def found() -> list[Request]:
+            return [request for request in self._requests if request._is_cancelled or not request._is_resting]
+
+        with self._changed:
+            self._changed.wait_for(lambda: found() or not self._requests)
+            return found()
+
+    def _of_this_round(self, active: list[Request]) -> list[Request]:
+        """Those whose token is computed now: all but some prompts, for which others are read first."""
+        found, read = [], 0
+        for request in active:
+            pending = request.state.pending
+            if request._is_cancelled or (read and pending > 1 and read + pending > PREFILL_TOKENS):
+                continue
+            found.append(request)
+            if pending > 1:
+                read += pending
+                with self._changed:  # wherever it needs such a pass next, others come first
+                    self._requests.remove(request)
+                    self._requests.append(request)
+        return found
+
+    def _finish(self, request: Request, decoding: BatchedDecoding, error: Exception | None = None) -> None:
+        decoding.release(request.state)
+        with self._changed:
+            self._requests.remove(request)
+        request._end(error)
+
+
+class Schedulers:
+    """The schedulers of all models, each of which is let go with its model."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: weakref.WeakKeyDictionary[DecoderOnly | EncoderDecoder, Scheduler] = weakref.WeakKeyDictionary()
+        atexit.register(self.close)  # a thread that the interpreter's end meets inside of PyTorch would abort it
+
+    def of(self, model: DecoderOnly | EncoderDecoder) -> Scheduler:
+        """The one of this model."""
+        with self._lock:
+            return self._known.setdefault(model, Scheduler(model))
+
+    @property
+    def texts(self) -> int:
+        """How many texts are being written, of all models."""
+        with self._lock:
+            return sum(each.texts for each in self._known.values())
+
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            known = list(self._known.values())
+        for each in known:
+            each.close()
+
+
+schedulers = Schedulers()
+"""The ones that a process shares."""
