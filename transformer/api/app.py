@@ -253,7 +253,8 @@ def _passes(service: Service) -> APIRouter:
         """Of safetensors the whole pass, or what `name` names; of CSV the tensor that it names, or a part of one; of
         HTML a page that needs no server."""
         found = await asked(request, query)
-        return await service.answer(request, query, found.model, exports.export(query, found), takes_long=True)
+        made = exports.export(query, found)
+        return await service.answer(request, query, found.model, made, takes_long=True, keeps=False)
 
     return router
 

@@ -28,8 +28,8 @@ from .streams import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
 OWN, OWN_HEADER = "own", "HeadsUp-Model"
 """What an own model is called in an address, and the header that its token comes in."""
-KEPT_BYTES, LARGEST_KEPT = 48_000_000, 12_000_000
-"""Of answers, and of one of them: a larger one would crowd out too many."""
+KEPT_BYTES, LARGEST_KEPT = 16_000_000, 4_000_000
+"""Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
 THREADS, WAITING = 4, 64
 """Answers that are computed at the same moment, and those that may be under way; one more is told to come back."""
 LONG_THREADS, LONG_WAITING = 2, 16
@@ -107,7 +107,7 @@ class Service:
             packed = compress(body, 5, mtime=0) if compresses and len(body) >= COMPRESSED_FROM else b""
             return Answer(RECORDING, body, packed if len(packed) < len(body) else b"")
 
-        return await self.answer(request, query, model, make)
+        return await self.answer(request, query, model, make, keeps=compresses)
 
     async def json(
         self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
@@ -121,14 +121,15 @@ class Service:
 
     async def answer(
         self, request: Request, query: ModelQuery, model: OpenModel, make: Callable[[], Answer], *,
-        takes_long: bool = False,
+        takes_long: bool = False, keeps: bool = True,
     ) -> Response:  # fmt: skip
         """Answer what was asked: from what the client has, from what is kept, or computed now, once for all who ask."""
         key, headers, response = self._known(request, query, model)
         if response is not None:
             return response
         flights = self._long if takes_long else self._short
-        with flights.joined(key, lambda progress: self._answers.get(key, make)) as flight:
+        computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
+        with flights.joined(key, computed) as flight:
             try:
                 found = await asyncio.shield(asyncio.wrap_future(flight.future))
             except ValueError as error:  # what only computing shows
