@@ -18,6 +18,7 @@ from transformer.data.stories import (
     WOMEN,
     Story,
     tell,
+    written,
 )
 from transformer.data.tasks import Example
 
