@@ -17,13 +17,14 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
+from pages.ui.shell import sidebar
 from transformer import Recording
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
-         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py", "What if": "pages/What_if.py"}
+MAIN = ROOT / "pages" / "main.py"
+FILES = {title: file for file, title, _ in sidebar.PAGES}
+PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if")
 every_page = pytest.mark.parametrize("page", PAGES)
-every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
 
 elsewhere = False
@@ -46,20 +47,33 @@ def forget_models():
     elsewhere = False
 
 
-def start(page="Generate", alone=False, **link):
+def start(page="Generate", **link):
     """A visitor who opens a page, perhaps by a link."""
-    if alone:
-        at = AppTest.from_file(str(ROOT / PAGES[page]), default_timeout=120)
-    else:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        at.switch_page(PAGES[page])
+    return checked(visitor(page, **link).run())
+
+
+def visitor(page="Generate", **link):
+    """A visitor who is about to open a page, perhaps by a link."""
+    at = AppTest.from_file(str(MAIN), default_timeout=120)
+    if page != "Generate":  # which opens first, and has no address of its own
+        at.switch_page(FILES[page])
     for name, value in link.items():
         at.query_params[name] = str(value)
-    return checked(at.run())
+    return at
 
 
 def go(at, page):
-    at.switch_page(PAGES[page])
+    """Follow a link in the sidebar, which has no parameters."""
+    at.query_params.clear()
+    at.switch_page(FILES[page])
+    return checked(at.run())
+
+
+def come_back(at, page, link):
+    """Go back, or forward, to a page whose address has these parameters."""
+    at.query_params.clear()
+    at.query_params.update(link)
+    at.switch_page(FILES[page])
     return checked(at.run())
 
 
@@ -112,7 +126,7 @@ def said(at):
 def link_of(at):
     """The parameters that the page has put into the address bar."""
     written = [json.loads(c.proto.json) for c in at.get("bidi_component")
-               if c.proto.component_name == "headsup_address"]  # fmt: skip
+               if c.proto.component_name == "headsup_tab"]  # fmt: skip
     newest = max(written, key=lambda data: data["at"])
     return dict(parse_qsl(newest["query"], keep_blank_values=True))
 

@@ -1,15 +1,17 @@
 """Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
 
+import json
 import time
+from urllib.parse import urlencode
 
 import pytest
 
 from pages.ui.markdown import JOINER
-from pages.ui.shell import state
 from pages.ui.shell.link import LONGEST_QUERY
 from tests.app_driver import (
     act,
     checked,
+    come_back,
     component,
     go,
     have,
@@ -22,6 +24,7 @@ from tests.app_driver import (
     prompt,
     said,
     start,
+    tell,
     text_of,
     type_prompt,
     use,
@@ -94,24 +97,7 @@ def test_a_link_of_before_still_opens():
 # Back and forward
 
 
-@pytest.fixture
-def back(monkeypatch):
-    """`back(at, page, link)`: the browser goes back to a page, whose URL has these parameters."""
-
-    def go_back(at, page, link):
-        at.switch_page(page)
-        at.query_params.clear()
-        for name, value in link.items():
-            at.query_params[name] = value
-        monkeypatch.setattr(state, "went_through_history", lambda: True)
-        checked(at.run())
-        monkeypatch.setattr(state, "went_through_history", lambda: False)
-        return at
-
-    return go_back
-
-
-def test_going_back_brings_the_page_as_it_was(back):
+def test_going_back_brings_the_page_as_it_was():
     at = write(start(tokens=5, prompt="To be"))
     generate = link_of(at)
     go(at, "Attention")
@@ -120,36 +106,71 @@ def test_going_back_brings_the_page_as_it_was(back):
     go(at, "Generate")
     type_prompt(at, "KING:")
     assert text_of(at) == ""
-    back(at, "pages/Attention.py", attention)
+    come_back(at, "Attention", attention)
     assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
-    back(at, "app.py", generate)
+    come_back(at, "Generate", generate)
     assert prompt(at) == "To be" and text_of(at) == generate["text"]
     assert writing(at).metadata["length"] == 10 and not writing(at).tensors["picked"].any()
     assert link_of(checked(at.run())) == generate  # and it isn't read again
+    type_prompt(at, "Hello")  # in a moment in which the address is still that of before
+    assert prompt(at) == "Hello" and link_of(at)["prompt"] == "Hello"
 
 
-def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back(back):
+def test_going_back_within_a_page_brings_what_it_was():
+    at = start("Masks", model="shakespeare", prompt="To be", filler=5)
+    before = link_of(at)
+    go(at, "Positions")
+    checked(come_back(at, "Masks", before | {"filler": "2"}))
+    checked(come_back(at, "Masks", before | {"filler": "7", "prompt": "KING:"}))
+    assert link_of(at)["filler"] == "7" and prompt(at) == "KING:"
+
+
+def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back():
     at = start(prompt="é" * 4000)
     short = link_of(at)
     assert "prompt" not in short
     go(at, "Masks")
-    back(at, "app.py", short)
+    come_back(at, "Generate", short)
     assert prompt(at) == "é" * 4000
-    back(at, "app.py", {"model": "shakespeare", "prompt": "To be"})
+    come_back(at, "Generate", {"model": "shakespeare", "prompt": "To be"})
     assert prompt(at) == "To be"
 
 
-def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is(back):
+def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is():
     at = start(prompt="To be")
-    back(at, "pages/Masks.py", {})
+    come_back(at, "Masks", {})
     assert prompt(at) == "To be"
+
+
+def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
+    at = start("Masks")
+    assert '"begins": true' in component(at, "headsup_tab").json
+    assert '"begins": false' in component(checked(at.run()), "headsup_tab").json
 
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
     at = start("Masks")
-    assert '"begins": true' in component(at, "headsup_address").json
-    assert '"begins": false' in component(checked(at.run()), "headsup_address").json
-    assert '"begins": false' in component(start("Masks", model="shakespeare"), "headsup_address").json
+    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "kept": {}})
+    assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
+
+
+def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
+    at = start("Masks", prompt="é" * 4000, seed=7)
+    kept = json.loads(component(at, "headsup_tab").json)["kept"]
+    assert kept == {"prompt": "é" * 4000}
+    other = start("Masks", **link_of(at))
+    assert prompt(other) != "é" * 4000
+    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "kept": kept})
+    assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
+
+
+@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "kept": {}}, {"query": "", "kept": {"prompt": 5}},
+                                   {"query": "x" * 200_000, "kept": {}}, {"query": "&".join("a" * 200), "kept": {}},
+                                   {"query": "", "kept": {str(number): "" for number in range(200)}}])  # fmt: skip
+def test_what_a_tab_can_t_have_shown_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    tell(at, "headsup_tab", "before", value)
+    assert prompt(at) == "To be"
 
 
 # A link that would be too long

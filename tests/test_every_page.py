@@ -4,16 +4,13 @@ import shutil
 
 import numpy as np
 import pytest
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui.models import library
-from pages.ui.shell import guiding
 from tests.app_driver import (
     ROOT,
     checked,
     choose,
     dials,
-    every_entrance,
     every_page,
     fed,
     go,
@@ -79,10 +76,9 @@ def test_the_shipped_models_work(page, monkeypatch):
     assert not said(at)
 
 
-@every_entrance
 @every_page
-def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone):
-    at = start(page, alone)
+def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
+    at = start(page)
     assert at.title[0].value == page
     assert named(at.selectbox, "Model").value == "shakespeare"
     assert prompt(at) == EXAMPLES[0]
@@ -227,10 +223,3 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
     assert prompt(at) == "" and "The prompt is empty." in said(at)
     type_prompt(at, "Hi")
     assert len(text_of(step(at))) == 1
-
-
-def test_another_page_begins_without_the_fragments_of_the_one_before(monkeypatch):
-    held = []
-    monkeypatch.setattr(guiding, "show", lambda: held.append(len(get_script_run_ctx().fragment_storage._fragments)))
-    go(checked(start("Attention").run()), "Masks")
-    assert held == [0, 1, 0]

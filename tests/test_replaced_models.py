@@ -2,20 +2,14 @@
 
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import library
-from tests.app_driver import act, step
+from tests.app_driver import PAGES, act, go, step, visitor
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
-
-ROOT = Path(__file__).parents[1]
-PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py", "pages/Inside.py",
-         "pages/What_if.py")  # fmt: skip
 
 
 @pytest.fixture
@@ -32,11 +26,8 @@ def run(at):
     return at
 
 
-def opened(page="app.py", **link):
-    at = AppTest.from_file(str(ROOT / page), default_timeout=120)
-    for name, value in link.items():
-        at.query_params[name] = str(value)
-    return run(at)
+def opened(page="Generate", **link):
+    return run(visitor(page, **link))
 
 
 def shown(at):
@@ -55,10 +46,8 @@ def test_a_text_keeps_its_model_until_it_is_dropped(folder):
         assert any("2 layers" in caption.value for caption in at.sidebar.caption)
         assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
     text = at.session_state["visitor"].text
-    at.switch_page("pages/Attention.py")
-    run(at)
-    at.switch_page("app.py")
-    run(at)
+    go(at, "Attention")
+    go(at, "Generate")
     assert at.session_state["visitor"].text == text and shown(at) == (2, len(ALPHABET))
     act(at, "clear")
     assert shown(run(at)) == (1, len(ALPHABET) + 1)

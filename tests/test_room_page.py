@@ -10,16 +10,14 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.shell import state
 from pages.ui.views.learn import asking, room, step
-from tests.app_driver import PAGES, checked, component, link_of, markdown_with, named, start
+from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
     room.all_rooms.clear()
 
@@ -214,11 +212,7 @@ def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher,
     before = link_of(one)
     click(teacher, "learn_previous")
     one = again(one)
-    one.query_params.clear()
-    for name, value in before.items():
-        one.query_params[name] = value
-    monkeypatch.setattr(state, "went_through_history", lambda: True)
-    one = again(one)
+    one = come_back(one, "Learn", before)
     assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
 
 

@@ -197,9 +197,29 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     expect(prompt_box(page)).to_have_value("😀" * 2_500)
     page.reload()
     until_on(page, "Generate", wait_ready)
+    expect(prompt_box(page)).to_have_value("😀" * 2_500)
     until(page, lambda: parameters(page).get("seed") == "7")
+    page.goto(address(page).partition("?")[0])  # another view, to which the prompt doesn't belong
+    until_on(page, "Generate", wait_ready)
+    expect(prompt_box(page)).not_to_have_value("😀" * 2_500)
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
+
+
+def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):
+    """As Community Cloud does, which keeps the address bar."""
+    page = new_page()
+    page.goto(tiny_server.url)  # from where the frame may be shown
+    app = f"{tiny_server.url}/Masks?prompt=To+be&filler=5"
+    page.set_content(f"""<iframe src="{app}" style="width: 1200px; height: 800px"></iframe>
+      <script>addEventListener("message", ({{ data }}) => {{
+        if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>""")
+    framed = page.frame_locator("iframe")
+    framed.get_by_role("heading", level=1, name="Masks").wait_for(timeout=60_000)
+    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&layer=0&head=0&filler=5")
+    framed.get_by_role("textbox", name="Prompt", exact=True).fill("KING:")
+    framed.get_by_role("textbox", name="Prompt", exact=True).press("Control+Enter")
+    until(page, lambda: "prompt=KING%3A" in page.evaluate("window.told"))
 
 
 def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):

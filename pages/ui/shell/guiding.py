@@ -25,7 +25,7 @@ def offer_start() -> None:
     """A button that begins the start on the page Generate, wherever it stands."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
         st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
-        st.switch_page("app.py")
+        st.switch_page("Generate.py")
 
 
 def is_presented() -> bool:

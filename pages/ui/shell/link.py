@@ -53,7 +53,6 @@ BELONGS_TO = {
 }
 """What means nothing without a text that was left out."""
 
-
 @dataclass(frozen=True)
 class Number:
     """A number in the URL, and the range it must lie in."""
@@ -262,6 +261,12 @@ def to_query(current: Visitor) -> dict[str, str]:
 def looked_in_query(current: Visitor) -> dict[str, str]:
     """Of those the ones that are looked at, which the browser writes into the address by itself."""
     return {name: value for name, value in _everything(current).items() if name in LOOKED}
+
+
+def left_out_parameters(current: Visitor) -> dict[str, str]:
+    """The parameters that the link has no room for, those that mean nothing without them among them."""
+    everything = _everything(current)
+    return {name: value for name, value in everything.items() if name not in _without(everything, left_out(current))}
 
 
 def left_out(current: Visitor) -> list[str]:

@@ -1,12 +1,12 @@
-"""What is looked at: layer, head, token, what is open. The browser holds it, in the address bar, where Python reads it.
+"""What the browser holds: what is looked at (layer, head, token, what is open), and how a text is written.
 
-A click that only looks at something else runs no page. So at the beginning of a run these fields are what the bar says,
-and what the run makes of them otherwise, as a lesson's step does, the browser is told at its end.
+A click that only looks at something else runs no page, and the server isn't told. These fields of the visitor are what
+the browser last told; what a run makes of them, as a lesson's step does, the browser is told at its end. A page that
+draws something of them says that it wants them: then the browser tells where it holds something else.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 import streamlit as st
@@ -14,29 +14,37 @@ import streamlit as st
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor
 
-HEARD_WITHIN = 1.5
-"""Seconds within which the bar says what the browser was told."""
+KNOWN = "looked_known"
+"""In the session: what the browser holds, as far as is known; None if it is to be told everything."""
 
 
-def read(current: Visitor, parameters: Mapping[str, str]) -> None:
-    """Take over what the bar says. parameters: those of the page; without a model they are of one that comes to be."""
-    told, at = st.session_state.get("looked_told", ({}, 0.0))
-    if "model" in parameters:
-        found = links.from_query({name: parameters[name] for name in links.LOOKED if name in parameters})
-        is_fresh = time.monotonic() - at < HEARD_WITHIN
-        left_out = links.left_out(current)
-        for name in links.LOOKED:
-            if name in left_out and name not in parameters:
-                continue  # the address has no room for it
-            if not (is_fresh and name in told and told[name] != parameters.get(name)):
-                setattr(current, name, getattr(found, name))
-    st.session_state["looked_before"] = links.looked_in_query(current)
+def knows(current: Visitor) -> None:
+    """The browser has just told, or has it from the same address."""
+    st.session_state[KNOWN] = links.looked_in_query(current)
 
 
-def changed(current: Visitor) -> dict[str, str | None]:
-    """What the browser has to be told: the fields that this run has made something else of, None for the default."""
-    now, before = links.looked_in_query(current), st.session_state.get("looked_before", {})
-    found = {name: now.get(name) for name in links.LOOKED if now.get(name) != before.get(name)}
-    if found:
-        st.session_state["looked_told"] = found, time.monotonic()
-    return found
+def tell_all() -> None:
+    """Tell the browser everything at the end of this run, whatever it holds."""
+    st.session_state[KNOWN] = None
+
+
+def want() -> None:
+    """This run of the page draws something of what is looked at."""
+    st.session_state["wants_looked"] = True
+
+
+def take(current: Visitor, held: Mapping[str, str]) -> None:
+    """Take over what the browser holds. held: of links; what says nothing that can be is as at first."""
+    found = links.from_query({name: held[name] for name in links.LOOKED if name in held})
+    for name in links.LOOKED:
+        setattr(current, name, getattr(found, name))
+    knows(current)
+
+
+def changed(current: Visitor) -> tuple[dict[str, str | None], dict[str, str]]:
+    """What the browser has to be told, None for what is as at first; and all that it holds then."""
+    now, before = links.looked_in_query(current), st.session_state.get(KNOWN)
+    st.session_state[KNOWN] = now
+    if before is None:
+        return {name: now.get(name) for name in links.LOOKED}, now
+    return {name: now.get(name) for name in links.LOOKED if now.get(name) != before.get(name)}, now

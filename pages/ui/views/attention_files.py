@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui.models import library, recordings
 from pages.ui.models.changes import as_python
+from pages.ui.shell import looked as looked_at
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
@@ -34,6 +35,7 @@ def offer_files(session: Session, looked: Looked) -> None:
                          on_change="rerun")  # fmt: skip
     if not opened.open:
         return
+    looked_at.want()
     with opened:
         if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
             st.markdown(

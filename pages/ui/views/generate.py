@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.components.tab import texts_of
 from pages.ui.models import places
+from pages.ui.shell import looked
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import PACES
-from pages.ui.shell.link import PARSERS
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import brought_texts
+from pages.ui.shell.state import brought_texts, session_id
 from transformer import attention_modules
 
 KEY = "writing"
@@ -29,9 +30,11 @@ def show(session: Session) -> None:
     checkpoint = text.model.checkpoint
 
     def take(wish: Mapping[str, Any]) -> None:
-        written = wish.get("written")
-        if wish.get("for") == text.identity and isinstance(written, str):
-            current.written = PARSERS["written"](written)
+        before, held = current.written, texts_of(wish.get("held"))
+        if held is not None:
+            looked.take(current, held)
+        if wish.get("for") != text.identity:
+            current.written = before
 
     instrument(
         "writing",
@@ -43,7 +46,7 @@ def show(session: Session) -> None:
             "prompt": text.prompt,
             "source": text.source,
             "written": ".".join(map(str, text.written)),
-            "brought": brought_texts(),
+            "brought": [session_id(), brought_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
             "end": checkpoint.card.end_token_id,

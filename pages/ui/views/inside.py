@@ -13,6 +13,7 @@ from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
 from pages.ui.shell import changes
+from pages.ui.shell import looked as held
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
@@ -104,6 +105,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
                          on_change="rerun")  # fmt: skip
     if not opened.open:
         return
+    held.want()
     with opened:
         if problem := _too_much(looked, current):
             st.markdown(problem)

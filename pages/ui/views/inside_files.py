@@ -9,6 +9,7 @@ import streamlit as st
 from pages.ui.models import taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.models.looked_at import Chosen
+from pages.ui.shell import looked as held
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
 from transformer.api.overviews import outline
@@ -41,6 +42,7 @@ def offer_page(session: Session, looked: Looked) -> None:
     opened = st.expander("Take this view along", icon=":material/html:", key="drawer_page", on_change="rerun")
     if not opened.open:
         return
+    held.want()
     with opened:
         fit = page_fit(session.config, len(looked.tokens), len(looked.source))
         if fit is None:

@@ -48,12 +48,14 @@ class WritingView {
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
     if (codes && !isKnown) branchesIn(codes, tree);
-    const isBrought = brought !== before?.brought && (brought > 1 || written);
+    const [session, count] = brought;
+    // What a new session has of a tab that was there before is of another time.
+    const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
     if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
     this.told = written;
-    before = { prompt, brought, ids: this.idsOf(tree) };
+    before = { prompt, session, count, ids: this.idsOf(tree) };
     this.show(tree);
     await this.instrument.begin(api, about, tree, this.chosen());
     this.tell();
@@ -100,7 +102,7 @@ class WritingView {
     if (written === this.told && !always) return;
     this.told = written;
     looked().flush();
-    this.host.tell("text", { written, for: this.about.id, at: Date.now() });
+    this.host.tell("text", { for: this.about.id, held: looked().all(), at: Date.now() });
   }
 
   turnTo() {
