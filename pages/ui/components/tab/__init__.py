@@ -10,19 +10,18 @@ import streamlit as st
 from pages.ui.components import events
 from pages.ui.components.sources import script
 
-KEY = "tab"
 LONGEST_PARAMETER, MOST_PARAMETERS = 100_000, 100
 _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js"))
 
 
 def tab(
-    query: str, at: float, *, kept: Mapping[str, str], told: Mapping[str, str | None], knows: Mapping[str, str],
-    wants: bool, path: str, begins: bool, on_return: Callable[[str, dict[str, str]], None],
+    query: str, at: float, *, key: str, kept: Mapping[str, str], told: Mapping[str, str | None],
+    knows: Mapping[str, str], wants: bool, path: str, begins: bool, on_return: Callable[[str, dict[str, str]], None],
     on_held: Callable[[dict[str, str]], None],
 ) -> None:  # fmt: skip
     """Put parameters into the address bar.
 
-    query: encoded, without what the browser writes by itself. at: when they were; what is older than the last is
+    key: no other of the page has it. query: encoded, without what the browser writes by itself. at: when they were; what is older than the last is
     ignored. kept: parameters that the address has no room for, which the tab keeps over a reload.
     told: what is to be looked at now, None for what is as at first; knows: all that is looked at, as far as the server
     knows; wants: on_held is to be called with what the tab holds, if that is something else.
@@ -32,18 +31,18 @@ def tab(
     """
 
     def returned() -> None:
-        found = checked(events.told(KEY, "before"))
+        found = checked(events.told(key, "before"))
         if found is not None:
             on_return(*found)
 
     def held() -> None:
-        found = texts_of(events.told(KEY, "held"))
+        found = texts_of(events.told(key, "held"))
         if found is not None:
             on_held(found)
 
     data = {"query": query, "at": at, "kept": dict(kept), "told": dict(told), "knows": dict(knows), "wants": wants,
             "path": path, "begins": begins}  # fmt: skip
-    _mount(key=KEY, data=data, on_before_change=returned, on_held_change=held)
+    _mount(key=key, data=data, on_before_change=returned, on_held_change=held)
 
 
 def checked(value: Any) -> tuple[str, dict[str, str]] | None:
