@@ -1,4 +1,4 @@
-"""A visitor's questions to the engine, as their browser asks them: an HTTP request each; a text is a stream of events."""
+"""A visitor's questions to the engine, as their browser asks them: a request each, and a text as a stream."""
 
 from __future__ import annotations
 
