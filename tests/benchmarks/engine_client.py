@@ -27,6 +27,8 @@ class EngineClient:
     def __init__(self, url: str) -> None:
         self._host = urlsplit(url).netloc
         self._cookie = ""
+        self.bytes = 0
+        """That came, of what isn't streamed."""
         self.asks: Mapping[str, Any] = {}
 
     async def recording(self, path: str, /, **values: Any) -> tuple[float, Recording]:
@@ -70,6 +72,8 @@ class EngineClient:
                 raise FailedError(f"{response.status}: {response.read(300).decode(errors='replace')}")
             found = read(response, began)
             seconds = time.perf_counter() - began
+            if isinstance(found, bytes):
+                self.bytes += len(found)
             is_packed = isinstance(found, bytes) and response.headers["Content-Encoding"] == "gzip"
             return seconds, gzip.decompress(found) if is_packed else found
         except (OSError, HTTPException) as error:

@@ -56,6 +56,8 @@ class Tab:
     def __init__(self, url: str, query: str = "") -> None:
         self.url, self.query = url, query
         self.page = ""
+        self.bytes = 0
+        """That came."""
         self.runs = 0
         """Of a page, that came to their end."""
         self._placed: dict[tuple[int, ...], _Placed] = {}
@@ -158,6 +160,7 @@ class Tab:
         why = "the connection was closed"
         try:
             async for payload in self._socket:
+                self.bytes += len(payload)
                 self._take(ForwardMsg.FromString(payload))
         except Exception as error:
             why = f"a message can't be read: {error!r}"

@@ -85,6 +85,11 @@ class Visitor:
         self.engine = EngineClient(url)
         self.tab = Tab(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
 
+    @property
+    def bytes(self) -> int:
+        """That came, of pages and of answers."""
+        return self.tab.bytes + self.engine.bytes
+
     def _prompt(self) -> str:
         return " ".join(self.random.choices(WORDS, k=self.random.randint(4, 9)))
 
