@@ -4,21 +4,29 @@ import base64
 import functools
 import json
 import re
-import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
 import streamlit as st
 import torch
+from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from pages.ui.shell import sidebar
+from pages.ui.shell.link import LOOKED
+from tests.frontend_calls import Looked, frontend
 from transformer import Recording
+from transformer.api import cache
+from transformer.api.app import create_app
+from transformer.api.service import OWN_HEADER
+from transformer.api.store import model_store
 
 ROOT = Path(__file__).parents[1]
 MAIN = ROOT / "pages" / "main.py"
@@ -44,6 +52,7 @@ def forget_models():
     global elsewhere
     st.cache_resource.clear()
     library._library.cache_clear()
+    cache.clear()
     elsewhere = False
 
 
@@ -64,13 +73,15 @@ def visitor(page="Generate", **link):
 
 def go(at, page):
     """Follow a link in the sidebar, which has no parameters."""
+    tab_of(at)
     at.query_params.clear()
     at.switch_page(FILES[page])
     return checked(at.run())
 
 
 def come_back(at, page, link):
-    """Go back, or forward, to a page whose address has these parameters."""
+    """Go back, or forward, to a page whose address has these parameters: the tab looks at what they say."""
+    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
     at.query_params.clear()
     at.query_params.update(link)
     at.switch_page(FILES[page])
@@ -78,8 +89,66 @@ def come_back(at, page, link):
 
 
 def checked(at):
+    """Nothing has gone wrong, and the tab has heard what was said, and said what is wanted of it."""
     assert not at.exception, [error.message for error in at.exception]
+    tab = tab_of(at)
+    if tab.wanted:
+        tab.wanted = False
+        tell_page(at, "headsup_tab", "held", tab.looked)
     return at
+
+
+@dataclass
+class Tab:
+    """What a visitor's browser tab holds, as far as the app has told it."""
+
+    looked: dict
+    """What is looked at, by its name in a link."""
+    query: dict = field(default_factory=dict)
+    """The other parameters of the address bar."""
+    heard: float = 0.0
+    """When the page said the last that the tab has heard."""
+    wanted: bool = False
+    """Whether the page wants to know what the tab holds, and doesn't."""
+
+
+_tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
+
+
+def tab_of(at):
+    """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
+    tab = _tabs.setdefault(at, Tab({name: value for name, value in at.query_params.items() if name in LOOKED}))
+    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
+               if c.proto.component_name == "headsup_tab"]  # fmt: skip
+    for said in sorted(written, key=lambda data: data["at"]):
+        if said["at"] > tab.heard:
+            tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
+            look(tab, said["told"])
+            tab.wanted = said["wants"] and tab.looked != said["knows"]
+            at.query_params = {**tab.query, **tab.looked}
+    return tab
+
+
+def look(tab, changes):
+    for name, value in changes.items():
+        assert name in LOOKED
+        if value is None:
+            tab.looked.pop(name, None)
+        else:
+            tab.looked[name] = str(value)
+
+
+def look_at(at, **changes):
+    """Look at something else, as a click in an instrument does: by the names that links have, None for as at first.
+
+    It runs no page, unless that says something of what is looked at.
+    """
+    tab = tab_of(at)
+    look(tab, changes)
+    at.query_params = {**tab.query, **tab.looked}
+    found = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
+    follows = any(json.loads(proto.json)["follows"] for proto in found)
+    return wish(at, "look", tab.looked) if follows else at
 
 
 def named(elements, label):
@@ -93,11 +162,6 @@ def press(at, label):
 
 def choose(at, label, value):
     return checked(named(at.selectbox, label).set_value(value).run())
-
-
-def dials(at):
-    """The dials of the page Generate."""
-    return writing(at).metadata["controls"]
 
 
 def open_drawers(at):
@@ -124,11 +188,9 @@ def said(at):
 
 
 def link_of(at):
-    """The parameters that the page has put into the address bar."""
-    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
-               if c.proto.component_name == "headsup_tab"]  # fmt: skip
-    newest = max(written, key=lambda data: data["at"])
-    return dict(parse_qsl(newest["query"], keep_blank_values=True))
+    """The parameters that the address bar holds."""
+    tab = tab_of(at)
+    return {**tab.query, **tab.looked}
 
 
 def link_to_copy(at):
@@ -141,62 +203,61 @@ def link_to_copy(at):
     return block.value
 
 
+# The page Generate, whose text and dials live in the tab
+
+
 def text_of(at):
-    return link_of(at).get("text", "")
+    """What was written, decoded."""
+    return library.tokenizer(link_of(at)["model"]).decode(written(at))
 
 
-def write(at):
-    """Press Generate, see all that is written, and then the page as it is drawn again."""
-    length = writing(at).metadata["length"]
-    goal = length + writing(at).metadata["controls"]["tokens"]
-    deadline = time.monotonic() + 100
-    act(at, "write", goal=goal)
-    while not is_written(at):
-        assert time.monotonic() < deadline
-        act(at, "write", goal=goal, seen=min(have(at), goal))
-    act(at, "rest", seen=min(have(at), goal))
-    return checked(at.run())
+def written(at):
+    """The ids of what was written."""
+    return frontend("writing/codes.js", "idsIn", tab_of(at).looked.get("written"))
 
 
-def is_written(at):
-    """Whether all that was to be written has come."""
-    about = writing(at).metadata
-    return about["goal"] is None or about["ended"] or have(at) >= about["goal"]
+def dials(at):
+    """The dials of the page Generate."""
+    return frontend("writing/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
+
+
+def turn(at, **changes):
+    """Turn dials of the page Generate, and let the hand rest."""
+    return wrote(look_at(at, **frontend("writing/place.js", "lookedFrom", changes)), written(at))
+
+
+def wrote(at, ids):
+    """A text is on screen, and rests: the page is told."""
+    look_at(at, written=frontend("writing/codes.js", "writtenIn", ids) or None)
+    return wish(at, "text", {"held": tab_of(at).looked, "for": given(at)["id"]})
+
+
+def asks_to_write(at):
+    """The parameters of what the page Generate asks of its text: the tokens so far, and the dials."""
+    about, found = given(at), dials(at)
+    top_p = found["top_p"] if found["top_p"] < 1 else None
+    return {"tokens": ",".join(map(str, [*about["prompt"], *written(at)])), "temperature": found["temperature"],
+            "top_k": found["top_k"] or None, "top_p": top_p, "seed": found["seed"]}  # fmt: skip
+
+
+def write(at, count=None):
+    """Press Generate, and see all that is written. count: of tokens; those that a dial says, if it isn't given."""
+    response = asked(at, "generate", **asks_to_write(at), max_new_tokens=count or dials(at)["tokens"])
+    assert response.status_code == 200, response.text
+    events = [dict(line.split(": ", 1) for line in each.split("\n")) for each in response.text.strip().split("\n\n")]
+    assert events[-1]["event"] == "end", events[-1]
+    return wrote(at, written(at) + [json.loads(each["data"])["id"] for each in events if each["event"] == "token"])
 
 
 def step(at):
-    """Press Step: the token that comes next is seen, and one more is computed. Then the page is drawn again."""
-    return checked(act(at, "rest", seen=writing(at).metadata["length"] + 1).run())
+    """Press Step."""
+    return write(at, 1)
 
 
-def writing(at):
-    """What the page Generate was sent last."""
-    return Recording.from_bytes(component(at, "headsup_writing_feed").bytes)
-
-
-def have(at):
-    """The place after the last token that the browser has, those that weren't seen yet included."""
-    shown = writing(at)
-    return shown.metadata["first"] + len(shown.tensors["ids"])
-
-
-def act(at, act, *, seen=None, dials=None, **details):
-    """What the instrument of the page Generate tells, and the run of its fragment.
-
-    seen: the length that was revealed, by default what is known of it; dials: those that were turned.
-    """
-    about = writing(at).metadata
-    event = {
-        "id": about["id"], "branch": about["branch"], "count": about["heard"] + 1, "act": act,
-        "seen": about["length"] if seen is None else seen, "have": have(at),
-        "controls": {**about["controls"], **(dials or {})}, "step": about["step"], **details,
-    }  # fmt: skip
-    return tell(at, "headsup_writing_feed", "tell", event)
-
-
-def turn(at, **dials):
-    """Turn dials of the page Generate, and let the hand rest."""
-    return act(at, "rest", dials=dials)
+def scores(at, first=None):
+    """What the page is answered of each token of its text from a place on, by default of the one to come."""
+    asks = asks_to_write(at)
+    return answered(at, "scores", **asks, first=first or asks["tokens"].count(",") + 1)
 
 
 def component(at, name):
@@ -236,34 +297,69 @@ def tell(at, name, event, value):
     return checked(at)
 
 
+INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_writing": "writing"}
+
+
+def given(at):
+    """What the instrument on the page is given: `asks`, the parameters of its questions, and what it shows beside."""
+    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
+    return json.loads(found.json)
+
+
+@functools.cache
+def api():
+    """The API as the app has it, without its limits: a test asks faster than a visitor."""
+    return TestClient(create_app(lambda: library.shared(), model_store().get, limits=lambda app: app))
+
+
+def asked(at, path, **details):
+    """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
+    about = given(at)
+    query = {name: value for name, value in {**about["asks"], **details}.items() if value is not None}
+    api().app.state.service.forget()
+    return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
+
+
+def answered(at, path, **details):
+    """The recording that it is answered with."""
+    response = asked(at, path, **details)
+    assert response.status_code == 200, response.text
+    return Recording.from_bytes(response.content)
+
+
 def overview(at):
-    """The outline of a pass that the page Attention shows, as it goes to the browser."""
-    return Recording.from_bytes(component(at, "headsup_attention").bytes)
-
-
-def parts(at):
-    """The parts of the pass that go with it, or that were asked for last."""
-    return Recording.from_bytes(component(at, "headsup_attention_feed").bytes)
-
-
-def looked_at(at):
-    """What the page Attention shows first; queries and keys are counted from the first that the model reads."""
-    return parts(at).metadata["chosen"]
+    """What the page Attention's instrument begins with."""
+    about = given(at)
+    found = answered(at, "overview", kind=about["kind"])
+    return Recording(found.tensors, {**found.metadata, **about})
 
 
 def outline(at):
-    """The outline of a pass that the page Inside shows, as it goes to the browser."""
-    return Recording.from_bytes(component(at, "headsup_inside").bytes)
+    """What the page Inside's instrument begins with."""
+    found = answered(at, "outline")
+    return Recording(found.tensors, {**found.metadata, **given(at)})
 
 
-def fed(at):
-    """What the page Inside was fed last: the parts asked for, and what is looked at."""
-    return Recording.from_bytes(component(at, "headsup_inside_feed").bytes)
+def looked_at(at):
+    """What an instrument looks at first; on Attention queries and keys, on Inside tokens are counted from the first
+    that the model reads."""
+    about = given(at)
+    which, metadata = ("attention", overview(at).metadata) if "kind" in about else ("inside", outline(at).metadata)
+    return frontend(f"{which}/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
 
 
-def look_at(at, **changes):
-    """Look at something else, as a click in the instrument does."""
-    return tell(at, "headsup_attention_feed", "chosen", {**looked_at(at), **changes})
+def parts(at, *more):
+    """The head that Attention looks at, and `more` parts, as its instrument asks for them."""
+    about, chosen = overview(at).metadata, looked_at(at)
+    wanted = [["head", chosen["layer"], chosen["head"]], *more]
+    return answered(at, "tensors", names=frontend("attention/questions.js", "namesOf", about, wanted))
+
+
+def wish(at, event, value):
+    """What an instrument tells the page, and the run that this causes: to "change" the model, to "turn" to a page, a
+    "text"."""
+    (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
+    return tell_page(at, name, event, value)
 
 
 def figure(at, key):

@@ -1,19 +1,25 @@
-"""The page Attention: it sends its instrument the model's own numbers, and checks what comes back.
+"""The page Attention: what its instrument asks the API for are the model's own numbers, and what it looks at is kept.
 
 Dimensions: layer, head, query, key.
 """
 
+from urllib.parse import urlencode
+
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from pages.ui.models import library, recordings
+from pages.ui.components.instruments import asks_of
+from pages.ui.models import library
 from tests.app_driver import (
+    act,
+    asked,
     cache_of,
     checked,
-    component,
     dials,
+    given,
     go,
     link_of,
     look_at,
@@ -24,19 +30,19 @@ from tests.app_driver import (
     parts,
     said,
     start,
-    tell,
     text_of,
     turn,
     type_prompt,
     use,
+    wish,
     write,
 )
+from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_tiny
 from transformer.inference.overview import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-FEED = "headsup_attention_feed"
 OPEN = {"layer": 0, "head": 0, "query": None, "key": None, "stage": "weights", "zoom": None, "without": [],
         "order": "", "direction": "from", "share": "head"}  # fmt: skip
 """What is looked at until something else is."""
@@ -62,7 +68,7 @@ def pattern_from(found, layer, head):
     return weights / weights.sum(1, keepdims=True)
 
 
-# What it sends
+# What it shows
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
@@ -117,8 +123,9 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     assert "".join(about["labels"]["text"]) == long[-80:]
     assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": dict(top=70, bottom=80, left=0, right=20)}
     assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
-    look_at(at, query=1, key=0, zoom=dict(top=1, bottom=3, left=0, right=5))
-    assert {"query": "21", "key": "20", "zoom": "21,23,20,25"}.items() <= link_of(at).items()
+    clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
+    linked = frontend("attention/place.js", "lookedFrom", clicked, about["offsets"])
+    assert {"query": 21, "key": 20, "zoom": "21,23,20,25"}.items() <= linked.items()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,7 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
 def test_what_the_text_does_not_have_is_forgotten(long, link, missing):
     at = start("Attention", prompt=long, **link)
     assert [looked_at(at)[name] for name in missing] == [None] * len(missing)
-    assert not set(missing) & link_of(at).keys() and not at.warning
+    assert not at.warning
 
 
 def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
@@ -139,170 +146,90 @@ def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
     assert looked_at(at) == OPEN | {"stage": "raw", "order": "first", "without": ["mask"]}
 
 
-# What it takes
+# What is looked at
 
 
 SAID = {"layer": 1, "head": 1, "query": 7, "key": 2, "stage": "masked", "zoom": dict(top=2, bottom=9, left=1, right=5),
-        "without": ["scale", "mask"], "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
+        "without": ["mask", "scale"], "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
 LINKED = {"layer": "1", "head": "1", "query": "7", "key": "2", "stage": "masked", "zoom": "2,9,1,5",
           "without": "mask,scale", "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
 
 
-def test_what_is_looked_at_is_in_the_link_and_only_that_is_sent():
+def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
     at = start("Attention", prompt="To be, or not")
-    view, before = component(at, "headsup_attention").bytes, parts(at).metadata
-    look_at(at, **SAID, count=3)
-    assert LINKED.items() <= link_of(at).items()
-    assert not parts(at).tensors  # a click is answered in the browser; nothing of the pass is sent again
-    assert parts(at).metadata == before | {"seen": 3}
+    before = given(at)
+    look_at(at, **LINKED)
+    assert looked_at(at) == SAID
     checked(at.run())
-    assert component(at, "headsup_attention").bytes == view  # which goes as a reference, then
-    assert looked_at(at) == SAID | {"without": ["mask", "scale"]}
+    assert given(at) == before | {"opening": {"layer": 1, "head": 1}}  # which is looked at only where nothing else is
     other = start("Attention", **link_of(at))
-    assert looked_at(other) == looked_at(at) and link_of(other) == link_of(at) and not said(other)
-    assert component(other, "headsup_attention").bytes == view
+    assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
+    assert given(other)["asks"] == before["asks"]
 
 
-NOTHING_TO_LOOK_AT = (
-    None, "x", 7, [], {}, {"layer": 0}, OPEN | {"layer": 2}, OPEN | {"layer": -1}, OPEN | {"layer": True},
-    OPEN | {"head": 1.0}, OPEN | {"head": "1"}, OPEN | {"query": 13}, OPEN | {"key": [1]}, OPEN | {"stage": "softmax"},
-    OPEN | {"stage": {}}, OPEN | {"order": "hal"}, OPEN | {"direction": None}, OPEN | {"share": ["head"]},
-    OPEN | {"without": "mask"}, OPEN | {"without": [["mask"]]}, OPEN | {"without": None}, OPEN | {"zoom": [0, 1, 0, 1]},
-    OPEN | {"zoom": dict(top=0, bottom=14, left=0, right=1)}, OPEN | {"zoom": dict(top=3, bottom=3, left=0, right=1)},
-)  # fmt: skip
-
-
-def test_what_cannot_be_looked_at_changes_nothing():
+def test_a_row_is_what_the_model_computed_there():
     at = start("Attention", prompt="To be, or not")
-    before = link_of(at)
-    for count, value in enumerate(NOTHING_TO_LOOK_AT, 1):
-        told = value
-        if isinstance(value, dict):  # together with something that could be looked at
-            told = value | {"query": 3 if value.get("query") is None else value["query"], "count": count}
-        tell(at, FEED, "chosen", told)
-        assert link_of(at) == before, value
-        assert parts(at).metadata["seen"] == (count if isinstance(value, dict) else 0)  # it isn't told again
-    checked(at.run())
-    assert looked_at(at) == OPEN and not said(at)
-
-
-def test_a_report_is_taken_whatever_its_count_says():
-    at = start("Attention", prompt="To be")
-    for query, count in enumerate((None, "x", 1.5, True, [])):
-        look_at(at, query=query, count=count)
-        assert link_of(at)["query"] == str(query) and parts(at).metadata["seen"] == 0
-
-
-def test_parts_are_sent_when_they_are_asked_for():
-    at = start("Attention", prompt="To be, or not")
-    tell(at, FEED, "want", {"id": parts(at).metadata["id"], "parts": [["head", 1, 1], ["row", 1, 0, 5]]})
-    found, cache = parts(at), cache_of("shakespeare", "To be, or not")
+    found, cache = parts(at, ["head", 1, 1], ["row", 1, 0, 5]), cache_of("shakespeare", "To be, or not")
     assert np.allclose(pattern_from(found, 1, 1), cache["pattern", 1][0, 1], atol=1e-5)
-    tokens = tuple(library.tokenizer("shakespeare").encode("To be, or not"))
-    row = recordings.row("shakespeare", tokens, (), "self", 1, 0, 5).tensors
-    assert len(found.tensors) == 3 + len(row)
-    assert all((found.tensors[name] == array).all() for name, array in row.items())
-    assert np.allclose(found.tensors["blocks.1.attn.hook_z[5, 0]"], cache["z", 1][0, 5, 0], atol=1e-5)
+    own = {name: found.tensors[f"blocks.1.attn.hook_{name}[{index}]"] for name, index in
+           (("pattern", "0, 5"), ("attn_scores", "0, 5"), ("z", "5, 0"), ("result", "5, 0"))}  # fmt: skip
+    for name in ("pattern", "attn_scores"):
+        assert np.allclose(own[name][:6], cache[f"blocks.1.attn.hook_{name}"][0, 0, 5, :6], atol=1e-5)
+    assert np.allclose(own["z"], cache["z", 1][0, 5, 0], atol=1e-5)
+    assert np.allclose(found.tensors["blocks.1.attn.out.weight[:, 0]"] @ own["z"], own["result"], atol=1e-5)
 
 
-def test_parts_that_there_are_not_are_not_sent():
-    at = start("Attention", prompt="To be, or not")
-    name = parts(at).metadata["id"]
-    for asked in (
-        None, "head", {}, ["head"], [["head"]], [["head", 0]], [["head", 2, 0]], [["head", 0, -1]], [["head", True, 0]],
-        [["head", 0, 0, 0]], [["row", 0, 0]], [["row", 0, 0, 13]], [["row", 0, 0, 0.0]], [["tail", 0, 0]], [[]], [None],
-        [[["head"], 0, 0]],
-    ):  # fmt: skip
-        tell(at, FEED, "want", {"id": name, "parts": asked})
-        assert not parts(at).tensors, asked
-    tell(at, FEED, "want", {"id": name, "parts": [["head", 9, 9], ["head", 0, 1], "x"]})
-    assert all(found.endswith("[:, 1]") for found in parts(at).tensors) and parts(at).tensors
+@pytest.mark.parametrize("name", ["blocks.9.attn.hook_q[:, 0]", "blocks.0.attn.hook_q[:, 9]", "x", "[", ""])
+def test_parts_that_there_are_not_are_a_sentence(name):
+    response = asked(start("Attention", prompt="To be, or not"), "tensors", names=[name])
+    assert response.status_code == 400 and response.json()["error"].endswith(".")
+    assert response.json()["parameter"] == "names"
 
 
-def test_what_is_asked_of_another_pass_is_not_answered():
-    at, some = start("Attention", prompt="To be, or not"), [["head", 0, 0]]
-    for asked in (None, "x", [], {"parts": some}, {"id": ["x"], "parts": some}, {"id": "another", "parts": some}):
-        tell(at, FEED, "want", asked)
-        assert not parts(at).tensors
-
-
-def test_a_request_that_comes_after_the_text_has_changed_is_not_answered():
-    at = start("Attention", prompt="To be, or not")
-    late = {"id": parts(at).metadata["id"], "parts": [["row", 0, 0, 12]]}
-    type_prompt(at, "To")
-    assert parts(at).metadata["id"] == overview(at).metadata["id"] != late["id"]
-    tell(at, FEED, "want", late)
-    assert not parts(at).tensors
-
-
-def test_a_pass_has_a_name_of_its_own(tmp_path, monkeypatch):
-    names = {overview(start("Attention", model=model, prompt=typed)).metadata["id"]
-             for model in ("shakespeare", "martin-fierro") for typed in ("To be", "To bf")}  # fmt: skip
-    assert len(names) == 4
-    before = overview(start("Attention", prompt="To be")).metadata["id"]
-    assert before in names
-    save_tiny(tmp_path, "shakespeare", seed=9)  # another model of the same name
+def test_another_version_of_the_model_is_not_asked_in_the_place_of_the_one_on_screen(tmp_path, monkeypatch):
+    versions = {given(start("Attention", model=model))["asks"]["version"] for model in ("shakespeare", "martin-fierro")}
+    at = start("Attention", prompt="To be")
+    assert len(versions) == 2 and given(at)["asks"]["version"] in versions
+    save_tiny(tmp_path, "shakespeare", seed=9)
     use(monkeypatch, tmp_path)
-    assert overview(start("Attention", prompt="To be")).metadata["id"] not in names
+    response = asked(at, "overview")
+    assert response.status_code == 409 and "load the page again" in response.json()["error"]
+    assert given(start("Attention"))["asks"]["version"] not in versions
 
 
-def test_what_is_said_of_another_text_than_is_shown_is_checked_against_the_one_shown():
+def test_what_another_page_has_changed_is_looked_at():
     at = start("Attention", prompt="To be, or not")
-    said_late = looked_at(at) | {"query": 12}
-    type_prompt(at, "To")
-    tell(at, FEED, "chosen", said_late)
-    assert "query" not in link_of(at)
-
-
-# When the browser has to turn to something else
-
-
-def serial(at):
-    return parts(at).metadata["serial"]
-
-
-def test_what_the_browser_said_itself_is_not_told_to_it_again():
-    at = start("Attention", prompt="To be, or not")
-    before = serial(at)
-    look_at(at, head=1, query=3)
-    assert serial(checked(at.run())) == before
-    look_at(at, zoom=dict(top=2, bottom=9, left=1, right=5))
-    assert serial(checked(at.run())) == before == serial(checked(at.run()))
-
-
-def test_what_another_page_or_another_text_changed_is_told():
-    at = start("Attention", prompt="To be, or not")
-    before = serial(at)
     go(at, "Generate")
     turn(at, head=1)
     go(at, "Attention")
-    assert serial(at) > before and looked_at(at)["head"] == 1
-    before = serial(at)
-    at.session_state["visitor"].layer = 1  # as a link of another page does
-    assert serial(checked(at.run())) > before and looked_at(at)["layer"] == 1
+    assert looked_at(at)["head"] == 1 and link_of(at)["head"] == "1"
 
 
-def test_a_page_that_comes_back_says_what_is_looked_at():
-    at = start("Attention", prompt="To be, or not")
-    look_at(at, head=1, query=3)
-    checked(at.run())
-    before = serial(at)
-    go(at, "Masks")
-    go(at, "Attention")
-    assert serial(at) > before and looked_at(at) == OPEN | {"head": 1, "query": 3}
+def test_what_is_looked_at_stays_while_other_pages_are_open():
+    at = look_at(start("Attention", prompt="To be, or not"), head=1, query=3)
+    for page in ("Masks", "Inside", "Attention"):  # by their links; no page has been run since the click
+        go(at, page)
+        assert link_of(at).items() >= {"head": "1", "query": "3"}.items()
+    assert looked_at(at) == OPEN | {"head": 1, "query": 3}
 
 
 def test_the_dials_of_the_page_generate_follow():
-    at = start("Attention", prompt="To be")
-    look_at(at, layer=1, head=1)
+    at = look_at(start("Attention", prompt="To be"), layer=1, head=1)
     checked(at.run())
     go(at, "Generate")
     assert (dials(at)["layer"], dials(at)["head"]) == (1, 1)
 
 
+def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
+    at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
+    act(at, "inside", place=5, token=1)  # of Generate, to what speaks for a token
+    checked(at.run())
+    assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
+
+
 def test_visitors_look_at_what_they_choose_and_share_what_is_computed():
     one, other = (start("Attention", prompt="To be, or not") for _ in range(2))
-    assert component(one, "headsup_attention").bytes == component(other, "headsup_attention").bytes
+    assert given(one) == given(other)
     before = link_of(other)
     look_at(one, layer=1, head=1, query=3)
     for at in (one, other):
@@ -311,16 +238,38 @@ def test_visitors_look_at_what_they_choose_and_share_what_is_computed():
     assert looked_at(other) == OPEN and link_of(other) == before
 
 
+def test_a_page_is_run_by_a_look_only_while_it_says_something_of_it():
+    at = start("Attention", prompt="To be")
+    assert not given(at)["follows"]
+    assert given(open_drawers(at))["follows"]
+
+
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(told=st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-                         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-                             st.sampled_from([*OPEN, "id", "parts", "count"]), inner, max_size=6)))  # fmt: skip
+@given_any(told=st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.sampled_from(["page", "attention", "scope", "add", "remove", "model"]), inner, max_size=6)))  # fmt: skip
 def test_no_report_is_too_strange(told, folder):
     at = start("Attention", prompt="To be")
-    for event in ("chosen", "want"):
-        tell(at, FEED, event, told)
+    for event in ("change", "turn", "look"):
+        wish(at, event, told)
     checked(at.run())
-    assert not said(at)
+    assert not said(at) and at.title[0].value == "Attention"
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given_any(link=st.dictionaries(st.sampled_from([*LINKED, "inside", "place", "cell"]),
+                                st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()])))  # fmt: skip
+def test_no_address_is_too_strange(link, folder):
+    """What it says that can't be looked at, both the page and the browser read as nothing."""
+    at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})
+    as_written = frontend("attention/place.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at),
+                          overview(at).metadata)  # fmt: skip
+    assert looked_at(at) == as_written
+    assert link_of(start("Attention", **link_of(at))) == link_of(at)
+    current = at.session_state["visitor"]
+    for name in ("layer", "head", "stage", "direction", "share", "order"):
+        assert as_written[name] == getattr(current, name)
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
@@ -331,7 +280,7 @@ def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
     (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
     names = {}
     exec(code.replace("checkpoints/", f"{folder}/"), names)
-    recorded, metadata = names["recording"], parts(at).metadata["chosen"]
+    recorded, metadata = names["recording"], looked_at(at)
     assert (metadata["layer"], metadata["head"]) == (1, 1)
     outline = overview(at)
     module = outline.metadata["modules"][1]
@@ -341,3 +290,9 @@ def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
     assert starts
     for name, tensor in starts.items():
         np.testing.assert_allclose(recorded.tensors[name.removesuffix("[:, 1]")][:, 1], tensor, atol=1e-6)
+
+
+def test_an_own_model_is_asked_by_its_token_which_is_in_no_address(tmp_path):
+    own = library.OpenModel("own-1", "own-1", save_tiny(tmp_path, "own"), is_own=True)
+    asks = asks_of(own, (1, 2), (), (), 0)
+    assert asks["model"] == "own" and "own-1" not in str(asks)

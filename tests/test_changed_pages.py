@@ -13,10 +13,10 @@ from pages.ui.shell import change_form
 from tests.app_driver import (
     PAGES,
     act,
+    answered,
     checked,
     choose,
     every_page,
-    fed,
     go,
     link_of,
     named,
@@ -27,8 +27,8 @@ from tests.app_driver import (
     said,
     start,
     step,
-    tell,
     text_of,
+    wish,
     write,
     writing,
 )
@@ -225,7 +225,7 @@ class TestEveryPageShowsTheChangedModel:
         at = start("Inside", prompt=PROMPT, inside="blocks.1.hook_resid_post", changes=code_of(*ALL))
         tensors = engine(*ALL).tensors
         name = "blocks.1.hook_resid_post"
-        np.testing.assert_allclose(fed(at).tensors[name], tensors[name], atol=1e-5)
+        np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
         assert {place["words"] for place in outline(at).metadata["changed"]} == set(map(str, ALL))
 
     def test_masks(self):
@@ -250,10 +250,8 @@ class TestEveryPageShowsTheChangedModel:
             tensors = engine(*moved, text=text[4:]).tensors
             name = next(name for name in parts(at).tensors if "hook_v" in name)
             layer = int(name.split(".")[1])
-            at = start("Inside", prompt=text, changes=code_of(change), inside=f"blocks.{layer}.attn.hook_v")
-            np.testing.assert_allclose(
-                fed(at).tensors[f"blocks.{layer}.attn.hook_v"], tensors[f"blocks.{layer}.attn.hook_v"], atol=1e-5
-            )
+            at, name = start("Inside", prompt=text, changes=code_of(change)), f"blocks.{layer}.attn.hook_v"
+            np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
 
 
 def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
@@ -316,9 +314,7 @@ class TestTheForm:
 class TestWhatABrowserAsksFor:
     @staticmethod
     def asked(at, change):
-        count = parts(at).metadata["seen"] + 1
-        event = {**parts(at).metadata["chosen"], "count": count, "change": change}
-        return checked(tell(at, "headsup_attention_feed", "chosen", event).run())
+        return checked(wish(at, "change", change).run())
 
     def test_a_menu_s_change_is_made_and_taken_back(self):
         at = start("Attention", prompt=PROMPT)

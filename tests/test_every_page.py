@@ -12,7 +12,6 @@ from tests.app_driver import (
     choose,
     dials,
     every_page,
-    fed,
     go,
     link_of,
     look_at,
@@ -90,7 +89,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
     elif page == "Inside":
-        assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and fed(at).metadata["chosen"]["open"] == ""
+        assert len(outline(at).tensors["next"]) == len(EXAMPLES[0]) and looked_at(at)["open"] == ""
     elif page == "What if":
         assert len(suggested(at)) == 3
     else:

@@ -1,67 +1,70 @@
-"""The page Inside: it sends its instrument the model's own pass, and checks what comes back."""
+"""The page Inside: what its instrument asks the API for is the model's own pass, and what it looks at is kept."""
 
+import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from pages.ui.models import insides, library
+from pages.ui.models import library
 from tests.app_driver import (
     ROOT,
+    answered,
+    asked,
     checked,
     choose,
-    component,
-    fed,
+    given,
     go,
     link_of,
     look_at,
     looked_at,
+    open_drawers,
     outline,
     said,
     start,
-    tell,
     text_of,
     type_prompt,
     use,
+    wish,
     write,
 )
+from tests.frontend_calls import frontend
 from tests.tiny_models import save_tiny, save_translator
 from transformer import (
     qk_circuit,
     whole_pass,
 )
+from transformer.api import analyses, overviews, tensors
 from transformer.inference import whole_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-FEED = "headsup_inside_feed"
 OPEN = {"open": "", "token": None, "source": None, "head": None, "cell": None, "moment": None,
         "folds": [], "candidate": None, "circuit": None}  # fmt: skip
 """What is looked at until something else is."""
 SHIPPED = sorted(path.name for path in (ROOT / "checkpoints").iterdir())
 
 
-def chosen(at):
-    return fed(at).metadata["chosen"]
+def clicked(at, **changes):
+    """What a click in the instrument makes of the address; it runs no page."""
+    linked = frontend("inside/place.js", "lookedFrom", {**looked_at(at), **changes}, given(at))
+    return look_at(at, **{name: value if value != "" else None for name, value in linked.items()})
 
 
-def choose_inside(at, **changes):
-    return tell(at, FEED, "chosen", {**chosen(at), **changes})
+def tensor(at, name):
+    return answered(at, "tensors", names=[name]).tensors[name]
 
 
-def ask(at, *parts):
-    return fed(tell(at, FEED, "want", {"id": fed(at).metadata["id"], "parts": list(parts)}))
-
-
-# What it sends
+# What it shows
 
 
 @pytest.mark.parametrize("model", SHIPPED)
 def test_every_shipped_model_can_be_looked_into(model, monkeypatch):
     use(monkeypatch, ROOT / "checkpoints")
     at = start("Inside", model=model)
-    assert not said(at) and chosen(at) == OPEN
+    assert not said(at) and looked_at(at) == OPEN
     there, checkpoint = outline(at), library.model(model)
     ids = there.metadata["ids"]
     found = whole_pass(checkpoint.model, ids["text"], ids["source"])
@@ -70,17 +73,16 @@ def test_every_shipped_model_can_be_looked_into(model, monkeypatch):
     odds = found.tensors["probabilities"].numpy()
     np.testing.assert_allclose(there.tensors["next.probability"][:, 0], odds.max(-1), rtol=1e-5)
     for name in (names[0], "probabilities", "unembed.weight"):
-        np.testing.assert_allclose(ask(at, ["tensor", name]).tensors[name], found.tensors[name], atol=1e-6)
-    assert {check["name"] for check in ask(at, ["checks"]).metadata["checks"]} <= set(names)
-    last = len(ids["text"]) - 1
-    who = ask(at, ["who", last, 1])
-    assert who.tensors[f"who[{last}, 1]"].shape == (len(who.metadata["who"]["names"]),)
+        np.testing.assert_allclose(tensor(at, name), found.tensors[name], atol=1e-6)
+    assert {check["name"] for check in asked(at, "checks").json()["checks"]} <= set(names)
+    who = answered(at, "attribution", position=len(ids["text"]) - 1, token=1)
+    assert who.tensors["shares"].shape == (len(who.metadata["names"]),)
 
 
 def test_it_says_what_the_tokens_are_called_and_where_they_stand():
     about = outline(start("Inside", prompt="To be")).metadata
     assert about["labels"] == {"text": ["T", "o", "␣", "b", "e"], "source": []}
-    assert about["offset"] == 0 and about["title"] == "shakespeare" and about["name"] == "inside"
+    assert about["offset"] == 0 and about["title"] == "shakespeare"
     assert len(about["vocabulary"]) == about["config"]["vocab_size"]
 
 
@@ -98,11 +100,11 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     assert there["ids"]["source"] == library.tokenizer("translator").encode("forty-two")
     assert there["labels"]["text"][0] == "[start]" and len(there["labels"]["source"]) == len(there["ids"]["source"])
     assert [stack["prefix"] for stack in there["stacks"]] == ["encoder.", "decoder."]
-    assert chosen(at) == OPEN | {"source": 1}
+    assert looked_at(at) == OPEN | {"source": 1}
     assert any("this is what the model would write" in caption.value for caption in at.caption)
-    choose_inside(at, open="encoder.blocks.1.attn", source=0, head=1)
-    assert {"inside": "encoder.blocks.1.attn", "source_place": "0", "heads": "one", "head": "1", "layer": "1",
-            "attention": "encoder"}.items() <= link_of(at).items()  # fmt: skip
+    clicked(at, open="encoder.blocks.1.attn", source=0, head=1)
+    assert {"inside": "encoder.blocks.1.attn", "source_place": "0", "heads": "one", "head": "1",
+            "layer": "1"}.items() <= link_of(at).items()  # fmt: skip
 
 
 @pytest.mark.parametrize("n_layers", [0, 1])
@@ -112,8 +114,8 @@ def test_a_model_with_few_parts_can_be_looked_into(n_layers, norm, tmp_path, mon
     use(monkeypatch, tmp_path)
     at = start("Inside", head=1, heads="one")
     assert not said(at) and len(outline(at).metadata["stacks"][0]["heights"]) == n_layers + 1
-    assert chosen(at) == OPEN | {"head": 1 if n_layers else None}
-    choose_inside(at, open="unembed", head=1)
+    assert looked_at(at) == OPEN | {"head": 1 if n_layers else None}
+    clicked(at, open="unembed", head=1)
     checked(at.run())
     assert not said(at)
 
@@ -130,15 +132,15 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     at = start("Inside", prompt=long, place=97)
     about = outline(at).metadata
     assert about["offset"] == 20 and "".join(about["labels"]["text"]) == long[-80:]
-    assert chosen(at) == OPEN | {"token": 77}
+    assert looked_at(at) == OPEN | {"token": 77}
     told = ("so the model reads its last 80 tokens, from position 20 on. "
             "Tokens before position 81 were predicted from earlier windows")  # fmt: skip
     assert any(told in caption.value for caption in at.caption)
-    choose_inside(at, token=1)
+    clicked(at, token=1)
     assert link_of(at)["place"] == "21"
 
 
-# What it takes
+# What is looked at
 
 
 SAID = {"open": "blocks.1.attn.hook_pattern", "token": 7, "source": None, "head": 1, "cell": [1, 7, 2], "moment": 2.5,
@@ -151,11 +153,12 @@ BELOW = {name: SAID[name] for name in ("folds", "candidate", "circuit")}
 
 def test_what_is_looked_at_is_in_the_link_and_a_link_opens_it():
     at = start("Inside", prompt="To be, or not")
-    choose_inside(at, **SAID)
+    before = given(at)
+    clicked(at, **SAID)
     assert LINKED.items() <= link_of(at).items()
+    assert given(checked(at.run())) == before  # so nothing is asked anew
     other = start("Inside", **link_of(at))
-    assert chosen(other) == SAID and link_of(other) == link_of(at) and not said(other)
-    assert fed(other).tensors.keys() == {SAID["open"]}  # sent unasked
+    assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
 
 
 def test_nothing_is_in_the_link_until_something_is_chosen():
@@ -173,9 +176,7 @@ def test_nothing_is_in_the_link_until_something_is_chosen():
 )  # fmt: skip
 def test_what_the_pass_does_not_have_is_forgotten(link, missing):
     at = start("Inside", prompt="To be, or not", **link)
-    assert chosen(at)[missing] == OPEN[missing]
-    names = {"open": "inside", "token": "place", "source": "source_place", "cell": "cell"}
-    assert names.get(missing, missing) not in link_of(at) and not said(at)
+    assert looked_at(at)[missing] == OPEN[missing] and not said(at)
 
 
 @pytest.mark.parametrize(
@@ -193,102 +194,105 @@ def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(link, words):
 def test_another_text_keeps_what_is_open_and_forgets_the_places_it_does_not_have():
     at = start("Inside", prompt="To be, or not", **LINKED)
     type_prompt(at, "To be")
-    assert chosen(at) == OPEN | {"open": SAID["open"], "head": 1, "moment": 2.5} | BELOW
+    assert looked_at(at) == OPEN | {"open": SAID["open"], "head": 1, "moment": 2.5} | BELOW
 
 
 def test_another_model_forgets_what_it_does_not_have():
     at = start("Inside", inside="blocks.0.attn.hook_rot_q", cell="0,0,1", moment=3)
     choose(at, "Model", "martin-fierro")  # whose positions don't rotate
-    assert chosen(at) == OPEN and "inside" not in link_of(at)
+    assert looked_at(at) == OPEN
 
 
 def test_attention_turns_to_the_layer_and_head_that_were_looked_at():
     at = start("Inside", prompt="To be", layer=0, head=0)
-    choose_inside(at, open="blocks.1.attn.hook_q", head=1)
-    checked(at.run())
-    go(at, "Attention")
+    clicked(at, open="blocks.1.attn.hook_q", head=1)
+    go(at, "Attention")  # without a run in between
     assert (looked_at(at)["layer"], looked_at(at)["head"]) == (1, 1)
     look_at(at, head=0)
-    checked(at.run())
     go(at, "Inside")
-    assert chosen(at) == OPEN | {"open": "blocks.1.attn.hook_q", "head": 0}
+    assert looked_at(at) == OPEN | {"open": "blocks.1.attn.hook_q", "head": 0}
 
 
 def test_the_mean_of_a_layer_leaves_the_head_of_the_other_pages_alone():
     at = start("Inside", prompt="To be", layer=1, head=1)
-    assert chosen(at)["head"] is None
-    choose_inside(at, open="blocks.0.attn", head=None)
+    assert looked_at(at)["head"] is None
+    clicked(at, open="blocks.0.attn", head=None)
     assert link_of(at)["head"] == "1" and "heads" not in link_of(at)
 
 
-def test_what_the_browser_said_itself_is_not_told_to_it_again():
-    at = start("Inside", prompt="To be, or not")
-    before = fed(at).metadata["serial"]
-    choose_inside(at, **SAID)
-    assert fed(checked(at.run())).metadata["serial"] == before
-    go(at, "Masks")
-    go(at, "Inside")
-    assert fed(at).metadata["serial"] > before and chosen(at) == SAID
-
-
-def test_only_what_there_is_is_taken():
-    at = start("Inside", prompt="To be, or not")
-    before = link_of(at)
-    for report in (None, 3, [], {}, {"open": "blocks.0"}, SAID | {"cell": [9, 9, 9]}, SAID | {"open": "blocks.7"},
-                   SAID | {"token": 13}, SAID | {"head": True}, SAID | {"moment": "2"},
-                   SAID | {"folds": ["who", "lens"]}, SAID | {"circuit": ["qk", "x", 0, 0]}):  # fmt: skip
-        tell(at, FEED, "chosen", report)
-        assert link_of(at) == before
-
-
-def test_what_is_asked_of_another_pass_is_not_answered():
-    at, some = start("Inside", prompt="To be, or not"), [["tensor", "logits"]]
-    for asked in (None, "x", [], {"parts": some}, {"id": ["x"], "parts": some}, {"id": "another", "parts": some}):
-        tell(at, FEED, "want", asked)
-        assert not fed(at).tensors
-    late = fed(at).metadata["id"]
-    type_prompt(checked(at.run()), "To")
-    tell(at, FEED, "want", {"id": late, "parts": some})
-    assert not fed(at).tensors
+def test_what_is_open_stays_while_other_pages_are():
+    at = clicked(start("Inside", prompt="To be, or not"), **SAID)
+    for page in ("Masks", "Attention", "Inside"):
+        go(at, page)
+    assert looked_at(at) == SAID
 
 
 def test_visitors_share_what_is_computed(monkeypatch):
-    runs, run = [], insides.whole_pass
-    monkeypatch.setattr(insides, "whole_pass", lambda *args, **kwargs: runs.append(args) or run(*args, **kwargs))
+    runs, run = [], tensors.whole_pass
+    monkeypatch.setattr(tensors, "whole_pass", lambda *args, **kwargs: runs.append(args) or run(*args, **kwargs))
     one, other = (start("Inside", prompt="To be, or not") for _ in range(2))
-    assert component(one, "headsup_inside").bytes == component(other, "headsup_inside").bytes
-    ask(other, ["tensor", "logits"], ["slice", "blocks.1.attn.hook_z", 1])
+    assert given(one) == given(other)
+    for at in (one, other):
+        tensor(at, "logits")
+        tensor(at, "blocks.1.attn.hook_z[:, 1]")
     assert len(runs) == 1
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(told=st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-                         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-                             st.sampled_from([*OPEN, "id", "parts", "count"]), inner, max_size=6)))  # fmt: skip
+@given_any(link=st.dictionaries(st.sampled_from(sorted({*LINKED, "source_place"})), st.sampled_from([*LINKED.values()])
+                                | st.text("0129,.qkov blcatn", max_size=12), max_size=6))  # fmt: skip
+def test_no_address_is_too_strange(link, folder):
+    """Whatever it says, what is looked at is there, and the page says the same of it as the browser."""
+    at = open_drawers(start("Inside", **{"model": "shakespeare", "prompt": "To be", **link}))
+    found, about = looked_at(at), outline(at).metadata
+    sizes = {info["name"]: info["sizes"] for info in about["tensors"]}
+    assert not found["open"] or any(f"{name}.".startswith(f"{found['open']}.") for name in sizes)
+    limits = {"token": 5, "source": 0, "head": 2, "candidate": about["config"]["vocab_size"]}
+    assert all(found[name] is None or 0 <= found[name] < limit for name, limit in limits.items())
+    cell = found["cell"]
+    assert cell is None or all(at < size for at, size in zip(cell, sizes[found["open"]], strict=True))
+    (lines,) = [block.value for block in at.code if "record_pass" in block.value]
+    last = lines.strip().splitlines()[-1].partition("#")[0]
+    shown = eval(last, {"show": lambda recording, **chosen: chosen, "recording": None})
+    said = {name: value for name, value in found.items() if value not in (None, "", [])}
+    assert json.loads(json.dumps(shown)) == said
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given_any(told=st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.dictionaries(
+    st.sampled_from(["page", "attention", "scope", "add", "model"]), inner, max_size=4)))  # fmt: skip
 def test_no_report_is_too_strange(told, folder):
     at = start("Inside", prompt="To be")
-    for event in ("chosen", "want"):
-        tell(at, FEED, event, told)
-    checked(at.run())
-    assert not said(at)
+    for event in ("change", "turn", "look"):
+        wish(at, event, told)
+    assert not said(at) and at.title[0].value == "Inside"
+
+
+WEIGHTS_ALONE = {"source": None, "changes": None, "begin": None}
+
+
+def of_circuit(at, **which):
+    return answered(at, "circuit", **WEIGHTS_ALONE, **which)
 
 
 def test_a_head_s_circuits_are_sent_when_they_are_asked_for():
     at = start("Inside", prompt="To be")
-    wanted = [["circuit", "qk", "blocks.1.attn", 1], ["circuit", "ov", "blocks.0.attn", 0], ["circuit", "x", "y", 0]]
-    there = ask(at, *wanted)
+    there = of_circuit(at, kind="qk", attention="blocks.1.attn", head=1)
     name, model = "circuit[qk, blocks.1.attn, 1]", library.model("shakespeare").model
     product = there.tensors[f"{name}.left"] @ there.tensors[f"{name}.right"].T
     np.testing.assert_allclose(product, qk_circuit(model, "blocks.1.attn", 1).full(), atol=1e-5)
-    assert {each.partition("[")[0] for each in there.tensors} == {"circuit"} and len(there.tensors) == 10
+    assert {each.partition("[")[0] for each in there.tensors} == {"circuit"} and len(there.tensors) == 5
     assert there.metadata["vocabulary"] == {}  # the outline has named all
+    response = asked(at, "circuit", **WEIGHTS_ALONE, kind="ov", attention="y", head=0)
+    assert response.status_code == 400 and "no ov circuit in 'y'" in response.json()["error"]
 
 
 def test_of_a_large_vocabulary_a_circuit_s_tokens_are_named(monkeypatch):
-    monkeypatch.setattr(insides, "LABELLED_VOCABULARY", 3)
+    for module in (analyses, overviews):
+        monkeypatch.setattr(module, "LABELLED_VOCABULARY", 3)
     monkeypatch.setattr(whole_recording, "MOST_TOKENS", 4)
     at = start("Inside", prompt="To be")
-    there = ask(at, ["circuit", "ov", "blocks.1.attn", 0])
+    there = of_circuit(at, kind="ov", attention="blocks.1.attn", head=0)
     ids = {int(each) for part in ("rows", "columns") for each in there.tensors[f"circuit[ov, blocks.1.attn, 0].{part}"]}
     label = library.tokenizer("shakespeare").label
     assert there.metadata["vocabulary"] == {str(each): label(each) for each in ids}

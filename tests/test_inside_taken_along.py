@@ -5,14 +5,15 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.models import insides, library, taken_along
+from pages.ui.models import library, taken_along
 from tests.app_driver import (
-    fed,
+    checked,
+    look_at,
+    looked_at,
     open_drawers,
     outline,
     said,
     start,
-    tell,
     use,
 )
 from tests.tiny_models import save_tiny, save_translator
@@ -25,17 +26,10 @@ from transformer import (
     to_code,
     whole_pass,
 )
+from transformer.api.tensors import tensor
 from transformer.frontend import saved_page
 
 pytestmark = pytest.mark.usefixtures("folder")
-
-def chosen(at):
-    return fed(at).metadata["chosen"]
-
-
-def choose_inside(at, **changes):
-    return tell(at, "headsup_inside_feed", "chosen", {**chosen(at), **changes})
-
 
 # The view to take along
 
@@ -59,11 +53,11 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(lines, "lines", "exec"), names)
-    ids, looked, there = outline(at).metadata["ids"], chosen(at), names["recording"].tensors
+    ids, looked, there = outline(at).metadata["ids"], looked_at(at), names["recording"].tensors
     computed = library.opened(model), tuple(ids["text"]), tuple(ids["source"])
     changed = tuple(from_code(code) for code in [link.get("changes")] if code)
     name = looked["open"] if looked["open"] in there else "logits"
-    shown = insides.tensor(*computed, name, changed)
+    shown = tensor(*computed, name, changed)
     np.testing.assert_allclose(there[name].reshape(-1), shown.reshape(-1), atol=1e-5)
     if looked["cell"]:
         assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
@@ -130,7 +124,7 @@ def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(m
     monkeypatch.setattr(taken_along, "MOST_BYTES", 5_000)
     at = open_drawers(start("Inside", prompt="To be"))
     assert "All numbers of this view take" in words_of(at)
-    choose_inside(at, open="blocks.0.hook_mlp_out")
+    checked(look_at(at, inside="blocks.0.hook_mlp_out").run())
     assert "All numbers of this view take" not in words_of(at)
     assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"]
 

@@ -8,7 +8,6 @@ from tests.app_driver import (
     PAGES,
     dials,
     every_page,
-    fed,
     go,
     link_of,
     link_to_copy,
@@ -55,7 +54,7 @@ def test_a_link_opens_the_same_state_on_every_page(page):
                 without=["mask", "scale"], order="spread", direction="to", share="layer",
             )  # the context holds the last 16 of 21 tokens
         elif again == "Inside":
-            assert fed(other).metadata["chosen"] == dict(
+            assert looked_at(other) == dict(
                 open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,
                 folds=["lens", "circuits"], candidate=5, circuit=["qk", "blocks.0.attn", 1, 3],
             )  # fmt: skip

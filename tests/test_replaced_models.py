@@ -10,6 +10,7 @@ from pages.ui.models import library
 from tests.app_driver import PAGES, act, go, step, visitor
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
+from transformer.api import library as shelf
 
 
 @pytest.fixture
@@ -36,10 +37,10 @@ def shown(at):
     return session.n_layers, session.vocab_size
 
 
-def test_a_text_keeps_its_model_until_it_is_dropped(folder):
+def test_a_text_keeps_its_model_until_it_is_dropped(folder, monkeypatch):
     at = run(step(opened()))
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
-    library.listed.clear()  # ten seconds later
+    monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
     for _ in range(2):
         run(step(at))
         assert shown(at) == (2, len(ALPHABET))
@@ -65,19 +66,19 @@ def test_without_a_text_the_new_one_is_shown_at_once(folder, page):
 
 @pytest.mark.parametrize("page", PAGES[:2])
 @pytest.mark.parametrize("change", [lambda f: shutil.rmtree(f / "shakespeare"), lambda f: truncate(f, "shakespeare")])
-def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change):
+def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeypatch):
     at = opened(page)
     change(folder)
     run(at)  # while the list is still the old one
     said = " ".join(box.value for box in [*at.sidebar.error, *at.sidebar.warning, *at.error, *at.warning])
     assert "can't be opened" in said
-    library.listed.clear()
+    monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
     run(at)
     (model,) = [box for box in at.sidebar.selectbox if box.label == "Model"]
     assert model.value == "martin-fierro"
 
 
-def test_pages_beside_saves_that_never_end(folder):
+def test_pages_beside_saves_that_never_end(folder, monkeypatch):
     """Two shapes take turns; whatever a page runs into, it shows one of them."""
     two = [save_tiny(folder, "other", seed=seed, n_layers=seed, alphabet=ALPHABET + "é" * (seed - 1))
            for seed in (1, 2)]  # fmt: skip
@@ -94,7 +95,7 @@ def test_pages_beside_saves_that_never_end(folder):
         for page in PAGES:
             at = opened(page, model="other")
             for _ in range(4):
-                library.listed.clear()
+                monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
                 run(at)
                 assert shown(at) in ((1, len(ALPHABET)), (2, len(ALPHABET) + 1))
                 assert not at.sidebar.error, at.sidebar.error[0].value

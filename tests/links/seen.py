@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import ROOT, checked, fed, looked_at, outline, overview, writing
+from tests.app_driver import ROOT, checked, looked_at, outline, overview, writing
 
 SCRIPTS = {"Generate": "app.py"} | {
     page: f"pages/{page.replace(' ', '_')}.py"
@@ -114,7 +114,7 @@ class Seen:
             places = {"query": _moved(found["query"], rows), "key": _moved(found["key"], columns), "zoom": zoom}
             return {**found, **places, "attention": about["kind"]}
         if "headsup_inside" in self._drawn:
-            found = fed(self.at).metadata["chosen"]
+            found = looked_at(self.at)
             return {**found, "token": _moved(found["token"], outline(self.at).metadata["offset"])}
         return {}
 

@@ -44,7 +44,10 @@ export class Looked {
     return found !== null && /^\d+(,\d+)*$/.test(found) ? found.split(",").map(Number) : null;
   }
 
-  /** Look at something else: values by name, null for what is as at first. by: who says so, and needn't be told. */
+  /**
+   * Look at something else: values by name, null for what is as at first. by: who says so, and needn't be told. Returns whether
+   * it is something else.
+   */
   set(change, by = null) {
     let isOther = false;
     for (const [name, value] of Object.entries(change)) {
@@ -54,9 +57,10 @@ export class Looked {
       if (text === null) this.values.delete(name);
       else this.values.set(name, text);
     }
-    if (!isOther) return;
+    if (!isOther) return false;
     this.timer ??= setTimeout(() => this.flush(), EVERY_MS);
     for (const listener of this.listeners) if (listener !== by) listener();
+    return true;
   }
 
   /** Look at what an address says, and at nothing else. */

@@ -4,6 +4,8 @@ import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
 import { looked } from "./looked.js";
 
+const AGAIN_MS = 5000; // after which what couldn't be asked is asked again
+const REST_MS = 400; // after which a page that follows is told that something else is looked at
 const views = new WeakMap();
 
 /**
@@ -11,7 +13,8 @@ const views = new WeakMap();
  * something, turnTo() for when somebody else looks at something else, and draw(), for another theme.
  *
  * host: an `OnPage`. component: what Streamlit calls a component with; its data are
- * { asks: the parameters of every question, token: of an own model or null, ...about }.
+ * { asks: the parameters of every question, token: of an own model or null, follows: whether the page says something of what is
+ * looked at, and so is to be run when that is something else, ...about }.
  */
 export function onPage(component, make) {
   const { data, parentElement, setTriggerValue } = component;
@@ -36,15 +39,18 @@ class OnPage {
     const unfollow = looked().follow(this.listener);
   }
 
-  update(data, tell) {
+  update({ follows, ...given }, tell) {
     this.tell = tell;
-    const now = JSON.stringify(data);
+    this.follows = follows;
+    const now = JSON.stringify(given);
     if (now === this.now) this.view.draw(); // another theme
-    else this.begin(data, now);
+    else this.begin(given, now);
   }
 
-  async begin({ asks, token, ...about }, now) {
+  async begin(given, now) {
+    const { asks, token, ...about } = given;
     this.now = now;
+    clearTimeout(this.later);
     this.api?.end();
     const api = (this.api = new Api(asks, { token }));
     this.root.dataset.state = "asking";
@@ -54,7 +60,9 @@ class OnPage {
       this.say("");
       this.root.dataset.state = "shown";
     } catch (error) {
-      if (api === this.api) this.fail(error);
+      if (api !== this.api) return;
+      this.fail(error);
+      if (!error.isFinal) this.later = setTimeout(() => this.root.isConnected && this.begin(given, now), AGAIN_MS);
     }
   }
 
@@ -65,6 +73,7 @@ class OnPage {
       const found = await ask(api);
       if (api !== this.api) return;
       this.say("");
+      this.root.dataset.state = "shown";
       use(found);
     } catch (error) {
       if (api === this.api) this.fail(error);
@@ -84,7 +93,12 @@ class OnPage {
 
   /** The visitor looks at something else here. */
   look(change) {
-    looked().set(change, this.listener);
+    if (!looked().set(change, this.listener) || !this.follows) return;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      looked().flush();
+      this.tell("look", looked().all());
+    }, REST_MS);
   }
 
   /** Have the page change the model. */

@@ -17,7 +17,7 @@ import streamlit as st
 
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import state
+from pages.ui.shell import looked, state
 from pages.ui.shell.choices import Visitor, fields
 from pages.ui.shell.link import PARSERS
 
@@ -129,6 +129,7 @@ def _put_away(current: Visitor, place: StepPlace) -> Loan:
 def _become(current: Visitor, other: Visitor) -> None:
     for name in set(fields()) - STAYS:
         setattr(current, name, getattr(other, name))
+    looked.tell_all()
 
 
 def _forget_entries() -> None:

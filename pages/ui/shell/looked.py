@@ -7,10 +7,12 @@ draws something of them says that it wants them: then the browser tells where it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import streamlit as st
 
+from pages.ui.components.tab import texts_of
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor
 
@@ -31,6 +33,17 @@ def tell_all() -> None:
 def want() -> None:
     """This run of the page draws something of what is looked at."""
     st.session_state["wants_looked"] = True
+
+
+def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], None] | None:
+    """What an instrument tells what is looked at, if the page says something of it."""
+
+    def hear(wish: Mapping[str, Any]) -> None:
+        held = texts_of(wish)
+        if held is not None:
+            take(current, held)
+
+    return hear if is_said else None
 
 
 def take(current: Visitor, held: Mapping[str, str]) -> None:

@@ -158,10 +158,8 @@ def arrives() -> None:
 
 
 def write_address(key: str = "tab") -> None:
-    """Bring the address bar up to date; called at the end of each run. key: another than the page's in a fragment."""
+    """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, begins = visitor(), st.session_state["begins"]
-    if key != "tab" and begins:
-        return  # the page itself asks at its end what the tab showed before, and is then drawn with that
     parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
     told, knows = looked.changed(current)
     place = (st.session_state["page"], parameters, left_out)
@@ -169,10 +167,14 @@ def write_address(key: str = "tab") -> None:
     if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
         _know(parameters)
+    before, at = st.session_state.get("written_address", (None, 0.0))
+    if place != before or told:
+        before, at = st.session_state["written_address"] = place, time.time()
+        _know(parameters)
     path = urlsplit(st.context.url or "").path
-    wants = key == "tab" and st.session_state.pop("wants_looked", False)
-    tab(urlencode(parameters), at, key=key, kept=left_out, told=told, knows=knows, wants=wants, path=path,
-        begins=begins, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
+    wants = st.session_state.pop("wants_looked", False)
+    tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
+        key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
 
 
 def _written() -> dict[str, str] | None:

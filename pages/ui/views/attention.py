@@ -14,6 +14,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
 from pages.ui.models.library import OpenModel
 from pages.ui.shell import changes, widgets
+from pages.ui.shell import looked as held
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -121,6 +122,7 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
+        on_look=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
 

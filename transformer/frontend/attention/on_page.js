@@ -22,11 +22,13 @@ class AttentionView {
   async begin(api, about) {
     const found = await api.recording("overview", { kind: about.kind });
     Object.assign(this, { about, outline: found.metadata });
-    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about));
+    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about, this.outline));
+    const { layer, head, query, key, zoom } = lookedFrom(this.instrument.chosen, about.offsets);
+    this.host.look({ layer, head, query, key, zoom }); // without what this pass hasn't got
   }
 
   turnTo() {
-    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about));
+    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about, this.outline));
   }
 
   draw() {

@@ -2,23 +2,27 @@
 // whole text, here those that the model reads. offsets: { queries, keys }, the places of the first of each.
 
 const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
+const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
 
 const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
 
-/** As `AttentionInstrument.begin` takes it. opening: the layer and head to begin with, where the tab looks at none. */
-export function chosenFrom(looked, { offsets: { queries, keys }, opening }) {
+/**
+ * As `AttentionInstrument.begin` takes it. opening: the layer and head to begin with, where the tab looks at none. pass: how many
+ * queries and keys it has; what it hasn't got is as at first.
+ */
+export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass) {
   const zoom = looked.numbers("zoom");
-  const sides = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
-  const [top, bottom, left, right] = sides;
+  const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
+  const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
   const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
   return {
     layer: looked.number("layer") ?? opening.layer,
     head: looked.number("head") ?? opening.head,
-    query: within(shifted(looked.number("query"), -queries)),
-    key: within(shifted(looked.number("key"), -keys)),
+    query: within(shifted(looked.number("query"), -queries), pass.queries),
+    key: within(shifted(looked.number("key"), -keys), pass.keys),
     stage: choice("stage"),
-    zoom: Math.min(...sides) < 0 ? null : { top, bottom, left, right },
-    without: (looked.get("without") ?? "").split(",").filter(Boolean),
+    zoom: isThere ? { top, bottom, left, right } : null,
+    without: RULES.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
     order: looked.get("order") ?? "",
     direction: choice("direction"),
     share: choice("share"),
@@ -52,6 +56,6 @@ export function toWeight({ kind, modules }, { layer, head, query, key }, { offse
   };
 }
 
-function within(place) {
-  return place !== null && place >= 0 ? place : null;
+function within(place, count) {
+  return place !== null && place >= 0 && place < count ? place : null;
 }

@@ -22,7 +22,10 @@ class InsideView {
   async begin(api, about) {
     const found = await api.recording("outline");
     Object.assign(this, { about, outline: found.metadata });
-    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about, found.metadata));
+    const chosen = chosenFrom(looked(), about, this.outline);
+    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosen);
+    const { layer, head, ...places } = lookedFrom(chosen, about);
+    this.host.look(places); // without what this pass hasn't got
   }
 
   turnTo() {

@@ -5,39 +5,54 @@ import { BEGIN } from "./looked.js";
 const FOLDS = ["lens", "who", "checks", "circuits"];
 const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 
-/** As `InsideInstrument.begin` takes it. pass: the outline's metadata. */
-export function chosenFrom(looked, { offset }, { tensors, circuits }) {
+/** As `InsideInstrument.begin` takes it. pass: the outline's metadata; what it hasn't got is as at first. */
+export function chosenFrom(looked, { offset }, { config, labels, tensors, circuits }) {
   const open = looked.get("inside") ?? "";
   const isThere = !open || tensors.some(({ name }) => name === open || name.startsWith(`${open}.`));
+  const sizes = tensors.find(({ name }) => name === open)?.sizes ?? [];
+  const cell = looked.numbers("cell");
   const place = looked.number("place");
   const moment = Number(looked.get("moment") ?? NaN);
+  const heads = Object.keys(circuits).length ? config.n_heads : 0; // of a model without attention there is none
   return {
     ...BEGIN,
     open: isThere ? open : "",
-    token: place === null || place < offset ? null : place - offset,
-    source: looked.number("source_place"),
-    head: looked.get("heads") === "one" ? looked.number("head") ?? 0 : null,
-    cell: isThere ? looked.numbers("cell") : null,
+    token: place === null ? null : within(place - offset, labels.text.length),
+    source: within(looked.number("source_place"), labels.source.length),
+    head: looked.get("heads") === "one" ? within(looked.number("head") ?? 0, heads) : null,
+    cell: cell?.length === sizes.length && cell.every((at, dim) => at < sizes[dim]) ? cell : null,
     moment: isThere && moment >= 0 ? moment : null,
     folds: FOLDS.filter((fold) => (looked.get("folds") ?? "").split(",").includes(fold)),
-    candidate: looked.number("candidate"),
-    circuit: circuitFrom(looked.get("circuit"), circuits),
+    candidate: within(looked.number("candidate"), config.vocab_size),
+    circuit: circuitFrom(looked.get("circuit"), circuits, heads),
   };
 }
 
-function circuitFrom(text, circuits) {
+function within(place, count) {
+  return place !== null && place >= 0 && place < count ? place : null;
+}
+
+function circuitFrom(text, circuits, heads) {
   const [kind, attention, ...rest] = (text ?? "").split(",");
   const numbers = rest.map(Number);
-  const isThere = circuits[attention]?.includes(kind) && [2, 4].includes(numbers.length) && numbers.every((number) => Number.isInteger(number) && number >= 0);
+  const isThere = circuits[attention]?.includes(kind) && [2, 4].includes(numbers.length) && numbers.every((number) => Number.isInteger(number) && number >= 0) && numbers[0] < heads;
   return isThere ? [kind, attention, ...numbers] : null;
+}
+
+const KINDS = { "encoder.attn": "encoder", "decoder.attn": "decoder", "decoder.cross_attn": "cross", attn: "self" };
+
+/** The kind of the attention that a place belongs to, and its layer; nothing where it belongs to none. */
+function attentionOf(place) {
+  const [, prefix = "", layer, name] = MODULE.exec(place) ?? [];
+  return { kind: KINDS[prefix + name], layer };
 }
 
 /** The other way round, for `Looked.set`; the page Attention turns to the same layer and head. */
 export function lookedFrom({ open, token, source, head, cell, moment, folds, candidate, circuit }, { offset }) {
-  const [, , layer] = MODULE.exec(open) ?? [];
+  const { kind, layer } = attentionOf(open);
   return {
     inside: open, place: token === null ? null : token + offset, source_place: source, heads: head === null ? null : "one",
-    ...(head !== null && { head }), ...(layer !== undefined && { layer }), cell: cell?.join(), moment, folds: folds.join(), candidate, circuit: circuit?.join(),
+    ...(head !== null && { head }), ...(layer !== undefined && { layer }), ...(kind && kind !== "self" && { attention: kind }), cell: cell?.join(), moment, folds: folds.join(), candidate, circuit: circuit?.join(),
   };
 }
 
@@ -46,8 +61,7 @@ export function lookedFrom({ open, token, source, head, cell, moment, folds, can
  * tokens that has. Returns { looked, page }: for `Looked.set`, and what the page is to show.
  */
 export function toAttention({ module, head, query, key, stage }, { offset, prompt }) {
-  const [, prefix = "", layer, name] = MODULE.exec(module);
-  const kind = name === "cross_attn" ? "cross" : { "encoder.": "encoder", "decoder.": "decoder", "": "self" }[prefix];
+  const { kind, layer } = attentionOf(module);
   const [queries, keys] = [kind === "encoder" ? 0 : offset, kind === "encoder" || kind === "cross" ? 0 : offset];
   const looked = {
     layer, zoom: null, stage: stage === "weights" ? null : stage, share: null, query: query + queries, key: key === null ? null : key + keys,

@@ -15,15 +15,14 @@ _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js")
 
 
 def tab(
-    query: str, at: float, *, key: str, kept: Mapping[str, str], told: Mapping[str, str | None],
-    knows: Mapping[str, str], wants: bool, path: str, begins: bool, on_return: Callable[[str, dict[str, str]], None],
+    query: str, at: float, *, kept: Mapping[str, str], told: Mapping[str, str | None], knows: Mapping[str, str],
+    wants: bool, path: str, begins: bool, key: str, on_return: Callable[[str, dict[str, str]], None],
     on_held: Callable[[dict[str, str]], None],
 ) -> None:  # fmt: skip
     """Put parameters into the address bar.
 
-    key: no other of the page has it. query: encoded, without what the browser writes by itself. at: when they were;
-    what is older than the last is ignored. kept: parameters that the address has no room for, which the tab keeps over
-    a reload.
+    query: encoded, without what the browser writes by itself. at: when they were; what is older than the last is
+    ignored. kept: parameters that the address has no room for, which the tab keeps over a reload.
     told: what is to be looked at now, None for what is as at first; knows: all that is looked at, as far as the server
     knows; wants: on_held is to be called with what the tab holds, if that is something else.
     path: of the page that they are about; while the bar holds another, to which the visitor has just gone back, nothing

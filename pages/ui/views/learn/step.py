@@ -116,11 +116,16 @@ def _live_view(session: Session, entered: Entered) -> None:
                   on_click=show_again)  # fmt: skip
         if not entered.is_open:
             st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
-                      icon=":material/open_in_full:", on_click=state.turn_to, args=(page,))  # fmt: skip
+                      icon=":material/open_in_full:", on_click=_turn_to, args=(page,))  # fmt: skip
         if state.turning_to() == page:
             _open_on(page)
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
+
+
+def _turn_to(page: str) -> None:
+    borrowed.take_along()
+    state.turn_to(page)
 
 
 def _open_on(page: str) -> None:

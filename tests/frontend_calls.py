@@ -1,0 +1,31 @@
+"""Functions of the frontend, called from Python in one Node that stays: what a browser would make of its data."""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("frontend") / "calls.mjs"
+
+
+class Looked(dict):
+    """What is looked at, as the parameters of an address say it; there it is a `Looked` of looked.js."""
+
+    def __init__(self, search):
+        super().__init__(isLooked=True, search=search)
+
+
+@functools.cache
+def _node():
+    driver = pytest.importorskip("playwright._impl._driver", reason="playwright, which brings Node, is not installed")
+    command = [driver.compute_driver_executable()[0], "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", SCRIPT]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+
+def frontend(module, name, *args):
+    """What an exported function of a module returns. args: whatever JSON can say."""
+    node = _node()
+    print(json.dumps({"module": module, "name": name, "args": args}), file=node.stdin, flush=True)
+    return json.loads(node.stdout.readline())
