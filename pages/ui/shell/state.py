@@ -167,10 +167,6 @@ def write_address(key: str = "tab") -> None:
     if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
         _know(parameters)
-    before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before or told:
-        before, at = st.session_state["written_address"] = place, time.time()
-        _know(parameters)
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
     tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
