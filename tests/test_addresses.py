@@ -150,7 +150,7 @@ def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
     at = start("Masks")
-    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "kept": {}})
+    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
     assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
 
 
@@ -160,13 +160,13 @@ def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
     assert kept == {"prompt": "é" * 4000}
     other = start("Masks", **link_of(at))
     assert prompt(other) != "é" * 4000
-    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "kept": kept})
+    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "others": kept})
     assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
 
 
-@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "kept": {}}, {"query": "", "kept": {"prompt": 5}},
-                                   {"query": "x" * 200_000, "kept": {}}, {"query": "&".join("a" * 200), "kept": {}},
-                                   {"query": "", "kept": {str(number): "" for number in range(200)}}])  # fmt: skip
+@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "others": {}}, {"query": "", "others": {"prompt": 5}},
+                                   {"query": "x" * 200_000, "others": {}}, {"query": "&".join("a" * 200), "others": {}},
+                                   {"query": "", "others": {str(number): "" for number in range(200)}}])  # fmt: skip
 def test_what_a_tab_can_t_have_shown_changes_nothing(value):
     at = start("Masks", prompt="To be")
     tell(at, "headsup_tab", "before", value)
@@ -243,7 +243,7 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
     link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
     at = start("Attention", **link)
     at.query_params = dict(link)
-    tell(at, "headsup_tab", "look", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
+    tell(at, "headsup_tab", "held", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
     seen = at.session_state["visitor"]
     assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
     run_as_opened(at, link)
@@ -252,8 +252,7 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
     for _ in range(2):
         run_as_opened(at, link)
         assert (seen.layer, seen.head) == (0, 0)
-    shown = json.loads(component(at, "headsup_tab").json)["shown"]
-    assert shown == {"layer": "0", "head": "0", "order": "spread"} and "zoom" not in link_of(at)
+    assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
 
 
 @pytest.mark.parametrize("value", [None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"},
@@ -261,7 +260,7 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
 def test_what_a_tab_can_t_look_at_changes_nothing(value):
     at = start("Masks", prompt="To be")
     before = link_of(at)
-    tell(at, "headsup_tab", "look", value)
+    tell(at, "headsup_tab", "held", value)
     assert link_of(checked(at.run())) == before
 
 
