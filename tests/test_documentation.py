@@ -84,7 +84,7 @@ def test_the_readme_s_questions_are_answered(line, server, tmp_path):
 def test_the_readme_tells_the_limits_and_the_variables_of_the_api():
     section = README.split("## Over HTTP")[1].split("\n## ")[0]
     told = [limits.LONGEST_QUERY, queries.MOST_CELLS, queries.MOST_NAMES, queries.MOST_NEW_TOKENS, limits.BURST,
-            int(limits.PER_SECOND), limits.AT_ONCE, limits.LARGEST_BODY // 1024, exports.MOST_BYTES // 10**6]  # fmt: skip
+            int(limits.PER_SECOND), limits.AT_ONCE, limits.LARGEST_BODY // 1024, exports.MOST_BYTES // 10**6]
     for limit in told:
         assert f"{limit:,}" in section
     assert limits.CLASSES == 60 and "sixty times" in section

@@ -20,8 +20,8 @@ BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "excl
 LIMITS = (
     f"An address has at most {LONGEST_QUERY:,} bytes of parameters, a body {LARGEST_BODY:,}.",
     f"One answer has at most {MOST_CELLS:,} numbers, of {MOST_NAMES} names; a text gets {MOST_NEW_TOKENS} tokens.",
-    f"A file has at most {MOST_BYTES / 1e6:,.0f} MB, a table {MOST_ROWS:,} rows. What would take a core more than about "
-    "a minute is answered by 413.",
+    f"A file has at most {MOST_BYTES / 1e6:,.0f} MB, a table {MOST_ROWS:,} rows. What would take a core more than "
+    "about a minute is answered by 413.",
     f"A visitor may ask {PER_SECOND:g} times a second, {BURST} times at once after a pause, and have {AT_ONCE} "
     f"questions under way; clients at one address that send no cookie {STRANGERS} times as much together, and all at "
     f"one address {CLASSES} times. More is answered by 429, with Retry-After.",
