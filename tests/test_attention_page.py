@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pages.ui.components.instruments import asks_of
 from pages.ui.models import library
 from tests.app_driver import (
-    act,
     asked,
     cache_of,
     checked,
@@ -222,8 +221,8 @@ def test_the_dials_of_the_page_generate_follow():
 
 def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
     at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
-    act(at, "inside", place=5, token=1)  # of Generate, to what speaks for a token
-    checked(at.run())
+    look_at(at, **frontend("writing/place.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
+    wish(at, "turn", {"page": "Inside"})
     assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
 
 
@@ -259,7 +258,7 @@ def test_no_report_is_too_strange(told, folder):
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_any(link=st.dictionaries(st.sampled_from([*LINKED, "inside", "place", "cell"]),
-                                st.text("0129,-.ab%", max_size=8) | st.sampled_from(list(LINKED.values()))))  # fmt: skip
+                                st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()])))  # fmt: skip
 def test_no_address_is_too_strange(link, folder):
     """What it says that can't be looked at, both the page and the browser read as nothing."""
     at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})

@@ -6,13 +6,11 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from pages.ui.models import library
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.crossings import to_logit
 from tests.app_driver import (
-    act,
     answered,
     given,
     go,
+    ids_of,
     link_of,
     look_at,
     looked_at,
@@ -26,19 +24,18 @@ from tests.app_driver import (
 from tests.frontend_calls import frontend
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
+from transformer.inference.windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300))
-def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, offset):
-    current = Visitor()
-    to_logit(current, place, token, offset)
-    assert current.inside == "logits"
-    if place - 1 < offset:
-        assert current.place is None and current.cell is None and f"place {place - 1}" in current.notices[0]
-    else:
-        assert current.place == place - 1 and current.cell == (place - 1 - offset, token) and not current.notices
+@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
+def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
+    found = frontend("writing/place.js", "toLogit", place, token, place + more, context)
+    offset = window_start(place + more, context)
+    cell = f"{place - 1 - offset},{token}"
+    there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
+    assert found == (there if place - 1 >= offset else None)  # which the model doesn't read any more
 
 
 def turned(at, page, looked, **shown):
@@ -97,22 +94,11 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     save_tiny(tmp_path, "shakespeare", context_length=8)
     use(monkeypatch, tmp_path)
     at = write(start(tokens=6, prompt="To be"))
-    place = writing(at).metadata["length"]
-    act(at, "logits", place=place)
-    own = writing(at).tensors["logits_at"]
+    place = len("To be") + len(ids_of(at))
+    own = writing(at).tensors["logits"][-1]
     token = int(own.argmax())
-    act(at, "inside", place=place, token=token)
-    at = go(at, "Inside")
+    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", place, token, place, 8))
+    assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
     np.testing.assert_allclose(answered(at, "tensors", names=["logits"]).tensors["logits"][6], own, atol=1e-5)
-
-
-def test_what_the_model_no_longer_reads_is_said_to_be_gone(monkeypatch, tmp_path):
-    save_tiny(tmp_path, "shakespeare", context_length=8)
-    use(monkeypatch, tmp_path)
-    at = write(start(tokens=6, prompt="To be"))
-    act(at, "inside", place=2, token=1)
-    at = go(at, "Inside")
-    assert looked_at(at)["cell"] is None
-    assert any("place 1" in box.value for box in at.warning)

@@ -79,7 +79,11 @@ def test_words_that_only_look_like_statements_stay(files):
 def test_comments_and_indentation_are_left_out(files):
     text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
     text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
-    assert bundle(files(view=text)) == 'function f() {\nconst url = "http://x"; // kept\n}\nf();\n'
+    text += "class A {\n  /** @type {number} */ b; // kept\n\n  /** It * says. **/ c() {}\n}\n"
+    text += "/** @import { B } from './b.js' */\n"
+    assert bundle(files(view=text)) == (
+        'function f() {\nconst url = "http://x"; // kept\n}\nf();\nclass A {\nb; // kept\nc() {}\n}\n'
+    )
 
 
 @pytest.mark.parametrize(

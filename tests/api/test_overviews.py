@@ -1,4 +1,4 @@
-"""What a page sees at first of a pass is what the engine computes, and what is derived from its parts arrives at the same."""
+"""What a page sees at first of a pass is what the engine computes, and its parts give the same."""
 
 import math
 import weakref
@@ -55,7 +55,7 @@ def close(found, expected, atol: float = 1e-5) -> None:
 
 
 def unpacked(found, shape):
-    """All cells (layer, head, query, key) of an overview, of which a causal one has only those on and below the diagonal."""
+    """All cells (layer, head, query, key) of an overview; a causal one has only those on and below the diagonal."""
     cells = found.tensors["overview"]
     if not found.metadata["causal"]:
         return cells

@@ -157,8 +157,8 @@ def arrives() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address() -> None:
-    """Bring the address bar up to date; called at the end of each run."""
+def write_address(key: str = "tab") -> None:
+    """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, begins = visitor(), st.session_state["begins"]
     parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
     told, knows = looked.changed(current)
@@ -167,14 +167,10 @@ def write_address() -> None:
     if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
         _know(parameters)
-    before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before or told:
-        before, at = st.session_state["written_address"] = place, time.time()
-        _know(parameters)
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
     tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
-        on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
+        key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
 
 
 def _written() -> dict[str, str] | None:
@@ -187,7 +183,7 @@ def _know(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
     known = st.session_state["known_addresses"]
     if _own(parameters) not in known:
-        st.session_state["known_addresses"] = [*known[:1], *known[1:][1 - MOST_KNOWN :], _own(parameters)]
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MOST_KNOWN :], _own(parameters)]
 
 
 def _own(parameters: dict[str, str]) -> dict[str, str]:

@@ -76,6 +76,7 @@ def explain(session: Session, looked: Looked) -> None:
 
 def show(session: Session, looked: Looked) -> None:
     """The instrument."""
+    is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
@@ -90,7 +91,7 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
-        on_look=held.listener(session.visitor, any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))),
+        on_look=held.listener(session.visitor, is_said),
     )
 
 

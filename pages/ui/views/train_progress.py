@@ -74,7 +74,7 @@ def _watch() -> None:
         _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
-    write_address("address_live")
+    write_address("tab_live")
 
 
 def _progress(job: Job) -> None:

@@ -10,14 +10,13 @@ import streamlit as st
 from pages.ui.components import events
 from pages.ui.components.sources import script
 
-KEY = "tab"
 LONGEST_PARAMETER, MOST_PARAMETERS = 100_000, 100
 _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js"))
 
 
 def tab(
     query: str, at: float, *, kept: Mapping[str, str], told: Mapping[str, str | None], knows: Mapping[str, str],
-    wants: bool, path: str, begins: bool, on_return: Callable[[str, dict[str, str]], None],
+    wants: bool, path: str, begins: bool, key: str, on_return: Callable[[str, dict[str, str]], None],
     on_held: Callable[[dict[str, str]], None],
 ) -> None:  # fmt: skip
     """Put parameters into the address bar.
@@ -32,18 +31,18 @@ def tab(
     """
 
     def returned() -> None:
-        found = checked(events.told(KEY, "before"))
+        found = checked(events.told(key, "before"))
         if found is not None:
             on_return(*found)
 
     def held() -> None:
-        found = texts_of(events.told(KEY, "held"))
+        found = texts_of(events.told(key, "held"))
         if found is not None:
             on_held(found)
 
     data = {"query": query, "at": at, "kept": dict(kept), "told": dict(told), "knows": dict(knows), "wants": wants,
             "path": path, "begins": begins}  # fmt: skip
-    _mount(key=KEY, data=data, on_before_change=returned, on_held_change=held)
+    _mount(key=key, data=data, on_before_change=returned, on_held_change=held)
 
 
 def checked(value: Any) -> tuple[str, dict[str, str]] | None:
