@@ -1,4 +1,4 @@
-"""Asks a server's API from Python, with the standard library alone.
+"""Asks a server's API from Python, with the standard library, and NumPy for arrays.
 
     client = Client("http://localhost:8501")
     client.tensors("shakespeare", "To be, or", ["blocks.0.attn.hook_pattern[3]"]).tensors
@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
 from http.client import HTTPResponse
@@ -13,6 +14,8 @@ from http.cookiejar import CookieJar
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import numpy as np
 
 from ..inference.fetching import AnswerError, asked
 from ..inference.recording import Recording
@@ -81,9 +84,20 @@ class Client:
         return self.recording("tensors", model=model, text=text, names=names, **more)
 
     def generate(self, model: str, text: str | None, **more: Any) -> Iterator[dict[str, Any]]:
-        """The tokens that a model writes after a text, as they come."""
-        yield from (data for name, data in self.events("generate", model=model, text=text, **more) if name == "token")
+        """The tokens that a model writes after a text, as they come: `id`, `label`, `probability` and so on, and arrays
+        of `logits` (vocab,) and of the `row` (key,) of a head that is asked for. Closing the iterator ends the text.
+        """
+        for name, data in self.events("generate", model=model, text=text, **more):
+            if name == "token":
+                yield _with_arrays(data)
 
     def result(self, path: str, **parameters: Any) -> dict[str, Any]:
         """The result of a stream of progress: of "ablation" or "patching"."""
         return dict(self.events(path, **parameters))["result"]
+
+
+def _with_arrays(data: dict[str, Any]) -> dict[str, Any]:
+    """A token, with float32 arrays for what is in base64."""
+    packed = {name: np.frombuffer(base64.b64decode(data[name]), "<f4") for name in ("logits", "row") if name in data}
+    top = {"top": _with_arrays(data["top"])} if "top" in data else {}
+    return {**data, **packed, **top}
