@@ -65,7 +65,7 @@ const REFUSED = {
   "a header that is no table": [file("[1]"), /no table of tensors/],
   "metadata that is no table": [file({ __metadata__: "labels" }), /no table of tensors/],
   "metadata that is no JSON": [file({ __metadata__: { labels: "a, b" } }), /its metadata “labels” isn't JSON/],
-  "a type that isn't read": [floats({ dtype: "BF16" }), /tensor x is of type BF16; float32, int32, uint8 and bool/],
+  "a type that isn't read": [floats({ dtype: "BF16" }), /tensor x is of type BF16; float64, float32, int32, uint8 and bool/],
   "a type that objects have anyway": [floats({ dtype: "constructor" }), /is of type constructor/],
   "no tensor at all": [file({ x: null }), /is of type undefined/],
   "a negative length": [floats({ shape: [-1] }), /no shape or no place/],

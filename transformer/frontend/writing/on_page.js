@@ -49,7 +49,7 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    if (codes && !isKnown) branchesIn(codes, tree);
+    if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const isBrought = brought !== before?.brought && (brought > 1 || written);
     if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
