@@ -56,7 +56,7 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    if (codes && !isKnown) branchesIn(codes, tree);
+    if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const [session, count] = brought;
     // What a new session has of a tab that was there before is of another time.
     const isBrought = before ? session === before.session && count !== before.count : Boolean(written);

@@ -22,7 +22,7 @@
  * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number }} Dials
  */
 
-const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
+export const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
 const MOST_TREES = 8; // prompts of before whose texts are kept
 const SNIPPET = 24; // tokens of a branch that are shown after it has parted
 
@@ -129,13 +129,14 @@ export class Tree {
     return { begin: this.begin, current: this.current.id, branches, dials: dials.map((each) => JSON.parse(each)) };
   }
 
-  /** What `toJSON` gave, as far as it can be used; another one of no tokens where it can't. */
+  /** What `toJSON` gave; another one of no tokens where it is something else. */
   static from(found, begin) {
     const tree = new Tree(begin);
-    if (found?.begin !== begin || !Array.isArray(found.branches) || !found.branches.length) return tree;
+    const isTree = found?.begin === begin && found.branches?.length && found.branches.every((each) => Array.isArray(each?.tokens) && each.tokens.every(Array.isArray));
+    if (!isTree) return tree;
     const made = new Map();
     for (const { id, parent, tokens } of found.branches) {
-      const read = tokens.map(([token, flag, point, dial]) => ({ id: token, flag, point, dials: found.dials[dial] ?? null }));
+      const read = tokens.map(([token, flag, point, dial]) => ({ id: token, flag, point, dials: found.dials?.[dial] ?? null }));
       made.set(id, new Branch(id, begin, made.get(parent) ?? null, read));
     }
     tree.branches = [...made.values()];
@@ -172,7 +173,7 @@ export class Shelf {
     Object.assign(this, { store, key });
     this.trees = new Map();
     try {
-      this.kept = JSON.parse(store?.getItem(key) ?? "{}");
+      this.kept = Object(JSON.parse(store?.getItem(key) ?? "{}"));
     } catch {
       this.kept = {};
     }
@@ -192,8 +193,12 @@ export class Shelf {
   }
 
   keep() {
+    for (const [prompt, tree] of this.trees) {
+      delete this.kept[prompt];
+      if (!isEmpty(tree)) this.kept[prompt] = tree.toJSON();
+    }
+    this.kept = Object.fromEntries(Object.entries(this.kept).slice(-MOST_TREES));
     try {
-      this.kept = Object.fromEntries([...this.trees].filter(([, tree]) => !isEmpty(tree)).map(([prompt, tree]) => [prompt, tree.toJSON()]));
       this.store?.setItem(this.key, JSON.stringify(this.kept));
     } catch {
       // A browser that keeps nothing, or has no room for so much: a reload brings back what the address holds.
