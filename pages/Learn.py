@@ -1,7 +1,7 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
 from pages.ui.shell.sidebar import session
-from pages.ui.views.learn import course, entering, glossary, room, step, teacher
+from pages.ui.views.learn import course, entering, glossary, step, teacher
 
 current = session()
 if current.visitor.lesson == entering.TEACHERS:
@@ -12,4 +12,3 @@ elif entering.entered() is None:
     course.show(current)
 else:
     step.show_view(current)
-room.depart()

@@ -7,20 +7,21 @@ import torch
 from pages.ui.models import library
 from tests.app_driver import (
     answered,
-    asks_to_write,
     checked,
     choose,
     dials,
     given,
     go,
+    ids_of,
     link_of,
+    look_at,
     looked_at,
     named,
     overview,
     parts,
     prompt,
     said,
-    scores,
+    show_text,
     start,
     step,
     text_of,
@@ -28,7 +29,7 @@ from tests.app_driver import (
     type_prompt,
     use,
     write,
-    written,
+    writing,
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import Sampling, generate
@@ -63,8 +64,8 @@ def greedy(count=8, source=SOURCE):
 
 def strip(at):
     """The tokens on the page Generate, source first."""
-    about = given(at)
-    return TASK.tokenizer.labels([*about["source"], *about["prompt"], *written(at)])
+    about = writing(at).metadata
+    return [about["kinds"][str(token)][0] for token in [*about["source"], *about["prompt"], *ids_of(at)]]
 
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
@@ -86,38 +87,48 @@ def test_the_logits_and_the_rows_are_the_model_s_own():
     begin = torch.tensor([[checkpoint.card.start_token_id]])
     with torch.no_grad():
         logits, cache = checkpoint.model.run_with_cache(source, begin)
-    assert np.allclose(scores(at).tensors["logits"][0], logits[0, -1], atol=1e-4)
+    sent = writing(at)
+    assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
     assert dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
-    modules, tokens = given(at)["modules"], asks_to_write(at)["tokens"]
-    asks = {"tokens": tokens, "head": 1, "first": 1, "last": 1}
-    sent = answered(at, "rows", **asks, attention=modules["cross"][0]).tensors
-    assert np.allclose(sent["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
-    assert (sent["start"].tolist(), sent["place"].tolist()) == ([0], [1])
+    (module,) = given(at)["modules"]["cross"]
+    found = answered(at, "rows", attention=module, head=1, first=1, last=1).tensors
+    assert np.allclose(found["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
+    assert (found["start"].tolist(), found["place"].tolist()) == ([0], [1])
     turn(at, attention="decoder")
-    assert link_of(at)["attention"] == "decoder" and dials(at)["attention"] == "decoder"
-    sent = answered(at, "rows", **asks, attention=modules["decoder"][0]).tensors
-    assert (sent["rows"].tolist(), sent["start"].tolist()) == ([1.0], [0])
+    assert link_of(at)["attention"] == dials(at)["attention"] == "decoder"
+    found = answered(at, "rows", attention=given(at)["modules"]["decoder"][0], head=1, first=1, last=1).tensors
+    assert (found["rows"].tolist(), found["start"].tolist()) == ([1.0], [0])
 
 
-def test_writing_ends_with_the_end_token():
+def test_a_token_of_the_target_can_be_looked_at_and_replaced():
+    at = write(start(model="translator", temperature=0, tokens=3))
+    checked(look_at(at, step=2).run())  # start token, first word, and this one
+    assert link_of(at)["step"] == "2" and not said(at)
+    ids = ids_of(at)
+    show_text(at, [ids[0], other := (ids[1] + 1) % 83])
+    assert strip(at)[-1] == TASK.tokenizer.label(other)
+    again = start(**link_of(at))
+    assert ids_of(again) == ids_of(at) and strip(again) == strip(at)
+
+
+def test_writing_ends_with_the_end_token_which_a_link_and_a_reload_keep():
     at = start(model="translator", temperature=0, tokens=30)
     model = library.model("translator").model
-    seen = []
 
     def prefer_the_end(module, inputs, output):
-        seen.append(1)
         output = output.clone()
-        output[..., END] += 100.0 * (len(seen) >= 4)
+        output[..., END] += 100.0
         return output
 
+    write(at, 3)
     handle = model.unembed.register_forward_hook(prefer_the_end)
     try:
         write(at)
     finally:
         handle.remove()
-    assert written(at)[-1] == END and len(written(at)) < 30 and END not in written(at)[:-1]
-    assert link_of(checked(at.run()))["written"].endswith(f".{END}")
-    assert written(start(**link_of(at))) == written(at)  # the end token is there after a reload
+    assert ids_of(at)[3:] == [END] == [given(at)["end"]] and strip(at)[-1] == "[end]"
+    again = start(**link_of(at))
+    assert ids_of(again) == ids_of(at) and strip(again)[-1] == "[end]"
 
 
 @pytest.mark.parametrize(

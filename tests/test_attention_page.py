@@ -17,7 +17,6 @@ from tests.app_driver import (
     asked,
     cache_of,
     checked,
-    choose,
     dials,
     given,
     go,
@@ -38,7 +37,7 @@ from tests.app_driver import (
     write,
 )
 from tests.frontend_calls import Looked, frontend
-from tests.tiny_models import save_tiny, save_translator
+from tests.tiny_models import save_tiny
 from transformer.inference.overview import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -161,7 +160,7 @@ def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
     look_at(at, **LINKED)
     assert looked_at(at) == SAID
     checked(at.run())
-    assert given(at) == before
+    assert given(at) == before | {"opening": {"layer": 1, "head": 1}}  # which is looked at only where nothing else is
     other = start("Attention", **link_of(at))
     assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
     assert given(other)["asks"] == before["asks"]
@@ -220,13 +219,11 @@ def test_the_dials_of_the_page_generate_follow():
     assert (dials(at)["layer"], dials(at)["head"]) == (1, 1)
 
 
-def test_what_a_choice_decides_counts_more_than_what_was_looked_at(tmp_path, monkeypatch):
-    save_translator(folder := tmp_path, "translator")
-    use(monkeypatch, folder)
-    at = look_at(start("Attention", model="translator", prompt="forty-two", attention="cross"), query=0, key=1)
-    choose(at, "Attention", "decoder")  # which has other keys
-    assert link_of(at)["attention"] == "decoder"
-    assert not {"query", "key"} & link_of(at).keys() and looked_at(at)["key"] is None
+def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
+    at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
+    look_at(at, **frontend("writing/place.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
+    wish(at, "turn", {"page": "Inside"})
+    assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
 
 
 def test_visitors_look_at_what_they_choose_and_share_what_is_computed():

@@ -10,16 +10,16 @@ from tests.app_driver import (
     answered,
     given,
     go,
+    ids_of,
     link_of,
     look_at,
     looked_at,
     overview,
-    scores,
     start,
-    text_of,
     use,
     wish,
     write,
+    writing,
 )
 from tests.frontend_calls import frontend
 from tests.helpers import any_configs
@@ -66,16 +66,13 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
     assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
 
 
-@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(4, 300))
-def test_a_token_is_drawn_from_the_logits_one_place_before_it(length, token, context):
-    begin = window_start(length, context)
-    for place in {1, begin, begin + 1, length}:
-        there = frontend("writing/place.js", "toLogit", place, token, length, context)
-        assert there["inside"] == "logits"
-        if place - 1 < begin:
-            assert there["place"] is None and there["cell"] is None
-        else:
-            assert there["place"] == place - 1 and there["cell"] == f"{place - 1 - begin},{token}"
+@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
+def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
+    found = frontend("writing/place.js", "toLogit", place, token, place + more, context)
+    offset = window_start(place + more, context)
+    cell = f"{place - 1 - offset},{token}"
+    there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
+    assert found == (there if place - 1 >= offset else None)  # which the model doesn't read any more
 
 
 def turned(at, page, looked, **shown):
@@ -134,10 +131,11 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     save_tiny(tmp_path, "shakespeare", context_length=8)
     use(monkeypatch, tmp_path)
     at = write(start(tokens=6, prompt="To be"))
-    own = scores(at).tensors["logits"][-1]
-    length, token = 5 + 6, int(own.argmax())
-    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", length, token, length, 8))
-    assert at.title[0].value == "Inside" and text_of(at)
+    place = len("To be") + len(ids_of(at))
+    own = writing(at).tensors["logits"][-1]
+    token = int(own.argmax())
+    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", place, token, place, 8))
+    assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
     np.testing.assert_allclose(answered(at, "tensors", names=["logits"]).tensors["logits"][6], own, atol=1e-5)

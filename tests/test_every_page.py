@@ -23,7 +23,6 @@ from tests.app_driver import (
     parts,
     prompt,
     said,
-    scores,
     start,
     step,
     text_of,
@@ -31,6 +30,7 @@ from tests.app_driver import (
     type_prompt,
     use,
     write,
+    writing,
 )
 from tests.tiny_models import EXAMPLES, save_tiny, truncate
 from transformer import save_checkpoint
@@ -84,8 +84,8 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
     assert prompt(at) == EXAMPLES[0]
     assert not said(at)
     if page == "Generate":
-        ahead = scores(at).tensors
-        assert len(ahead["drawn"]) == 1 and np.isfinite(ahead["logits"]).all()
+        ahead = writing(at).tensors
+        assert len(ahead["drawn"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
     elif page == "Attention":
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
@@ -207,7 +207,7 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
     at = start(page, layer=0)
     if page == "Generate":
         assert len(text_of(step(at))) == 1
-        assert (n_layers > 0) == (dials(at)["attention"] == "self") == bool(given(at)["choices"]["heads"])
+        assert bool(given(at)["modules"].get("self")) == (n_layers > 0) == (dials(at)["attention"] == "self")
     if page == "Attention":
         assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
     if page == "Inside":

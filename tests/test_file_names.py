@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models.library import slug
-from tests.app_driver import choose, given, go, open_drawers, start
+from tests.app_driver import PAGES, choose, given, go, open_drawers, start
 from tests.tiny_models import save_tiny
 from transformer.checkpoints.archive import pack_checkpoint
 
@@ -17,6 +17,7 @@ SLUG = "mi-modelo-2-0-ñandú"
 @pytest.fixture
 def names(monkeypatch):
     """The names of all files that pages offer, from now on."""
+    monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
     found, plain = [], st.download_button
     monkeypatch.setattr(st, "download_button", lambda label, data, file_name=None, *args, **options: (
         found.append(file_name), plain(label, data, file_name, *args, **options))[1])  # fmt: skip
@@ -30,7 +31,7 @@ def with_own_model(page, tmp_path):
     at = start("Train")
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     uploader.upload("model.headsup.zip", file, "application/zip").run()
-    at = choose(go(at, page), "Model", next(iter(at.session_state["session_record"].models)))
+    at = choose(go(at, page), "Model", next(name for name in at.session_state["session_record"].models))
     return open_drawers(at)
 
 

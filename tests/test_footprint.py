@@ -220,7 +220,7 @@ def test_a_model_is_refused_or_stays_within_the_bound(warm, nothing_kept, config
         try:
             checkpoint = unpack_checkpoint(content)
         except CheckpointError as error:
-            assert "too large to look into" in str(error)
+            assert "too large to look into" in str(error) or "an archive may have" in str(error)
             return
     assert peak_of_anything(checkpoint.model) <= SCALED_DOWN
 

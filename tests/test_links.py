@@ -43,13 +43,13 @@ def test_a_link_opens_the_same_state_on_every_page(page):
         go(other, again)
         assert prompt(other) == "KING:\nAye"
         if again == "Generate":
-            assert link_of(other)["step"] == str(len("KING:\nAye") + 3) and text_of(other) == text
+            assert text_of(other) == text and link_of(other)["step"] == str(len("KING:\nAye") + 3)
             assert dials(other).items() >= {"attention": "self", "layer": 1, "head": 1, "seed": 5}.items()
         elif again == "Attention":
             assert looked_at(other) == dict(
                 layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
                 without=["mask", "scale"], order="spread", direction="to", share="layer",
-            )  # of 21 tokens the model reads the last 13
+            )  # the model reads the last 13 of 21 tokens
         elif again == "Inside":
             assert looked_at(other) == dict(
                 open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,

@@ -8,6 +8,7 @@ from tests.app_driver import (
     checked,
     choose,
     dials,
+    given,
     go,
     link_of,
     look_at,
@@ -61,7 +62,9 @@ def test_a_page_opens_on_what_the_card_says(page, model, expected):
     at = start(page, model=model)
     assert shown(at) == expected and linked(at) == tuple(map(str, expected))
     assert not said(at)
-    if page == "Attention":
+    if page == "Generate":
+        assert tuple(given(at)["opening"].values()) == expected
+    else:  # what it starts from comes with the first look
         layer, head = expected
         assert {(name.split("blocks.")[1].partition(".")[0], name[-2:]) for name in parts(at).tensors} == {
             (str(layer), f"{head}]")

@@ -9,17 +9,17 @@ from tests.app_driver import (
     checked,
     every_page,
     given,
+    ids_of,
     link_of,
     overview,
     parts,
     press,
     prompt,
     said,
-    scores,
     start,
     type_prompt,
     write,
-    written,
+    writing,
 )
 from tests.tiny_models import CONTEXT, EXAMPLES
 
@@ -43,7 +43,7 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     (error,) = at.error
     assert error.value.startswith("This model has never seen") and named_as in error.value
     assert prompt(at) == typed
-    drawn = {c.proto.component_name for c in at.main.get("bidi_component")}
+    drawn = {component.proto.component_name for component in at.get("bidi_component")}
     assert not at.get("plotly_chart") and not drawn & INSTRUMENTS.keys()
     press(at, "Remove what it can't read")
     assert prompt(at) == left
@@ -63,7 +63,7 @@ def test_markup_in_a_prompt_is_text(page):
     for chart in at.get("plotly_chart"):
         assert "<script" not in chart.proto.spec
     if page == "Generate":
-        kinds = scores(at, 1).metadata["kinds"]
+        kinds = writing(at).metadata["kinds"]
         assert "".join(kinds[str(token)][0] for token in given(at)["prompt"]) == typed
     if page == "Attention":
         assert "".join(overview(at).metadata["labels"]["text"]) == typed
@@ -93,7 +93,7 @@ def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
     assert f"the first {140 - CONTEXT} don't reach it" in said(at)
     if page == "Generate":
         write(at)
-        assert len(written(at)) == 20
+        assert len(ids_of(at)) == 20 and writing(at).tensors["window_start"][-1] == 160 - CONTEXT
     if page == "Attention":
         about = overview(at).metadata
         assert about["queries"] == about["keys"] == CONTEXT and about["offsets"]["queries"] == 140 - CONTEXT

@@ -1,4 +1,4 @@
-"""Models of every kind, and what the API's functions are asked of them, as the frontend asks."""
+"""Models of every kind, as the API's functions are asked of them, and the questions that the frontend makes."""
 
 from tests.frontend_calls import frontend
 from tests.helpers import tiny_model

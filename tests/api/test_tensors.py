@@ -8,12 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.models import taken_along
 from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, have, infos, open_model
 from tests.helpers import any_configs
 from tests.test_recording import SilencedHead
 from transformer import Recording, whole_pass
-from transformer.api import analyses, cache, overviews, tensors
+from transformer.api import analyses, cache, exports, overviews, tensors
 from transformer.api.library import FOLDER, Library
 
 
@@ -141,7 +140,7 @@ def test_interventions_change_all_of_it_and_only_with_them():
         lambda *more: overviews.outline(model, TOKENS, (), *more).tensors["statistics"],
         lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
         lambda *more: analyses.attribution(model, TOKENS, (), 5, 2, *more).tensors["shares"],
-        lambda *more: taken_along.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
+        lambda *more: exports.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
     ):
         before, changed = made(), made(quiet)
         assert not np.allclose(before, changed) and (made() == before).all()
@@ -158,7 +157,7 @@ def test_a_file_has_what_is_open_as_the_engine_has_it(case):
     stack = "decoder." if source else ""
     layer = f"{stack}blocks.1" if found.config.n_layers else f"{stack}hook_embed"
     for place in (layer, "logits", "unembed"):
-        there = Recording.from_bytes(taken_along.file_of(model, TOKENS, source, place).to_bytes())
+        there = Recording.from_bytes(exports.file_of(model, TOKENS, source, place).to_bytes())
         assert there.tensors.keys() == {
             name for name in infos(model, source=source) if name == place or name.startswith(f"{place}.")
         }
@@ -169,7 +168,7 @@ def test_a_file_has_what_is_open_as_the_engine_has_it(case):
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
     model, source, found = case
-    there = taken_along.file_of(model, TOKENS, source, "").tensors
+    there = exports.file_of(model, TOKENS, source, "").tensors
     outline = overviews.outline(model, TOKENS, source).tensors
     drawn = {name.removeprefix("strip.") for name in outline if name.startswith("strip.")}
     drawn |= {f"{name.removeprefix('arcs.')}.hook_pattern" for name in outline if name.startswith("arcs.")}

@@ -1,5 +1,6 @@
 """Back, forward, typing and reconnecting in a real browser: the address bar holds the view, and nothing adds to it."""
 
+import re
 import time
 from urllib.parse import parse_qs, urlsplit
 
@@ -204,6 +205,20 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     expect(prompt_box(page)).not_to_have_value("😀" * 2_500)
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
+
+
+def test_what_is_looked_at_counts_in_a_tab_that_was_opened_by_a_link(visit, wait_ready):
+    """Whose run is told that link by Streamlit, whatever the bar holds since."""
+    page = visit("Attention?model=shakespeare&prompt=To be&layer=0&head=0")
+    page.get_by_role("button", name="Layer 1, head 1").click()
+    until(page, lambda: parameters(page).get("head") == "1")
+    type_prompt(page, "KING: I am", wait_ready)
+    until(page, lambda: parameters(page).get("prompt") == "KING: I am")
+    assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")
+    page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=")
+    expect(link).to_have_text(re.compile("prompt=KING%3A.*layer=1&head=1"))
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
 
 
 def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):

@@ -10,20 +10,15 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pages.ui.markdown import JOINER
-from tests.app_driver import (
-    checked,
-    dials,
-    given,
-    link_of,
-    looked_at,
-    outline,
-    overview,
-    scores,
-    visitor,
-    written,
-)
+from streamlit.testing.v1 import AppTest
 
+from pages.ui.markdown import JOINER
+from tests.app_driver import ROOT, checked, dials, given, looked_at, outline, overview, tab_of, writing
+
+SCRIPTS = {"Generate": "app.py"} | {
+    page: f"pages/{page.replace(' ', '_')}.py"
+    for page in ("Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
+}
 INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
@@ -36,7 +31,11 @@ class Seen:
     """
 
     def __init__(self, page: str, query: str) -> None:
-        self.at = checked(visitor(page, **dict(parse_qsl(query, keep_blank_values=True))).run())
+        self.at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        self.at.switch_page(SCRIPTS[page])
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            self.at.query_params[name] = value
+        checked(self.at.run())
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
 
     @property
@@ -72,8 +71,8 @@ class Seen:
     @property
     def text(self) -> str:
         """What has been written, where it is tinted; special tokens by their names. What is ahead isn't seen."""
-        kinds = scores(self.at, 1).metadata["kinds"]
-        return "".join(kinds[str(each)][1] for each in written(self.at))
+        found = writing(self.at)
+        return "".join(found.metadata["kinds"][str(each)][1] for each in found.tensors["ids"])
 
     @property
     def reads(self) -> str:
@@ -88,9 +87,9 @@ class Seen:
         for each in _widgets(self.at.main):
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
         if "headsup_writing" in self._drawn:
-            shown = dials(self.at)
-            found |= {DIALS[name]: value for name, value in shown.items() if name in DIALS}
-            found["Pace"] = dict(given(self.at)["choices"]["paces"])[shown["pace"]]
+            turned = dials(self.at)
+            found |= {DIALS[name]: value for name, value in turned.items() if name in DIALS}
+            found["Pace"] = dict(given(self.at)["choices"]["paces"])[turned["pace"]]
         return found
 
     @property
@@ -102,9 +101,9 @@ class Seen:
 
     def _looked(self) -> dict[str, Any]:
         if "headsup_writing" in self._drawn:
-            shown, step = dials(self.at), link_of(self.at).get("step")
-            looked = {name: shown[name] for name in ("attention", "layer", "head")} if shown["attention"] else {}
-            return {"step": step and int(step), **looked}
+            step = tab_of(self.at).looked.get("step")
+            chosen = {name: dials(self.at)[name] for name in ("attention", "layer", "head")}
+            return {"step": step and int(step), **(chosen if chosen["attention"] else {})}
         if "headsup_attention" in self._drawn:
             found, about = looked_at(self.at), overview(self.at).metadata
             rows, columns = about["offsets"]["queries"], about["offsets"]["keys"]
