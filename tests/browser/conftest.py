@@ -12,6 +12,7 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ CHROMIUM_ARGS = (
 )
 # One process for all pages of a server: each that it shows after the first finds what the others have loaded.
 SHARING = "--process-per-site"
+LOOKS_FOR_ITS_SERVER = re.compile(r"/_stcore/(health|host-config)$")
 FAILED = pytest.StashKey[bool]()
 
 
@@ -52,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
+        item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("HEADSUP_RERUNS", "2"))))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
 
@@ -226,7 +228,8 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
                 errors.append(error)
 
         def note_console(message: "ConsoleMessage") -> None:
-            if message.type == "error":
+            # A page that is opened by its link, Streamlit asks first whether it is the server itself.
+            if message.type == "error" and not LOOKS_FOR_ITS_SERVER.search(message.location["url"]):
                 note(message.page, f"{message.text} ({message.location['url']})")
 
         def note_exception(error: "WebError") -> None:
