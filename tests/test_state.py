@@ -234,7 +234,8 @@ LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
 @example("😀" * 5000, "", (), "", None)
 @example("x", "y" * LONGEST["batch"], (7,) * 20_000, "😀" * 2000, 3)
 def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, written, other, step):
-    current = Visitor(prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step, seed=7)
+    current = Visitor(prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step,
+                      seed=7)  # fmt: skip
     parameters = to_query(current)
     assert len(urlencode(parameters)) <= LONGEST_QUERY
     missing = left_out(current)
