@@ -37,6 +37,7 @@ class Visitors:
         return page
 
     def write(self, page, count):
+        tokens(page).first.wait_for()
         before = tokens(page).count()
         main_button(page, "Generate").click()
         until_written(page, before + count)
