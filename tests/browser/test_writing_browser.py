@@ -204,6 +204,7 @@ def test_another_head_is_there_at_once_for_every_token(visit, wait_ready):
     look_at(page, "Head", "head 1")
     expect(part(page, "largest")).to_contain_text("layer 1, head 1: most at token")
     assert picture(page).inner_text() != before
+    page.wait_for_timeout(700)  # after which the page is told what the hand has come to
     traffic.settle()
     traffic.forget()
     for at in range(1, 13):
@@ -224,11 +225,11 @@ def test_leaving_in_the_middle_keeps_what_was_seen(visit, wait_ready):
     }, { capture: true })""")
     turn_to(page, "Masks")
     left = page.evaluate("window.left")
-    until(page, lambda: len(PROMPT) + len(written(page)) == len(left))
+    wait_ready(page)
     turn_to(page, "Generate")
     until_written(page, len(left))
-    wait_ready(page)
-    assert raw_text(page) == left
+    until_at_rest(page, wait_ready)
+    assert raw_text(page).startswith(left) and len(PROMPT) + len(written(page)) == tokens(page).count()
     expect(main_button(page, "Stop")).to_be_disabled()
 
 
@@ -269,7 +270,7 @@ def test_a_connection_that_breaks_while_a_text_is_written_is_taken_up_again(visi
     away = tokens(page).count()
     expect(main_button(page, "Stop")).to_be_enabled()
     page.unroute("**/api/generate*")
-    page.get_by_label("Pace").select_option("unbounded")
+    page.get_by_label("Pace").select_option("as fast as it can")
     until_written(page, len(PROMPT) + 120)
     expect(page.get_by_role("alert").first).to_be_hidden()
     assert tokens(page).count() == len(PROMPT) + 120 > away
@@ -327,8 +328,7 @@ def test_branches_survive_a_reload_and_a_link(visit, wait_ready, new_page):
     until_shown(another)
     until(another, lambda: labels(another) == other)
     expect(branches(another)).to_have_count(2)
-    branches(another).filter(has=another.get_by_role("button", name="Return").and_(another.locator(
-        ":enabled"))).get_by_role("button", name="Return").click()  # fmt: skip
+    branches(another).locator("button[aria-disabled=false]", has_text="Return").click()
     until(another, lambda: labels(another) == first)
 
 
@@ -339,15 +339,6 @@ def test_a_text_past_the_context_says_where_the_model_s_window_begins(visit, wai
     page.get_by_label("Number of tokens").fill("30")
     write(page, wait_ready, 30)
     expect(part(page, "details")).to_contain_text("the model reads from token 16 on: its context holds 64")
-
-
-def test_stop_ends_the_computing_on_the_server(visit):
-    page, _ = visit("tokens=500&pace=slow")
-    with page.expect_request("**/api/generate*") as asked:
-        main_button(page, "Generate").click()
-    until_written(page, len(PROMPT) + 2)
-    with page.expect_event("requestfailed", lambda request: request == asked.value):
-        main_button(page, "Stop").click()
 
 
 def test_two_tabs_of_one_browser_have_texts_of_their_own(visit, wait_ready):

@@ -51,7 +51,9 @@ class WritingView {
     const codes = looked().get("branches");
     if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const isBrought = brought !== before?.brought && (brought > 1 || written);
-    if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
+    // The address of a reload is that of a moment before: what was written since, the tab has kept.
+    const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
+    if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
     this.told = written;
@@ -112,6 +114,10 @@ class WritingView {
   draw() {
     this.instrument.draw();
   }
+}
+
+function isReload() {
+  return performance.getEntriesByType("navigation")[0]?.type === "reload";
 }
 
 function storage() {
