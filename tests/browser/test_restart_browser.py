@@ -15,6 +15,7 @@ from tests.browser.writing_page import (
     tokens,
     until_at_rest,
     until_written,
+    written,
 )
 
 PROMPT = "KING: I am"
@@ -42,7 +43,7 @@ class Visitors:
         main_button(page, "Generate").click()
         until_written(page, before + count)
         until_at_rest(page, self.wait_ready)
-        until(page, lambda: parameters(page).get("written", "").count(".") == count - 1)
+        until(page, lambda: len(written(page)) == count)
 
     def one_who_turns_a_page(self):
         """Which is asked for without parameters."""
@@ -52,8 +53,8 @@ class Visitors:
         box.press("Control+Enter")
         self.wait_ready(page)
         self.write(page, 6)
-        before, written = parameters(page), tokens(page).all_inner_texts()
-        assert len(written) == len(PROMPT) + 6
+        before, shown_text = parameters(page), tokens(page).all_inner_texts()
+        assert len(shown_text) == len(PROMPT) + 6
         yield page
         turn_to(page, "Attention")
         yield
@@ -63,19 +64,19 @@ class Visitors:
         until(page, lambda: parameters(page) == before)
         turn_to(page, "Generate")
         self.wait_ready(page, timeout=60)
-        assert tokens(page).all_inner_texts() == written
+        assert tokens(page).all_inner_texts() == shown_text
 
     def one_who_chooses_a_head(self):
         """Which is told to what is gone with the session."""
         page = self.visit(f"?prompt={PROMPT}&tokens=6&layer=1")
         self.write(page, 6)
-        before, written = parameters(page), tokens(page).all_inner_texts()
+        before, shown_text = parameters(page), tokens(page).all_inner_texts()
         yield page
         page.get_by_label("Head", exact=True).select_option("head 1")
         yield
         expect(picture(page)).to_contain_text(": most at")
         self.wait_ready(page, timeout=60)
-        assert tokens(page).all_inner_texts() == written
+        assert tokens(page).all_inner_texts() == shown_text
         look_at(page, "Head", "head 1")
         until(page, lambda: parameters(page) == before | {"head": "1"})
 
@@ -114,7 +115,7 @@ class Visitors:
         self.wait_ready(page)
         place = len(PROMPT) + 4
         inspect(page, place)
-        written, looked = labels(page), picture(page).inner_text()
+        shown_labels, looked = labels(page), picture(page).inner_text()
         candidates = page.get_by_test_id("live-text-candidates").inner_text()
         page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
         link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=").inner_text()
@@ -125,7 +126,7 @@ class Visitors:
         yield None
         yield
         page = self.visit(f"?{link}", apart=True)
-        until(page, lambda: labels(page) == written)
+        until(page, lambda: labels(page) == shown_labels)
         expect(tokens(page).nth(place)).to_have_attribute("aria-selected", "true")
         assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
         assert picture(page).inner_text() == looked

@@ -60,7 +60,9 @@ class WritingView {
     const [session, count] = brought;
     // What a new session has of a tab that was there before is of another time.
     const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
-    if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
+    // The address of a reload is that of a moment before: what was written since, the tab has kept.
+    const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
+    if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
     this.told = written;
@@ -121,6 +123,10 @@ class WritingView {
   draw() {
     this.instrument.draw();
   }
+}
+
+function isReload() {
+  return performance.getEntriesByType("navigation")[0]?.type === "reload";
 }
 
 function storage() {
