@@ -126,7 +126,8 @@ class WritingView {
 }
 
 function isReload() {
-  return performance.getEntriesByType("navigation")[0]?.type === "reload";
+  const [entry] = performance.getEntriesByType("navigation");
+  return /** @type {PerformanceNavigationTiming} */ (entry)?.type === "reload";
 }
 
 function storage() {
