@@ -47,7 +47,7 @@ test("tensors, heads and rows are one question, and have the names that a pass g
 
 test("each other question has an address of its own, and all come together", async () => {
   const api = fake();
-  const found = await askFor(api, pass, [["lens", 2], ["who", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], ["nonsense", 1]]);
+  const found = await askFor(api, pass, [["lens", 2], ["who", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], /** @type {any} */ (["nonsense", 1])]);
   assert.deepEqual(Object.keys(found.tensors).sort(), ["a", "circuit[qk, blocks.0.attn, 1].left", "lens.rank[2]", "lens[2]", "who[2, 7]"]);
   assert.deepEqual(found.metadata.who, { names: ["embed"] });
   assert.deepEqual(found.metadata.checks, [{ name: "a" }]);
