@@ -151,11 +151,12 @@ export class WritingInstrument {
 
   // What is done
 
-  generate() {
-    if (this.isLive || this.isOver) return;
+  /** goal: the length at which the writing ends. */
+  generate(goal = this.length + this.chosen.tokens) {
+    if (this.isLive || this.isOver || goal <= this.length) return;
     this.lookAt(null);
     this.owed = 0;
-    this.goal = this.length + this.chosen.tokens;
+    this.goal = goal;
     this.screen.strip.atEnd = true;
     this.reveal.restart();
     this.shownAt = performance.now();

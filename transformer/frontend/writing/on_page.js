@@ -37,7 +37,7 @@ class WritingView {
     const gone = new AbortController();
     const flush = (event) => {
       if (!root.isConnected) gone.abort();
-      else if (!event.composedPath().includes(root)) this.tell(); // what is pressed may lead to another page, which shows the text
+      else if (!event.composedPath().includes(root)) this.save(); // what is pressed may lead to another page, which reads the address
     };
     for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
@@ -59,7 +59,9 @@ class WritingView {
     this.told = written;
     before = { prompt, brought, ids: this.idsOf(tree) };
     this.show(tree);
+    const goal = tree === this.instrument.tree ? this.instrument.goal : null; // as where the server has come back, and knows nobody
     await this.instrument.begin(api, about, tree, this.chosen());
+    if (goal !== null) this.instrument.generate(goal);
     this.tell();
   }
 
@@ -93,17 +95,22 @@ class WritingView {
     this.telling = setTimeout(() => this.tell(true), REST_MS);
   }
 
-  /** Tell the page what is written, if it doesn't know; other pages show it. always: dials were turned. */
+  /** Have address and storage hold all that is seen. */
+  save() {
+    if (!this.about) return;
+    this.show(this.instrument.tree);
+    this.keep();
+    looked().flush();
+  }
+
+  /** Tell the page what is written, if it doesn't know; what it says of the text follows. always: dials were turned. */
   tell(always = false) {
     clearTimeout(this.telling);
     if (!this.about) return;
-    const { tree } = this.instrument;
-    this.show(tree);
-    this.keep();
-    const written = writtenIn(this.idsOf(tree));
+    this.save();
+    const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.told && !always) return;
     this.told = written;
-    looked().flush();
     this.host.tell("text", { written, for: this.about.id, at: Date.now() });
   }
 
