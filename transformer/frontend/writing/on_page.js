@@ -49,13 +49,13 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const isBrought = brought !== before?.brought && (brought > 1 || written);
     // The address of a reload is that of a moment before: what was written since, the tab has kept.
     const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
     if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
+    if (codes && !isKnown && brought !== before?.brought) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
     this.told = written;
     before = { prompt, brought, ids: this.idsOf(tree) };
     this.show(tree);
