@@ -1,16 +1,14 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
-from pages.ui.shell.sidebar import finish, open_page
-from pages.ui.views.learn import course, entering, glossary, room, step, teacher
+from pages.ui.shell.sidebar import session
+from pages.ui.views.learn import course, entering, glossary, step, teacher
 
-session = open_page("Learn", decide=entering.opening, first=step.show)
-if session.visitor.lesson == entering.TEACHERS:
+current = session()
+if current.visitor.lesson == entering.TEACHERS:
     teacher.show()
-elif session.visitor.lesson == entering.GLOSSARY:
+elif current.visitor.lesson == entering.GLOSSARY:
     glossary.show()
 elif entering.entered() is None:
-    course.show(session)
+    course.show(current)
 else:
-    step.show_view(session)
-finish()
-room.depart()
+    step.show_view(current)

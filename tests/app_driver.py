@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
-from pages.ui.shell import looked
+from pages.ui.shell import sidebar
 from pages.ui.shell.link import LOOKED
 from tests.frontend_calls import Looked, frontend
 from transformer import Recording
@@ -29,13 +29,12 @@ from transformer.api.service import OWN_HEADER
 from transformer.api.store import model_store
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"Generate": "app.py", "Attention": "pages/Attention.py", "Masks": "pages/Masks.py",
-         "Positions": "pages/Positions.py", "Inside": "pages/Inside.py", "What if": "pages/What_if.py"}
+MAIN = ROOT / "pages" / "main.py"
+FILES = {title: file for file, title, _ in sidebar.PAGES}
+PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if")
 every_page = pytest.mark.parametrize("page", PAGES)
-every_entrance = pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 
 
-looked.HEARD_WITHIN = 0.0  # a tab here hears at once what it is told
 elsewhere = False
 """Whether what is remembered may be of models in another folder."""
 
@@ -57,29 +56,45 @@ def forget_models():
     elsewhere = False
 
 
-def start(page="Generate", alone=False, **link):
+def start(page="Generate", **link):
     """A visitor who opens a page, perhaps by a link."""
-    if alone:
-        at = AppTest.from_file(str(ROOT / PAGES[page]), default_timeout=120)
-    else:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        at.switch_page(PAGES[page])
+    return checked(visitor(page, **link).run())
+
+
+def visitor(page="Generate", **link):
+    """A visitor who is about to open a page, perhaps by a link."""
+    at = AppTest.from_file(str(MAIN), default_timeout=120)
+    if page != "Generate":  # which opens first, and has no address of its own
+        at.switch_page(FILES[page])
     for name, value in link.items():
         at.query_params[name] = str(value)
-    return checked(at.run())
+    return at
 
 
 def go(at, page):
-    """Turn to another page by its link, which has no parameters."""
+    """Follow a link in the sidebar, which has no parameters."""
     tab_of(at)
-    at.switch_page(PAGES[page])
-    at.query_params = {}
+    at.query_params.clear()
+    at.switch_page(FILES[page])
+    return checked(at.run())
+
+
+def come_back(at, page, link):
+    """Go back, or forward, to a page whose address has these parameters: the tab looks at what they say."""
+    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
+    at.query_params.clear()
+    at.query_params.update(link)
+    at.switch_page(FILES[page])
     return checked(at.run())
 
 
 def checked(at):
+    """Nothing has gone wrong, and the tab has heard what was said, and said what is wanted of it."""
     assert not at.exception, [error.message for error in at.exception]
-    tab_of(at)
+    tab = tab_of(at)
+    if tab.wanted:
+        tab.wanted = False
+        tell_page(at, "headsup_tab", "held", tab.looked)
     return at
 
 
@@ -93,6 +108,8 @@ class Tab:
     """The other parameters of the address bar."""
     heard: float = 0.0
     """When the page said the last that the tab has heard."""
+    wanted: bool = False
+    """Whether the page wants to know what the tab holds, and doesn't."""
 
 
 _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
@@ -102,11 +119,12 @@ def tab_of(at):
     """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
     tab = _tabs.setdefault(at, Tab({name: value for name, value in at.query_params.items() if name in LOOKED}))
     written = [json.loads(c.proto.json) for c in at.get("bidi_component")
-               if c.proto.component_name == "headsup_address"]  # fmt: skip
+               if c.proto.component_name == "headsup_tab"]  # fmt: skip
     for said in sorted(written, key=lambda data: data["at"]):
         if said["at"] > tab.heard:
             tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
             look(tab, said["told"])
+            tab.wanted = said["wants"] and tab.looked != said["knows"]
             at.query_params = {**tab.query, **tab.looked}
     return tab
 
@@ -123,12 +141,14 @@ def look(tab, changes):
 def look_at(at, **changes):
     """Look at something else, as a click in an instrument does: by the names that links have, None for as at first.
 
-    It runs no page; the next run reads it from the address bar.
+    It runs no page, unless that says something of what is looked at.
     """
     tab = tab_of(at)
     look(tab, changes)
     at.query_params = {**tab.query, **tab.looked}
-    return at
+    found = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
+    follows = any(json.loads(proto.json)["follows"] for proto in found)
+    return wish(at, "look", tab.looked) if follows else at
 
 
 def named(elements, label):
@@ -165,12 +185,6 @@ def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away."""
     boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
     return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
-
-
-def become(at, link):
-    """The browser goes back to an address, or forward: its tab looks at what that says."""
-    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
-    at.query_params = dict(link)
 
 
 def link_of(at):
@@ -223,7 +237,7 @@ def show_text(at, ids):
 
 
 def tell_text(at):
-    return wish(at, "text", {"written": tab_of(at).looked.get("written", ""), "for": given(at)["id"], "at": 0})
+    return wish(at, "text", {"held": tab_of(at).looked, "for": given(at)["id"], "at": 0})
 
 
 def write(at, tokens=None):
@@ -351,7 +365,7 @@ def wish(at, event, value):
     """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, "text"
     that was written."""
     (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
-    return tell(at, name, event, value)
+    return tell_page(at, name, event, value)
 
 
 def figure(at, key):

@@ -1,4 +1,4 @@
-"""Functions of the frontend, called from Python in a Node that stays: what a browser would make of what it is given."""
+"""Functions of the frontend, called from Python in one Node that stays: what a browser would make of its data."""
 
 import functools
 import json

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import library
-from tests.app_driver import ROOT, checked, figure, named, open_drawers
+from tests.app_driver import checked, figure, named, open_drawers, start
 from tests.tiny_models import save_tiny, save_translator
 
-PAGE = "pages/Masks.py"
 BATCH = "KING:\nTo be\nHath"
 SHIPPED = ["shakespeare", "martin-fierro", "next-vowel", "number-words-en-es", "ladder-3-average"]
 SUGGESTED = "KING:\nROMEO:\nBut, soft\nTo be, or not"
@@ -38,19 +36,9 @@ def save_kinds(folder):
     return folder
 
 
-def visit(alone=False, **link):
+def visit(**link):
     """A visitor who opens the page, perhaps by a link."""
-    at = AppTest.from_file(str(ROOT / (PAGE if alone else "app.py")), default_timeout=120)
-    if not alone:
-        at.switch_page(PAGE)
-    for name, value in link.items():
-        at.query_params[name] = str(value)
-    return checked(at.run())
-
-
-def turn_to(at, page):
-    at.switch_page(page)
-    return checked(at.run())
+    return start("Masks", **link)
 
 
 def editor(at):

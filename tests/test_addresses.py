@@ -1,6 +1,8 @@
 """Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
 
+import json
 import time
+from urllib.parse import urlencode
 
 import pytest
 
@@ -8,11 +10,12 @@ from pages.ui.markdown import JOINER
 from pages.ui.shell import state
 from pages.ui.shell.link import LONGEST_QUERY
 from tests.app_driver import (
-    become,
     checked,
+    come_back,
     component,
     given,
     go,
+    ids_of,
     link_of,
     link_to_copy,
     look_at,
@@ -22,6 +25,7 @@ from tests.app_driver import (
     prompt,
     said,
     start,
+    tell,
     text_of,
     type_prompt,
     use,
@@ -93,59 +97,80 @@ def test_a_link_of_before_still_opens():
 # Back and forward
 
 
-@pytest.fixture
-def back(monkeypatch):
-    """`back(at, page, link)`: the browser goes back to a page, whose URL has these parameters."""
-
-    def go_back(at, page, link):
-        at.switch_page(page)
-        become(at, link)
-        monkeypatch.setattr(state, "went_through_history", lambda: True)
-        checked(at.run())
-        monkeypatch.setattr(state, "went_through_history", lambda: False)
-        return at
-
-    return go_back
-
-
-def test_going_back_brings_the_page_as_it_was(back):
+def test_going_back_brings_the_page_as_it_was():
     at = write(start(tokens=5, prompt="To be"))
-    generate = link_of(at)
+    generate, text = link_of(at), text_of(at)
     go(at, "Attention")
     checked(look_at(at, head=1, query=3).run())
     attention = link_of(at)
     go(at, "Generate")
     type_prompt(at, "KING:")
     assert text_of(at) == ""
-    back(at, "pages/Attention.py", attention)
+    come_back(at, "Attention", attention)
     assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
-    back(at, "app.py", generate)
-    assert prompt(at) == "To be" and given(at)["written"] == generate["written"] and len(text_of(at)) == 5
+    come_back(at, "Generate", generate)
+    assert prompt(at) == "To be" and text_of(at) == text
+    assert given(at)["written"] == generate["written"] and len(ids_of(at)) == 5
     assert link_of(checked(at.run())) == generate  # and it isn't read again
+    type_prompt(at, "Hello")  # in a moment in which the address is still that of before
+    assert prompt(at) == "Hello" and link_of(at)["prompt"] == "Hello"
 
 
-def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back(back):
+def test_going_back_within_a_page_brings_what_it_was():
+    at = start("Masks", model="shakespeare", prompt="To be", filler=5)
+    before = link_of(at)
+    go(at, "Positions")
+    checked(come_back(at, "Masks", before | {"filler": "2"}))
+    checked(come_back(at, "Masks", before | {"filler": "7", "prompt": "KING:"}))
+    assert link_of(at)["filler"] == "7" and prompt(at) == "KING:"
+
+
+def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back():
     at = start(prompt="é" * 4000)
     short = link_of(at)
     assert "prompt" not in short
     go(at, "Masks")
-    back(at, "app.py", short)
+    come_back(at, "Generate", short)
     assert prompt(at) == "é" * 4000
-    back(at, "app.py", {"model": "shakespeare", "prompt": "To be"})
+    come_back(at, "Generate", {"model": "shakespeare", "prompt": "To be"})
     assert prompt(at) == "To be"
 
 
-def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is(back):
+def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is():
     at = start(prompt="To be")
-    back(at, "pages/Masks.py", {})
+    come_back(at, "Masks", {})
     assert prompt(at) == "To be"
+
+
+def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
+    at = start("Masks")
+    assert '"begins": true' in component(at, "headsup_tab").json
+    assert '"begins": false' in component(checked(at.run()), "headsup_tab").json
 
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
     at = start("Masks")
-    assert '"begins": true' in component(at, "headsup_address").json
-    assert '"begins": false' in component(checked(at.run()), "headsup_address").json
-    assert '"begins": false' in component(start("Masks", model="shakespeare"), "headsup_address").json
+    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
+    assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
+
+
+def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
+    at = start("Masks", prompt="é" * 4000, seed=7)
+    kept = json.loads(component(at, "headsup_tab").json)["kept"]
+    assert kept == {"prompt": "é" * 4000}
+    other = start("Masks", **link_of(at))
+    assert prompt(other) != "é" * 4000
+    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "others": kept})
+    assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
+
+
+@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "others": {}}, {"query": "", "others": {"prompt": 5}},
+                                   {"query": "x" * 200_000, "others": {}}, {"query": "&".join("a" * 200), "others": {}},
+                                   {"query": "", "others": {str(number): "" for number in range(200)}}])  # fmt: skip
+def test_what_a_tab_can_t_have_shown_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    tell(at, "headsup_tab", "before", value)
+    assert prompt(at) == "To be"
 
 
 # A link that would be too long
@@ -203,3 +228,47 @@ def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
     assert "This model has never seen" in said(at) and not calls
     press(at, "Remove what it can't read")
     assert calls == [1] and prompt(at) == ""
+
+
+# What a tab looks at, where a run isn't told
+
+
+def run_as_opened(at, link):
+    """A run in a tab that was opened by a link: Streamlit tells that link, whatever the address bar holds since."""
+    at.query_params = dict(link)
+    return checked(at.run())
+
+
+def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab():
+    link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
+    at = start("Attention", **link)
+    at.query_params = dict(link)
+    tell(at, "headsup_tab", "held", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
+    seen = at.session_state["visitor"]
+    assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
+    run_as_opened(at, link)
+    assert (seen.layer, seen.head, seen.order) == (1, 0, "spread")
+    seen.layer = 0  # by a button, say
+    for _ in range(2):
+        run_as_opened(at, link)
+        assert (seen.layer, seen.head) == (0, 0)
+    assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
+
+
+@pytest.mark.parametrize("value", [None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"},
+                                   {"prompt": "another"}, {"layer": "many"}])  # fmt: skip
+def test_what_a_tab_can_t_look_at_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    before = link_of(at)
+    tell(at, "headsup_tab", "held", value)
+    assert link_of(checked(at.run())) == before
+
+
+def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():
+    link = {"model": "shakespeare", "prompt": "To be", "filler": "5"}
+    at = start("Masks", **link)
+    for number in range(state.MOST_KNOWN + 5):
+        at.session_state["visitor"].prompt = f"To be {number}"
+        run_as_opened(at, link)
+    assert prompt(at) == f"To be {state.MOST_KNOWN + 4}"
+    assert len(at.session_state["known_addresses"]) == state.MOST_KNOWN

@@ -258,7 +258,7 @@ def test_no_report_is_too_strange(told, folder):
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_any(link=st.dictionaries(st.sampled_from([*LINKED, "inside", "place", "cell"]),
-                                st.text("0129,-.ab%", max_size=8) | st.sampled_from(list(LINKED.values()))))  # fmt: skip
+                                st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()])))  # fmt: skip
 def test_no_address_is_too_strange(link, folder):
     """What it says that can't be looked at, both the page and the browser read as nothing."""
     at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})

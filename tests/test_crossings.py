@@ -22,11 +22,48 @@ from tests.app_driver import (
     writing,
 )
 from tests.frontend_calls import frontend
+from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
 from transformer.inference.windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
+
+
+@st.composite
+def weights(draw):
+    """A model, a kind of attention that it has, and one of its weights: layer, head, query, key."""
+    config = draw(any_configs().filter(attention_modules))
+    kind = draw(st.sampled_from(sorted(attention_modules(config))))
+    layer = draw(st.integers(0, len(attention_modules(config)[kind]) - 1))
+    cell = {"layer": layer, "head": draw(st.integers(0, config.n_heads - 1)), "query": draw(st.integers(0, 99)),
+            "key": draw(st.integers(0, 99))}  # fmt: skip
+    return config, kind, cell
+
+
+@given_any(weights(), st.integers(0, 40), st.integers(0, 120), st.booleans())
+def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, prompt, is_whole):
+    """is_whole: Attention shows the text that Inside reads; else a prompt that is shorter than it, from its start."""
+    config, kind, cell = which
+    begin = {"query": 0 if kind == "encoder" else offset, "key": 0 if kind in ("encoder", "cross") else offset}
+    offsets = {of: begin[name] if is_whole else 0 for name, of in (("query", "queries"), ("key", "keys"))}
+    modules = attention_modules(config)[kind]
+    about = {"offsets": offsets, "begin": offset}
+    there = frontend("attention/place.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
+    module = modules[cell["layer"]]
+    assert (there["inside"], there["heads"], there["head"]) == (f"{module}.hook_pattern", "one", cell["head"])
+    places = {name: cell[name] + offsets[of] for name, of in (("query", "queries"), ("key", "keys"))}
+    inner = {name: place - begin[name] for name, place in places.items()}
+    if min(inner.values()) < 0:
+        assert there["cell"] is None
+        return
+    assert there["cell"] == f"{cell['head']},{inner['query']},{inner['key']}"
+    place = {"module": module, "head": cell["head"], **inner, "stage": "raw"}
+    found = frontend("inside/place.js", "toAttention", place, {"offset": offset, "prompt": prompt})
+    expected = {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}
+    assert found["looked"].items() >= expected.items()
+    assert found["page"].get("attention", "self") == kind
+    assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
 
 
 @given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))

@@ -20,6 +20,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 IMPORTERS = {"importlib.import_module", "import_module", "__import__"}
+PRIVATE = re.compile(r"streamlit\.(runtime|web|proto|elements)(\.|$)|streamlit\.(.*\.)?_[^_]")
+"""Modules that Streamlit doesn't document."""
+OF_NAMED_TUPLES = {"_replace", "_asdict"}
+"""What is documented all the same."""
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
 PICKLING_CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.hub.load", "pandas.read_pickle"}
 
@@ -145,6 +149,21 @@ def shared_parts_know_no_page(modules: list[Module]) -> list[str]:
     ]
 
 
+def only_documented_parts_are_used(modules: list[Module]) -> list[str]:
+    """Of Streamlit, and of whatever else a page uses: a private part may be another one in any version."""
+    pages = [m for m in modules if m.path == "app.py" or m.path.startswith("pages/")]
+    broken = [f"{m.path} imports {name}" for m in pages for name in sorted(m.imports) if PRIVATE.match(name)]
+    return broken + [
+        f"{m.path}:{node.lineno} uses {ast.unparse(node)}"
+        for m in pages
+        for node in ast.walk(m.tree)
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_(?!_)", node.attr)
+        and node.attr not in OF_NAMED_TUPLES
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+
+
 def nothing_is_unpickled(modules: list[Module]) -> list[str]:
     broken = []
     for module in modules:
@@ -176,6 +195,7 @@ RULES = (
     the_engine_imports_its_parts,
     pages_are_thin,
     shared_parts_know_no_page,
+    only_documented_parts_are_used,
     nothing_is_unpickled,
     imports_are_pinned,
 )
@@ -199,6 +219,10 @@ BAD = [
     (shared_parts_know_no_page, {"pages/ui/sidebar.py": "from pages.attention import draw"}),
     (shared_parts_know_no_page, {"pages/ui/sidebar.py": "from ..masks import draw"}),
     (shared_parts_know_no_page, {"pages/ui/components/live_text.py": "import app"}),
+    (only_documented_parts_are_used, {"pages/ui/state.py": "from streamlit.runtime.state import SessionState"}),
+    (only_documented_parts_are_used, {"pages/ui/state.py": "import streamlit.web.server"}),
+    (only_documented_parts_are_used, {"app.py": "from streamlit import proto"}),
+    (only_documented_parts_are_used, {"pages/ui/state.py": "import streamlit as st\nst.session_state._state"}),
     (nothing_is_unpickled, {"transformer/checkpoints.py": "import torch\ntorch.load('model.pt')"}),
     (nothing_is_unpickled, {"transformer/checkpoints.py": "import torch as t\nt.load('model.pt')"}),
     (

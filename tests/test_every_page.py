@@ -11,7 +11,6 @@ from tests.app_driver import (
     checked,
     choose,
     dials,
-    every_entrance,
     every_page,
     given,
     go,
@@ -77,10 +76,9 @@ def test_the_shipped_models_work(page, monkeypatch):
     assert not said(at)
 
 
-@every_entrance
 @every_page
-def test_the_first_look_has_a_model_a_prompt_and_something_computed(page, alone):
-    at = start(page, alone)
+def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
+    at = start(page)
     assert at.title[0].value == page
     assert named(at.selectbox, "Model").value == "shakespeare"
     assert prompt(at) == EXAMPLES[0]

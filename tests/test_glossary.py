@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.components.guide import as_messages
+from pages.ui.components.sources import glossary_terms
 from pages.ui.glossary import entries, glossary, read_glossary
 from pages.ui.shell.sidebar import PAGES
 from transformer import ModelConfig, hook_points
@@ -173,7 +173,7 @@ class TestReading:
 
 
 def test_the_browser_gets_every_entry_with_all_words_for_it():
-    messages = as_messages(entries())
+    messages = glossary_terms()
     assert [message["name"] for message in messages] == [term.name for term in entries()]
     assert all(message["words"][0] == message["name"] for message in messages)
     assert {word.lower() for message in messages for word in message["words"]} == set(glossary())

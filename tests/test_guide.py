@@ -1,53 +1,46 @@
 """What helps on every page: when the start begins by itself, what is presented larger, what the browser may tell."""
 
-from pathlib import Path
-
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import guide
 from pages.ui.figures.enlarged import enlarge
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.figures.positions import similarity_matrix
 from pages.ui.shell import guiding
+from tests.app_driver import start, type_prompt
 
-ROOT = Path(__file__).parents[1]
 
-
-def shown(script, parameters, monkeypatch):
+def shown(page, parameters, monkeypatch):
     """What the guide of a page is given in its first run."""
     given = []
     monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call))
-    at = AppTest.from_file(str(ROOT / script), default_timeout=60)
-    at.query_params.update(parameters)
-    assert not at.run().exception
-    return given[0]["data"], at
+    start(page, **parameters)
+    return given[0]["data"]
 
 
 @pytest.mark.parametrize(
-    ("script", "parameters", "variable", "begins"),
+    ("page", "parameters", "variable", "begins"),
     [
-        ("app.py", {}, "", True),
-        ("app.py", {}, "off", False),
-        ("app.py", {"model": "induction"}, "", False),
-        ("app.py", {"seed": "2"}, "", False),
-        ("pages/Masks.py", {}, "", False),
+        ("Generate", {}, "", True),
+        ("Generate", {}, "off", False),
+        ("Generate", {"model": "induction"}, "", False),
+        ("Generate", {"seed": "2"}, "", False),
+        ("Masks", {}, "", False),
     ],
 )
-def test_the_start_begins_where_a_visit_does_and_never_over_a_link(monkeypatch, script, parameters, variable, begins):
+def test_the_start_begins_where_a_visit_does_and_never_over_a_link(monkeypatch, page, parameters, variable, begins):
     monkeypatch.setenv(guiding.VARIABLE, variable)
-    data, _ = shown(script, parameters, monkeypatch)
+    data = shown(page, parameters, monkeypatch)
     assert data["begins"] is begins and data["asked"] == 0
 
 
 def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
     given = []
     monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call["data"]))
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    at.text_area[0].set_value("KING").run()
-    assert not at.exception and len(given) > 1 and all(data == given[0] for data in given)
+    type_prompt(start(), "KING")
+    assert len(given) > 1 and all(data == given[0] for data in given)
 
 
 @pytest.mark.parametrize("told", [True, False, "yes", None, 1])

@@ -16,7 +16,7 @@ from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn.handout import handout
 from pages.ui.views.learn.pictures import pattern_svg
 from pages.ui.views.learn.teacher import GUIDE, sheet
-from tests.app_driver import PAGES, markdown_with, named, start
+from tests.app_driver import markdown_with, named, start
 
 ELEMENTS = {"p", "ul", "ol", "li", "pre", "code", "strong", "em", "h1", "h2", "h3", "table", "thead", "tbody", "tr",
             "td", "th", "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "msub", "msup",
@@ -184,11 +184,8 @@ class TestHandout:
         assert len(cells) == 6 and len({each.get("fill") for each in cells}) == 1
 
 
+@pytest.mark.usefixtures("quick_app_test")
 class TestTeachers:
-    @pytest.fixture(autouse=True)
-    def learn(self, monkeypatch, quick_app_test):
-        monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
-
     def test_the_page_has_a_plan_and_every_lesson_and_leads_into_them_and_back(self):
         at = start("Learn", lesson="for-teachers")
         assert markdown_with(at, "Forty-five minutes")

@@ -254,7 +254,8 @@ def test_no_address_is_too_strange(link, folder):
     (lines,) = [block.value for block in at.code if "record_pass" in block.value]
     last = lines.strip().splitlines()[-1].partition("#")[0]
     shown = eval(last, {"show": lambda recording, **chosen: chosen, "recording": None})
-    assert json.loads(json.dumps(shown)) == {name: value for name, value in found.items() if value not in (None, "", [])}
+    said = {name: value for name, value in found.items() if value not in (None, "", [])}
+    assert json.loads(json.dumps(shown)) == said
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])

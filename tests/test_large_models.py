@@ -10,14 +10,13 @@ from pages.ui.models import (
     changed,
     jobs,
     library,
-    taken_along,
     tracing,
 )
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
 from transformer.api import cache as api_cache
-from transformer.api import overviews, tensors, texts
+from transformer.api import exports, overviews, tensors, texts
 
 PROMPT = "the cat and the hat"
 
@@ -64,7 +63,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
         assert tensors.is_by_row(there[name])
         part = tensors.part_of(f"{name}[{place}]", there)
         found = tensors.tensors(model, tokens, (), [part], ())[f"{name}[{place}]"]
-        whole = taken_along.file_of(model, tokens, (), name).tensors[name]
+        whole = exports.file_of(model, tokens, (), name).tensors[name]
         np.testing.assert_allclose(found, whole[place], atol=1e-6)
 
 

@@ -16,7 +16,6 @@ from pages.ui.views.learn import step as step_on_screen
 from pages.ui.views.learn.course import COLUMNS
 from tests import app_driver
 from tests.app_driver import (
-    PAGES,
     checked,
     component,
     go,
@@ -40,7 +39,6 @@ CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
 
 

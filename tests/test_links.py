@@ -7,7 +7,6 @@ from pages.ui.shell import sidebar
 from tests.app_driver import (
     PAGES,
     dials,
-    every_entrance,
     every_page,
     go,
     link_of,
@@ -26,9 +25,8 @@ from tests.app_driver import (
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-@every_entrance
 @every_page
-def test_a_link_opens_the_same_state_on_every_page(page, alone):
+def test_a_link_opens_the_same_state_on_every_page(page):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
     link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all",
@@ -38,14 +36,11 @@ def test_a_link_opens_the_same_state_on_every_page(page, alone):
                           "moment": "1.5", "folds": "lens,circuits", "candidate": "5",
                           "circuit": "qk,blocks.0.attn,1,3",
                           "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
-    other = start(page, alone, **link)
+    other = start(page, **link)
     assert link_of(other) == link
     assert not said(other)
     for again in PAGES:
-        if alone and again != page:
-            continue
-        if not alone:
-            go(other, again)
+        go(other, again)
         assert prompt(other) == "KING:\nAye"
         if again == "Generate":
             assert text_of(other) == text and link_of(other)["step"] == str(len("KING:\nAye") + 3)
@@ -96,10 +91,9 @@ ASKS_TOO_MUCH = {"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc
                  "length": -1, "prompt": "é", "text": "é"}  # fmt: skip
 
 
-@every_entrance
 @every_page
-def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page, alone):
-    at = start(page, alone, **ASKS_TOO_MUCH)
+def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
+    at = start(page, **ASKS_TOO_MUCH)
     assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
     assert "There is no model “hal9000” here" in said(at)
     assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)

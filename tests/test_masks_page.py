@@ -7,10 +7,9 @@ import torch
 
 from pages.ui.figures import masks as mask_figures
 from pages.ui.models import activations, library
-from tests.app_driver import ROOT, checked, link_of, named, open_drawers, press, said, use
+from tests.app_driver import ROOT, checked, go, link_of, named, open_drawers, press, said, use
 from tests.masks_page import (
     KINDS,
-    PAGE,
     SHIPPED,
     SUGGESTED,
     THREE_MASKS,
@@ -20,7 +19,6 @@ from tests.masks_page import (
     panel,
     table,
     tokens_of,
-    turn_to,
     type_batch,
     visible,
     visit,
@@ -38,10 +36,9 @@ def tiny(kinds):
 # The page itself
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
 @pytest.mark.parametrize("model", [*KINDS, "translator"])
-def test_the_page_opens_for_every_kind_of_model(model, alone):
-    at = visit(alone, model=model)
+def test_the_page_opens_for_every_kind_of_model(model):
+    at = visit(model=model)
     assert at.title[0].value == "Masks"
     assert len(at.get("plotly_chart")) == (1 if model == "bigram" else 5)
     assert len(at.dataframe) == 1
@@ -127,21 +124,19 @@ def test_a_long_prompt_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path,
 # What belongs to the visitor
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["through app.py", "alone"])
-def test_a_link_opens_the_same_view(alone):
+def test_a_link_opens_the_same_view():
     link = {"model": "shakespeare", "prompt": "To be", "filler": "5", "batch": "To be\nor é\nnot", "batch_row": "1",
             "pad_side": "left", "layer": "0", "head": "1"}  # fmt: skip
-    at = visit(alone, **link)
+    at = visit(**link)
     assert link_of(at) == link
     assert editor(at).value == "To be\nor é\nnot"
     assert named(at.selectbox, "Masks of").value == 1
     assert named(at.get("button_group"), "Padding").value == "left"
     assert named(at.slider, "Padding tokens after the prompt").value == 5
     np.testing.assert_array_equal(visible(at, "batch_0"), [[False, False, True, True, True]] * 5)
-    if not alone:
-        turn_to(at, "pages/Positions.py")
-        turn_to(at, PAGE)
-        assert link_of(at) == link and editor(at).value == "To be\nor é\nnot"
+    go(at, "Positions")
+    go(at, "Masks")
+    assert link_of(at) == link and editor(at).value == "To be\nor é\nnot"
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,15 @@
 
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import library
-from tests.app_driver import asked, link_of, show_text, step
+from tests.app_driver import PAGES, asked, go, show_text, step, visitor
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 from transformer.api import library as shelf
-
-ROOT = Path(__file__).parents[1]
-PAGES = ("app.py", "pages/Attention.py", "pages/Masks.py", "pages/Positions.py", "pages/Inside.py",
-         "pages/What_if.py")  # fmt: skip
 
 
 @pytest.fixture
@@ -33,11 +27,8 @@ def run(at):
     return at
 
 
-def opened(page="app.py", **link):
-    at = AppTest.from_file(str(ROOT / page), default_timeout=120)
-    for name, value in link.items():
-        at.query_params[name] = str(value)
-    return run(at)
+def opened(page="Generate", **link):
+    return run(visitor(page, **link))
 
 
 def shown(at):
@@ -57,13 +48,9 @@ def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_
         assert any("2 layers" in caption.value for caption in at.sidebar.caption)
         assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
     text = at.session_state["visitor"].written
-    at.switch_page("pages/Attention.py")
-    run(at)
-    at.switch_page("app.py")
-    run(at)
+    go(at, "Attention")
+    go(at, "Generate")
     assert at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
-    other = opened(**link_of(at))  # as the page loaded again is
-    assert other.session_state["visitor"].written == text and shown(other) == (1, len(ALPHABET) + 1)
     show_text(at, [])
     assert shown(run(at)) == (1, len(ALPHABET) + 1)
     assert any("1 layer" in caption.value for caption in at.sidebar.caption)

@@ -10,16 +10,14 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.models import library, rooms
 from pages.ui.models.lessons import shelf
 from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.shell import state
-from pages.ui.views.learn import asking, room, step
-from tests.app_driver import PAGES, checked, component, link_of, markdown_with, named, start
+from pages.ui.views.learn import room
+from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setitem(PAGES, "Learn", "pages/Learn.py")
     monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
     room.all_rooms.clear()
 
@@ -214,11 +212,7 @@ def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher,
     before = link_of(one)
     click(teacher, "learn_previous")
     one = again(one)
-    one.query_params.clear()
-    for name, value in before.items():
-        one.query_params[name] = value
-    monkeypatch.setattr(state, "went_through_history", lambda: True)
-    one = again(one)
+    one = come_back(one, "Learn", before)
     assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
 
 
@@ -284,7 +278,7 @@ def test_what_is_kept_can_be_read_again():
     assert room.Seat.from_text(seat.as_text()) == seat
 
 
-def test_whose_room_moves_is_drawn_anew_and_lets_the_next_one_in(teacher, code, monkeypatch):
+def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
     one = student(code)
     found, own = room.all_rooms(), teacher.session_state["room_seat"]
     asked, state = [], found.state
@@ -296,31 +290,5 @@ def test_whose_room_moves_is_drawn_anew_and_lets_the_next_one_in(teacher, code, 
         return state(*args)
 
     monkeypatch.setattr(found, "state", moving)
-    entered = []
-    monkeypatch.setattr(room._MOVING, "enter", lambda who, enter=room._MOVING.enter: (entered.append(who), enter(who)))
     one = again(one)
     assert "Number" in one.main.header[0].value
-    assert entered == [one.session_state["room_seat"].key]
-    assert room._MOVING._inside is None
-
-
-def test_who_is_led_reads_before_anybody_has_the_view_below(teacher, code, monkeypatch):
-    one = student(code)
-    done = []
-
-    def noted(owner, name, what):
-        act = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *args: (done.append(what), act(*args))[1])
-
-    noted(step, "_words", "words")
-    noted(asking, "ask", "question")
-    monkeypatch.setattr(step, "ask", asking.ask)
-    noted(room._MOVING, "step_back", "steps back")
-    noted(room, "_follow", "follows")
-    noted(step, "show_view", "view")
-    one = again(one)
-    assert done == ["words", "question", "steps back", "follows", "view"]
-    assert [each.value for each in one.caption].count("The teacher leads. Answer for yourself first.") == 1
-    done.clear()
-    again(teacher)  # whose own press waits for nobody
-    assert done == ["words", "question", "view"]

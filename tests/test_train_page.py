@@ -43,8 +43,7 @@ MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "
 
 
 @pytest.fixture(autouse=True)
-def page_train(folder, monkeypatch):
-    monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
+def page_train(folder):
     yield
     training.queue().close()
     st.cache_resource.clear()
@@ -209,7 +208,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     foreign = pack_checkpoint(replace(ours, card=card))
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
-    for page in PAGES:
+    for page in (*PAGES, "Train"):
         at = go(at, page)
         shown = [*at.markdown, *at.caption, *at.header, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
         assert any("example" in element.value for element in shown)

@@ -10,6 +10,7 @@ import torch
 from pages.ui.figures.what_if import percent
 from pages.ui.models import changed, library
 from tests.app_driver import (
+    FILES,
     ROOT,
     checked,
     choose,
@@ -251,7 +252,7 @@ def test_a_single_token_has_no_loss_but_a_logit():
 
 def test_the_text_that_was_written_can_be_asked_about():
     at = step(start(prompt="To"))
-    at.switch_page("pages/What_if.py")
+    at.switch_page(FILES["What if"])
     at.session_state["visitor"].question = "needed"
     checked(at.run())
     checked(named(at.get("button_group"), "Text").set_value("all").run())

@@ -10,7 +10,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-SUPPORT = {"__main__", "measuring", "protocol", "real_model", "visitors"}
+SUPPORT = {"__main__", "chromium", "engine_client", "measuring", "protocol", "real_model", "serving", "visitors"}
 """Modules of this folder that are no benchmarks."""
 
 

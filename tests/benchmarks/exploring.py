@@ -1,37 +1,24 @@
 """How fast the page Attention answers the hand, and how much it sends: one visitor, in real Chromium on this machine.
 
 A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside
-the page. Bytes are those of the websocket's messages. First paints begin with the navigation and end when the chosen
-head is drawn from its own numbers; long and short prompts take turns, each a text that nobody has asked for before.
+the page. Bytes are those that come over the wire until the head is drawn from its own numbers, by part (see
+`chromium.Traffic`), in a browser that has the modules in its cache and in one that was never here; Streamlit's own
+frontend is told apart, and not counted. First paints begin with the navigation; long and short prompts take turns, each
+a text that nobody has asked for before.
 """
 
 from __future__ import annotations
 
-import random
 import statistics
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from urllib.parse import urlencode
+from collections.abc import Callable
 
-import numpy as np
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-
-from pages.ui.components import head_grid
-from pages.ui.components.sources import script, style
-from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
-
+from .chromium import Browser, Traffic, answer, app_in_chromium, opened
 from .measuring import machine, print_table
-from .serving import app_server
 
 INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
 LENGTHS = (64, 256)
 SHORT = 24
-WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer")
-"""Of letters that both models know."""
-QUIET_SECONDS = 1.5
-"""Without a message for so long, everything that is fetched ahead has come."""
 
 WATCH = """(act) => {
   const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
@@ -53,82 +40,28 @@ WATCH = """(act) => {
 }"""
 
 
-class Traffic:
-    """What a page's websocket has brought."""
-
-    def __init__(self, page) -> None:
-        self.bytes = self.page_runs = 0
-        self.last = time.perf_counter()
-        page.on("websocket", lambda socket: socket.on("framereceived", self._note))
-
-    def _note(self, payload: bytes | str) -> None:
-        self.bytes += len(payload)
-        self.last = time.perf_counter()
-        message = ForwardMsg()
-        message.ParseFromString(payload if isinstance(payload, bytes) else payload.encode())
-        if message.WhichOneof("type") == "script_finished":
-            self.page_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
-
-    def settle(self, page) -> None:
-        """Wait until nothing has come for a while."""
-        while time.perf_counter() - self.last < QUIET_SECONDS:
-            page.wait_for_timeout(100)
-
-
 def run(quick: bool = False) -> dict:
-    """Measure, print the tables, and return every figure."""
+    """Measure, print the table, and return every figure."""
     clicks, paints = (6, 2) if quick else (20, 8)
     figures: dict[str, float] = {}
-    with app_in_chromium() as (open_page, url):
-        open_page()[0].goto(url)  # the first page of a server opens the model, too
+    with app_in_chromium() as browser:
         for length in LENGTHS:
-            figures |= _clicks(open_page, url, length, clicks)
-        figures |= _fetched(open_page, url, clicks // 2)
-        figures |= _bytes(open_page, url)
-        figures |= _first_paints(open_page, url, paints)
+            figures |= _clicks(browser, length, clicks)
+        figures |= _fetched(browser, clicks // 2)
+        figures |= _bytes(browser)
+        figures |= _first_paints(browser, paints)
     print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.1f}") for name, value in figures.items()])
     return {**{name: round(value, 2) for name, value in figures.items()}, **machine()}
 
 
-@contextmanager
-def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[tuple[Callable, str]]:
-    """What opens a tab, the only one, of these many pixels, and the address of the app."""
-    from playwright.sync_api import sync_playwright
-
-    executable = find_chromium()
-    if executable is None:
-        raise SystemExit("This benchmark needs Chromium: install it, or name it in HEADSUP_CHROMIUM.")
-    with app_server() as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
-        context = browser.new_context(viewport={"width": width, "height": height})
-
-        def open_page() -> tuple:
-            for page in context.pages:
-                page.close()
-            page = context.new_page()
-            return page, Traffic(page)
-
-        yield open_page, server.url
-        browser.close()
-
-
-def _address(url: str, length: int, **parameters: object) -> str:
-    """A link to Attention with a text of this many characters that nobody has asked for."""
-    words = random.choices(WORDS, k=length)
-    prompt = " ".join(words)[:length]
-    return f"{url}/Attention?{urlencode({'model': 'shakespeare', 'prompt': prompt, **parameters})}"
-
-
-def _open(open_page: Callable, address: str) -> tuple:
-    page, traffic = open_page()
-    page.goto(address)
-    page.wait_for_selector(WHOLE, timeout=60_000)
+def _open(browser: Browser, length: int, **parameters: object) -> tuple:
+    page, traffic, _ = opened(browser, browser.address("Attention", length, **parameters), WHOLE)
     return page, traffic
 
 
-def _clicks(open_page: Callable, url: str, length: int, times: int) -> dict[str, float]:
+def _clicks(browser: Browser, length: int, times: int) -> dict[str, float]:
     """Milliseconds from a click to its picture, once the data are there, and how often the page ran."""
-    page, traffic = _open(open_page, _address(url, length))
+    page, traffic = _open(browser, length)
     traffic.settle(page)
     runs = traffic.page_runs
     heads = page.get_by_test_id("head-grid-head")
@@ -149,46 +82,46 @@ def _clicks(open_page: Callable, url: str, length: int, times: int) -> dict[str,
 
 
 def _answer(page, act: Callable[[], None]) -> float:
-    page.evaluate(WATCH)
-    act()
-    page.wait_for_function("window.answered !== null", timeout=30_000)
-    return page.evaluate("window.answered")
+    return answer(page, WATCH, None, act)
 
 
-def _fetched(open_page: Callable, url: str, times: int) -> dict[str, float]:
+def _fetched(browser: Browser, times: int) -> dict[str, float]:
     """Milliseconds from a click on a head whose numbers have yet to come, right after a long text's first paint."""
     waits = []
-    for at in range(times):
-        page, _ = _open(open_page, _address(url, 256, layer=0, head=0))
-        head = page.get_by_test_id("head-grid-head").nth(30 + at % 6)
-        waits.append(_answer(page, head.click))
-    return {"fetched_head_ms_at_256": statistics.median(waits), "worst_fetched_head_ms_at_256": max(waits)}
+    for at in range(2 * times):
+        page, traffic = _open(browser, 256, layer=0, head=0)
+        if any(f"blocks.5.attn.hook_q%5B%3A%2C+{at % 6}%5D" in url for url in traffic.urls):
+            continue  # fetched ahead already
+        waits.append(_answer(page, page.get_by_test_id("head-grid-head").nth(30 + at % 6).click))
+        if len(waits) == times:
+            break
+    return {"fetched_head_ms_at_256": statistics.median(waits), "worst_fetched_head_ms_at_256": max(waits),
+            "fetched_heads": len(waits)}  # fmt: skip
 
 
-def _bytes(open_page: Callable, url: str) -> dict[str, float]:
+def _bytes(browser: Browser) -> dict[str, float]:
     """Kilobytes of the page with a text of 64 tokens: until the head is drawn, and when all has come."""
-    page, traffic = _open(open_page, _address(url, 64))
-    first = traffic.bytes
-    traffic.settle(page)
-    found = {"first_paint_kB_6x6_at_64": first / 1000, "everything_kB_6x6_at_64": traffic.bytes / 1000}
-    page, traffic = _open(open_page, _address(url, 64).replace("shakespeare", "martin-fierro"))
-    # The page Train sends its grid by itself: its cells, and the source of its component with them.
-    styles = style(head_grid.__file__, instruments=["save.css", "overview.css"])
-    scripts = script(head_grid.__file__, "head_grid.js"), styles
-    grid = len(head_grid.build_payload(np.zeros((4, 4, 64, 64)), None)) + sum(map(len, scripts))
-    return found | {"first_paint_kB_4x4_at_64": traffic.bytes / 1000, "grid_alone_kB_4x4_at_64": grid / 1000}
+    found = {}
+    for how in ("not_cached", "cached"):  # the second visit has what came with the first
+        page, traffic, _ = opened(browser, browser.address("Attention", 64), WHOLE, is_new=how == "not_cached")
+        found |= _kilobytes(traffic, f"first_paint_kB_6x6_at_64_{how}")
+        traffic.settle(page)
+        found[f"everything_kB_6x6_at_64_{how}"] = traffic.bytes / 1000
+    _, traffic, _ = opened(browser, browser.address("Attention", 64, model="martin-fierro"), WHOLE)
+    return found | {"first_paint_kB_4x4_at_64_cached": traffic.bytes / 1000}
 
 
-def _first_paints(open_page: Callable, url: str, times: int) -> dict[str, float]:
+def _kilobytes(traffic: Traffic, name: str) -> dict[str, float]:
+    """Of everything, and of each part."""
+    return {name: traffic.bytes / 1000, **{f"{name}_{part}": size / 1000 for part, size in traffic.parts.items()}}
+
+
+def _first_paints(browser: Browser, times: int) -> dict[str, float]:
     """Milliseconds from the navigation to the head drawn, of short and long texts in turn."""
     waits: dict[int, list[float]] = {SHORT: [], 256: []}
     for _ in range(times):
         for length, found in waits.items():
-            page, _traffic = open_page()
-            began = time.perf_counter()
-            page.goto(_address(url, length))
-            page.wait_for_selector(WHOLE, timeout=60_000)
-            found.append(1000 * (time.perf_counter() - began))
+            found.append(opened(browser, browser.address("Attention", length), WHOLE)[2])
     medians = {length: statistics.median(found) for length, found in waits.items()}
     return {
         **{f"first_paint_ms_at_{length}": median for length, median in medians.items()},

@@ -1,27 +1,24 @@
 """How fast the page Inside opens, answers the hand, and plays: one visitor, in real Chromium at 1440 × 900.
 
-The picture of a text that nobody has asked for counts from the navigation, or from the click on the page's link, to
-the frame in which it is drawn. Zoom, hover and selection count from the event to the end of the frame that answers it,
-read inside the page. Of Play, all chapters one after the other, each frame counts from the one before it.
+The picture of a text that nobody has asked for counts from the navigation, in a browser that was never here, or from
+the click on the page's link, until it is there. Zoom, hover and selection count from the event to the end of the frame
+that answers it, read inside the page. Of Play, all chapters one after the other, each frame counts from the one before.
 """
 
 from __future__ import annotations
 
-import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from urllib.parse import urlencode
+from collections.abc import Sequence
 
-from .exploring import Traffic, app_in_chromium
+from .chromium import Browser, Traffic, answer, app_in_chromium, opened
 from .measuring import machine, print_table
 
 WIDTH, HEIGHT = 1440, 900
 SHORT, LONG = 32, 256
-WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer")
-"""Of letters that the model knows."""
 ROOT = "[data-testid=inside]"
 DRAWN = f"{ROOT} .names [data-open]"
+GENERATE = "[data-testid=live-text-candidates] button:enabled"
 ZOOMS = ("blocks.{layer}", "blocks.{layer}.attn", "blocks.{layer}.attn.hook_z", "")
 """What is opened, one after the other; the last is the way back."""
 SLOW_FRAME = 25.0
@@ -61,42 +58,30 @@ def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
     times, chapters = (6, 3) if quick else (20, None)
     figures: dict[str, float] = {}
-    with app_in_chromium(WIDTH, HEIGHT) as (open_page, url):
-        open_page()[0].goto(url)  # the first page of a server opens the model, too
-        figures |= _first_pictures(open_page, url, 2 if quick else 8)
+    with app_in_chromium(WIDTH, HEIGHT) as browser:
+        figures |= _first_pictures(browser, 2 if quick else 8)
         for length in (SHORT, LONG):
-            figures |= _answers(_opened(open_page, url, length), length, times)
-        figures |= _frames(_opened(open_page, url, SHORT)[0], chapters)
+            figures |= _answers(_opened(browser, length), length, times)
+        figures |= _frames(_opened(browser, SHORT)[0], chapters)
     print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.1f}") for name, value in figures.items()])
     return {**{name: round(value, 2) for name, value in figures.items()}, **machine()}
 
 
-def _address(url: str, page: str, length: int) -> str:
-    prompt = " ".join(random.choices(WORDS, k=length))[:length]
-    return f"{url}/{page}?{urlencode({'model': 'shakespeare', 'prompt': prompt})}"
-
-
-def _opened(open_page: Callable, url: str, length: int) -> tuple:
-    page, traffic = open_page()
-    page.goto(_address(url, "Inside", length))
-    page.wait_for_selector(DRAWN, timeout=60_000)
+def _opened(browser: Browser, length: int) -> tuple:
+    page, traffic, _ = opened(browser, browser.address("Inside", length), DRAWN)
     traffic.settle(page)
     return page, traffic
 
 
-def _first_pictures(open_page: Callable, url: str, times: int) -> dict[str, float]:
+def _first_pictures(browser: Browser, times: int) -> dict[str, float]:
     """Milliseconds until the picture is drawn: by a link that is opened, and from the page Generate."""
     found: dict[str, list[float]] = {}
     for _ in range(times):
         for length in (SHORT, LONG):
-            page, _traffic = open_page()
-            began = time.perf_counter()
-            page.goto(_address(url, "Inside", length))
-            page.wait_for_selector(DRAWN, timeout=60_000)
-            found.setdefault(f"link_to_picture_ms_at_{length}", []).append(1000 * (time.perf_counter() - began))
-        page, traffic = open_page()
-        page.goto(_address(url, "", SHORT))
-        page.wait_for_selector("[data-testid=live-text-candidates] button:enabled", timeout=60_000)
+            for cache, is_new in (("", True), ("_cached", False)):
+                _, _, waited = opened(browser, browser.address("Inside", length), DRAWN, is_new=is_new)
+                found.setdefault(f"link_to_picture_ms_at_{length}{cache}", []).append(waited)
+        page, traffic, _ = opened(browser, browser.address("", SHORT), GENERATE)
         traffic.settle(page)
         began = time.perf_counter()
         page.get_by_test_id("stSidebar").get_by_role("link", name="Inside").click()
@@ -105,9 +90,9 @@ def _first_pictures(open_page: Callable, url: str, times: int) -> dict[str, floa
     return {name: statistics.median(waits) for name, waits in found.items()}
 
 
-def _answers(opened: tuple, length: int, times: int) -> dict[str, float]:
+def _answers(shown: tuple, length: int, times: int) -> dict[str, float]:
     """Milliseconds from the hand to its answer, once a block's numbers have come, and how often the page ran."""
-    page, traffic = opened
+    page, traffic = shown
     root, runs = page.locator(ROOT), traffic.page_runs
     found: dict[str, list[float]] = {"zoom": [], "hover": [], "selection": []}
     for at in range(times):
@@ -115,7 +100,7 @@ def _answers(opened: tuple, length: int, times: int) -> dict[str, float]:
             target = place.format(layer=at % 2)
             name = root.locator(f'.names [data-open="{target}"]').first if target else root.get_by_role(
                 "navigation").get_by_role("button").first  # fmt: skip
-            waited = _answer(page, "click", name.click)
+            waited = answer(page, WATCH, "click", name.click)
             assert root.get_attribute("data-open") == target
             _settle_once(page, traffic, at, number)
             if at >= 2:  # both blocks have come by then
@@ -123,9 +108,9 @@ def _answers(opened: tuple, length: int, times: int) -> dict[str, float]:
         root.locator(".stage").evaluate("(stage) => stage.scrollIntoView({ block: 'center' })")
         box = root.locator(".stage").bounding_box()
         place = box["x"] + box["width"] * (0.3 + 0.02 * at), box["y"] + box["height"] * (0.2 + 0.03 * at)
-        found["hover"].append(_answer(page, "pointermove", lambda place=place: page.mouse.move(*place)))
+        found["hover"].append(answer(page, WATCH, "pointermove", lambda place=place: page.mouse.move(*place)))
         root.locator(".stage").focus()
-        found["selection"].append(_answer(page, "keydown", lambda: page.keyboard.press("ArrowLeft")))
+        found["selection"].append(answer(page, WATCH, "keydown", lambda: page.keyboard.press("ArrowLeft")))
     return {
         **{f"{what}_ms_at_{length}": statistics.median(waits) for what, waits in found.items()},
         **{f"worst_{what}_ms_at_{length}": max(waits) for what, waits in found.items()},
@@ -139,13 +124,6 @@ def _settle_once(page, traffic: Traffic, at: int, number: int) -> None:
         traffic.settle(page)
     else:
         page.wait_for_timeout(400)
-
-
-def _answer(page, kind: str, act: Callable[[], None]) -> float:
-    page.evaluate(WATCH, kind)
-    act()
-    page.wait_for_function("window.answered !== null", timeout=30_000)
-    return page.evaluate("window.answered")
 
 
 def _frames(page, chapters: int | None) -> dict[str, float]:

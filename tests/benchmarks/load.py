@@ -1,15 +1,16 @@
 """How a room of thirty shares one small machine: three minutes of lesson, then all press Generate at once.
 
-Thirty visitors speak Streamlit's protocol over websockets, two more sit at a real Chromium; server, visitors and
-browser share two cores. What is timed is what the server has to answer, from the request to the end of the run that
-answers it: opening and changing a page, another prompt, the chunks of a text, the numbers of a head or a block. Then
-all press Generate within two seconds, first by themselves, then while one of them trains what the page Train offers
-first.
+Thirty visitors have pages run over websockets and ask the engine over HTTP, two more sit at a real Chromium; server,
+visitors and browser share two cores. What is timed is what the server has to answer, from the request to its end:
+opening and changing a page, another prompt, the first token of a text, the picture of a pass, the numbers of a head or
+a block. Then all press Generate within two seconds: first by themselves, then with texts longer than the context, then
+while one of them trains what the page Train offers first. A client shows at most 25 tokens a second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import statistics
 import time
@@ -29,8 +30,9 @@ LESSON, ARRIVAL = 180.0, 20.0
 """Seconds of the lesson, and of its beginning, during which visitors come."""
 WITHIN, TOKENS = 2.0, 200
 """Seconds within which all press Generate, and the tokens that each then writes."""
-COUNTED = ("page", "prompt", "text", "head", "block")
+COUNTED = ("page", "prompt", "text", "scores", "overview", "outline", "head", "block")
 """The kinds of answers that somebody waits for; others are fetched ahead, or told by the way."""
+PRESSED = ("together", "together_past_the_context", "together_while_one_trains")
 
 
 def run(quick: bool = False) -> dict:
@@ -57,13 +59,16 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
             "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
             "driver_share_of_a_core": (time.process_time() - driver) / took,
         }
+        after = memory(server.process.pid)["VmRSS"]
         figures = _lesson(log) | shares
-        for name, trains in (("together", False), ("together_while_one_trains", True)):
-            if trains:
+        for name in PRESSED:
+            if name == PRESSED[-1]:
                 await visitors[0].train()
-            figures |= await _press_together(visitors[1:] if trains else visitors, name)
+                del visitors[0]
+            figures |= await _press_together(visitors, name, is_long=name == PRESSED[1])
         noted.append(memory(server.process.pid)["VmRSS"])
         figures |= {
+            "memory_MB_after_the_lesson": after,
             "memory_MB_at_the_end": noted[-1],
             "memory_MB_by_minute": [*noted[:-1:6], noted[-1]],
             "memory_MB_most": max(noted),
@@ -107,15 +112,19 @@ async def _attend(visitor: Visitor | WatchingVisitor, number: int, count: int, s
     await visitor.learn(until)
 
 
-async def _press_together(visitors: Sequence[Visitor], name: str) -> dict[str, float]:
-    """All press Generate within two seconds: the time to the first token, and the tokens that each sees a second."""
+async def _press_together(visitors: Sequence[Visitor], name: str, *, is_long: bool) -> dict[str, float]:
+    """All press Generate within two seconds: the time to the first token, and the tokens that each sees a second.
+
+    is_long: their texts are longer than the context.
+    """
     for visitor in visitors:
-        await visitor.change_page("Generate")
+        with contextlib.suppress(FailedError):
+            await (visitor.lengthen() if is_long else visitor.change_page("Generate"))
 
     async def press(visitor: Visitor, number: int) -> tuple[float, float] | None:
         await asyncio.sleep(number / len(visitors) * WITHIN)
         try:
-            return await visitor.write(TOKENS)
+            return await visitor.write(TOKENS, anew=not is_long)
         except FailedError:
             return None
 

@@ -1,23 +1,21 @@
 """A tab without a browser: Streamlit's own protocol over a websocket, as its frontend speaks it.
 
-What the server sends is kept as the frontend keeps it: elements by their place on the page, messages that may come
-again as a mere reference, timers of fragments. Nothing is drawn.
+What the server sends is kept as the frontend keeps it: elements by their place on the page, and timers of fragments.
+Nothing is drawn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import NewSession
@@ -62,14 +60,10 @@ class Tab:
         """That came."""
         self.runs = 0
         """Of a page, that came to their end."""
-        self.on_change: Callable[[], None] = lambda: None
-        """Called after each message."""
         self._placed: dict[tuple[int, ...], _Placed] = {}
         self._values: dict[str, WidgetState] = {}
-        self._cached: dict[str, tuple[ForwardMsg, int]] = {}
         self._run = 0
         self._running: tuple[str, ...] = ()
-        self._oldest = 2
         self._timers: dict[str, asyncio.Task] = {}
         self._requests: list[_Request] = []
 
@@ -111,9 +105,9 @@ class Tab:
         state = WidgetState(id=_make_trigger_id(placed.element.bidi_component.id, "events"), json_trigger_value=told)
         return await self._ask(_Request(placed.fragment, self.page), state)
 
-    def component(self, name: str) -> BidiComponent:
-        """A component as the server sent it last."""
-        return self._component(name).element.bidi_component
+    def data(self, component: str) -> dict[str, Any]:
+        """What a component is given."""
+        return json.loads(self._component(component).element.bidi_component.json)
 
     def has(self, component: str) -> bool:
         """Whether the page has such a component."""
@@ -149,7 +143,6 @@ class Tab:
         state = message.rerun_script
         state.query_string, state.page_script_hash = self.query, request.page
         state.fragment_id, state.is_auto_rerun = request.fragment, by_itself
-        state.cached_message_hashes.extend(self._cached)
         state.widget_states.widgets.extend([*self._values.values(), *triggers])
         state.context_info.url, state.context_info.timezone, state.context_info.locale = self.url, "UTC", "en"
         try:
@@ -169,7 +162,6 @@ class Tab:
             async for payload in self._socket:
                 self.bytes += len(payload)
                 self._take(ForwardMsg.FromString(payload))
-                self.on_change()
         except Exception as error:
             why = f"a message can't be read: {error!r}"
         finally:
@@ -177,14 +169,6 @@ class Tab:
 
     def _take(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")
-        if kind == "ref_hash":
-            kept, _ = self._cached[message.ref_hash]
-            self._cached[message.ref_hash] = kept, self.runs
-            meant = copy.copy(kept)
-            meant.metadata.CopyFrom(message.metadata)
-            message, kind = meant, meant.WhichOneof("type")
-        elif message.hash and message.metadata.cacheable:
-            self._cached[message.hash] = message, self.runs
         if kind == "new_session":
             self._begin(message.new_session, tuple(message.metadata.run.fragment_ids))
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
@@ -203,14 +187,10 @@ class Tab:
     def _note(self, element: Element) -> None:
         if element.WhichOneof("type") == "exception":
             self._fail(f"the page shows {element.exception.type}: {element.exception.message[:200]}")
-        component = element.bidi_component
-        if component.component_name == "headsup_address":
-            self.query = json.loads(component.json)["query"]
 
     def _begin(self, session: NewSession, fragments: tuple[str, ...]) -> None:
         self._run += 1
         self._running = fragments
-        self._oldest = session.config.max_cached_message_age or self._oldest
         if not self._running:
             self._stop_timers(*self._timers)
             if session.page_script_hash != self.page:
@@ -228,8 +208,6 @@ class Tab:
         else:
             self.runs += 1
             gone = [place for place, placed in self._placed.items() if placed.run != self._run]
-            self._cached = {name: (message, run) for name, (message, run) in self._cached.items()
-                            if self.runs - run <= self._oldest}  # fmt: skip
         for place in gone:
             del self._placed[place]
         for request in self._requests:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from tests.browser.servers import Server
 
 from .measuring import print_table
-from .protocol import FailedError, Tab
+from .protocol import FailedError
 from .serving import app_server, memory, processor_seconds
 from .visitors import Log, Visitor
 
@@ -55,16 +55,17 @@ async def _visit(server: Server, name: str, prompts: Mapping[str, str]) -> dict[
     for length, prompt in prompts.items():
         visitor = Visitor(server.url, 0, Log())
         visitor.tab.query = urlencode({"model": name, "prompt": prompt, "tokens": WRITTEN, "temperature": 0})
-        async with visitor.tab as tab:
-            await _measured(process, tab, f"{length}_Generate", tab.open(), figures)
+        async with visitor.tab:
+            await _measured(process, visitor, f"{length}_Generate", visitor.open(), figures)
             await _at_rest(process)
             writing = visitor.write(WRITTEN)
             _, figures[f"{length}_tokens_per_second"] = await _measured(
-                process, tab, f"{length}_written", writing, figures)  # fmt: skip
+                process, visitor, f"{length}_written", writing, figures)  # fmt: skip
             for page in PAGES:
-                await _measured(process, tab, f"{length}_{page.replace(' ', '_')}", visitor.change_page(page), figures)
+                name = f"{length}_{page.replace(' ', '_')}"
+                await _measured(process, visitor, name, visitor.change_page(page), figures)
                 if page in ("Attention", "Inside"):
-                    await _measured(process, tab, f"{length}_look_at_{page}", visitor.look(), figures)
+                    await _measured(process, visitor, f"{length}_look_at_{page}", visitor.look(), figures)
             if failed := visitor.log.failures:
                 raise FailedError(failed[0])
     figures["MB_at_the_end"] = memory(process)["VmRSS"]
@@ -80,13 +81,13 @@ async def _at_rest(process: int) -> None:
         await asyncio.sleep(2 * REST)
 
 
-async def _measured(process: int, tab: Tab, what: str, doing: Awaitable, figures: dict[str, float]) -> Any:
+async def _measured(process: int, visitor: Visitor, what: str, doing: Awaitable, figures: dict[str, float]) -> Any:
     """Do something, and note how long it took, what came, and the memory that it took."""
     Path(f"/proc/{process}/clear_refs").write_text("5")  # the most so far is forgotten: proc(5)
     loop = asyncio.get_running_loop()
-    began, came, used = loop.time(), tab.bytes, processor_seconds(process)
+    began, came, used = loop.time(), visitor.bytes, processor_seconds(process)
     found = await doing
-    figures[f"{what}_seconds"], figures[f"{what}_bytes"] = loop.time() - began, tab.bytes - came
+    figures[f"{what}_seconds"], figures[f"{what}_bytes"] = loop.time() - began, visitor.bytes - came
     now = memory(process)
     figures[f"{what}_MB"], figures[f"{what}_MB_most"] = now["VmRSS"], now["VmHWM"]
     figures[f"{what}_processor_seconds"] = processor_seconds(process) - used

@@ -1,22 +1,23 @@
-"""Visitors of a lesson: those who speak the protocol alone, and those in a real browser. Each does what a seed says.
+"""Visitors of a lesson: those without a browser, and those in a real one. Each does what a seed says.
 
-A visitor without a browser asks the server for what the page's scripts would ask, when they would: the next chunk of a
-text before the last is revealed, a head's numbers that aren't there yet, and those of all others ahead. What a browser
-answers by itself asks for nothing, and isn't counted.
+A visitor without a browser has pages run as Streamlit's frontend does, and asks the engine what the page's instruments
+would ask, when they would: a text as a stream, which is revealed at its pace, a head's numbers that aren't there yet,
+and those of all others ahead. What a browser answers by itself asks for nothing, and isn't counted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
-from transformer import Recording
-
+from .engine_client import EngineClient
 from .protocol import FailedError, Tab
 
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
@@ -25,13 +26,11 @@ WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind",
 """Of letters that all of these models know."""
 TOKENS, PACE = 60, 25.0
 """Of a text, and how many of them are revealed in a second."""
-LEFT, AGAIN = 0.7, 1.0
-"""Seconds: the next chunk is asked for when so many are left to be revealed, and no sooner after the last was, but
-for the first, which is small."""
-MOST_PARTS, SLICED = 48, 100_000
-"""Of one request of the page Inside, and the cells above which a tensor with heads comes head by head."""
-AT_ONCE, AHEAD = 400_000, 8_000_000
-"""Bytes of one request for heads that nobody waits for, and of all."""
+SAMPLING = {"temperature": 0.8, "seed": 1}
+MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
+"""Of one question of the page Inside, and the cells above which a tensor with heads comes head by head."""
+AT_ONCE, AHEAD, MOST_HEADS = 400_000, 8_000_000, 16
+"""Bytes of one question for heads that nobody waits for, and of all; heads of one question."""
 THINK = (2.0, 6.0)
 
 
@@ -44,15 +43,31 @@ class Log:
     stalls: list[float] = field(default_factory=list)
     """Seconds for which each text that was written stood still, since what came next hadn't come."""
 
-    async def timed(self, kind: str, asked: Awaitable[float]) -> float:
-        """Wait for an answer and note its time."""
+    def note(self, kind: str, seconds: float) -> None:
+        """An answer has come."""
+        self.answers.setdefault(kind, []).append((time.perf_counter(), seconds))
+
+    async def timed(self, kind: str, asked: Awaitable[Any]) -> Any:
+        """Wait for an answer, which is its seconds or begins with them, and note its time."""
+        found = await self.tried(kind, asked)
+        self.note(kind, found[0] if isinstance(found, tuple) else found)
+        return found
+
+    async def tried(self, kind: str, asked: Awaitable[Any]) -> Any:
+        """Wait for an answer; note if there is none."""
         try:
-            seconds = await asked
+            return await asked
         except (FailedError, OSError) as error:
             self.failures.append(f"{kind}: {error}")
             raise FailedError(str(error)) from error
-        self.answers.setdefault(kind, []).append((time.perf_counter(), seconds))
-        return seconds
+
+
+def seen_at(times: Sequence[float], pace: float = PACE) -> list[float]:
+    """When each token of a text is seen that is revealed at a pace, as soon as the first comes. times: of coming."""
+    seen: list[float] = []
+    for came in times:
+        seen.append(max(came, seen[-1] + 1 / pace) if seen else came)
+    return seen
 
 
 class Visitor:
@@ -62,11 +77,18 @@ class Visitor:
         self.random = random.Random(number)
         self.log = log
         self.at = "Generate"
-        self._heads: dict[str, set[tuple[int, int]]] = {}
-        self._tensors: dict[str, set[str]] = {}
-        """What has come of each pass, by its name."""
+        self._passes: dict[str, _Pass] = {}
+        """What is known of the passes that were looked at."""
+        self._written: dict[str, list[int]] = {}
+        """What was written after each prompt."""
         model = MODELS[number % len(MODELS)]
+        self.engine = EngineClient(url)
         self.tab = Tab(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
+
+    @property
+    def bytes(self) -> int:
+        """That came, of pages and of answers."""
+        return self.tab.bytes + self.engine.bytes
 
     def _prompt(self) -> str:
         return " ".join(self.random.choices(WORDS, k=self.random.randint(4, 9)))
@@ -74,10 +96,11 @@ class Visitor:
     async def open(self) -> None:
         """Come to the first page."""
         await self.log.timed("page", self.tab.open())
+        await self._draw()
 
     async def learn(self, until: float) -> None:
         """Take part in the lesson up to a time; what fails is noted, and the visitor goes on."""
-        acts: dict[Callable[[], Awaitable[None]], int] = {
+        acts: dict[Callable[[], Awaitable[Any]], int] = {
             self.write: 4, self.change_page: 4, self.look: 3, self.type_prompt: 2,
         }  # fmt: skip
         while (left := until - time.perf_counter()) > 0:
@@ -89,22 +112,52 @@ class Visitor:
                 await asyncio.sleep(1)
 
     async def change_page(self, to: str | None = None) -> None:
-        """Go to another page, and fetch ahead what it fetches."""
+        """Go to another page."""
         name = to or self.random.choice([page for page in PAGES if page != self.at])
         if name == self.at:
             return
         await self.log.timed("page", self.tab.turn(name))
         self.at = name
-        if name == "Attention":
-            await self._fetch_ahead()
+        await self._draw()
 
     async def type_prompt(self) -> None:
         """Type another prompt, wherever there is a box for it."""
         box = self.tab.labelled("text_area", "Prompt", "Source")
         if box is not None:
             await self.log.timed("prompt", self.tab.set(box, string_value=self._prompt()))
-            if self.at == "Attention":
-                await self._fetch_ahead()
+            await self._draw()
+
+    async def _draw(self) -> None:
+        """Ask what the page's instrument draws, and fetch ahead what it fetches."""
+        if self.at == "Attention":
+            found = await self._pass("attention", "overview")
+            heads = [(layer, head) for layer in range(len(found.about["modules"]))
+                     for head in range(found.about["config"]["n_heads"])]  # fmt: skip
+            config, about = found.about["config"], found.about
+            size = 4 * config["d_model"] // config["n_heads"] * (about["queries"] + 2 * about["keys"])
+            at_once = min(MOST_HEADS, max(1, AT_ONCE // size))
+            for first in range(0, min(len(heads), max(1, AHEAD // size)), at_once):
+                await self._ask_heads(found, heads[first : first + at_once], "ahead")
+        elif self.at == "Inside":
+            await self._pass("inside", "outline")
+        elif self.at == "Generate":
+            tokens = self._text()
+            await self._ask("scores", "scores", tokens=_list(tokens), first=len(tokens), **SAMPLING)
+
+    async def _ask(self, kind: str, path: str, /, **values: Any) -> Any:
+        """A recording."""
+        _, found = await self.log.timed(kind, self.engine.recording(path, **values))
+        return found
+
+    async def _pass(self, instrument: str, path: str) -> _Pass:
+        """What is known of the pass that an instrument shows, which begins with the picture of it."""
+        data = self.tab.data(f"headsup_{instrument}")
+        self.engine.asks = data["asks"]
+        key = json.dumps([path, data["asks"], data.get("kind")])
+        if key not in self._passes:
+            found = await self._ask(path, path, kind=data.get("kind"))
+            self._passes[key] = _Pass(found.metadata, {name.removeprefix("strip.") for name in found.tensors})
+        return self._passes[key]
 
     # Attention and Inside
 
@@ -114,117 +167,87 @@ class Visitor:
 
     async def open_block(self) -> None:
         """Open a block of the whole pass, and ask for the numbers that its picture doesn't have yet."""
-        outline = Recording.from_bytes(self.tab.component("headsup_inside").bytes)
-        about = outline.metadata
-        block = f"blocks.{self.random.randrange(about['config']['n_layers'])}"
-        shown = [info for info in about["tensors"] if info["name"].startswith(f"{block}.") and info["kind"] == "point"]
-        has = self._tensors.setdefault(about["id"], set())
-        missing = [info for info in shown if info["name"] not in has and f"strip.{info['name']}" not in outline.tensors]
-        feed = "headsup_inside_feed"
-        for first in range(0, len(missing), MOST_PARTS):
-            parts = [
-                ["slice", info["name"], 0] if "head" in info["dims"] and math.prod(info["sizes"]) > SLICED
-                else ["tensor", info["name"]]
-                for info in missing[first : first + MOST_PARTS]
-            ]  # fmt: skip
-            await self.log.timed("block", self.tab.tell(feed, "want", {"id": about["id"], "parts": parts}))
-        has.update(info["name"] for info in missing)
-        chosen = {**self._feed(feed).metadata["chosen"], "open": block, "count": int(1000 * time.time())}
-        await self.log.timed("told", self.tab.tell(feed, "chosen", chosen))
+        found = await self._pass("inside", "outline")
+        block = f"blocks.{self.random.randrange(found.about['config']['n_layers'])}."
+        missing = [info for info in found.about["tensors"] if info["name"].startswith(block)
+                   and info["kind"] == "point" and info["name"] not in found.has]  # fmt: skip
+        while missing:
+            names, cells = [], 0
+            for info in missing[:MOST_NAMES]:
+                size, name = math.prod(info["sizes"]), info["name"]
+                if "head" in info["dims"] and size > SLICED:
+                    axis = info["dims"].index("head")
+                    size, name = size // info["sizes"][axis], f"{name}[{':, ' * axis}0]"
+                if names and cells + size > MOST_CELLS:
+                    break
+                cells += size
+                names.append(name)
+            await self._ask("block", "tensors", names=names)
+            found.has.update(info["name"] for info in missing[: len(names)])
+            missing = missing[len(names) :]
 
     async def look_at_head(self) -> None:
         """Look at another head, of a text or of a pass."""
         if self.at == "Attention":
-            about = self._pass()
-            layer = self.random.randrange(len(about["modules"]))
-            head = self.random.randrange(about["config"]["n_heads"])
-            await self._want([(layer, head)], about["id"])
-            chosen = {**self._feed("headsup_attention_feed").metadata["chosen"], "layer": layer, "head": head}
-            count = int(1000 * time.time())
-            await self.log.timed("told", self.tab.tell("headsup_attention_feed", "chosen", {**chosen, "count": count}))
+            found = await self._pass("attention", "overview")
+            layer = self.random.randrange(len(found.about["modules"]))
+            await self._ask_heads(found, [(layer, self.random.randrange(found.about["config"]["n_heads"]))], "head")
         elif self.at == "Generate":
-            about = self._feed("headsup_writing_feed").metadata
-            choices = about["choices"]
-            controls = {"layer": self.random.randrange(max(choices["layers"], 1)),
-                        "head": self.random.randrange(max(choices["heads"], 1))}  # fmt: skip
-            await self.log.timed("head", self._tell("rows", controls, first=0, last=about["length"]))
+            about, tokens = self.tab.data("headsup_writing"), self._text()
+            module = self.random.choice(about["modules"]["self"])
+            head = self.random.randrange(about["choices"]["heads"])
+            first = max(1, len(tokens) - 100)
+            await self._ask("head", "rows", tokens=_list(tokens), attention=module, head=head, first=first,
+                            last=len(tokens))  # fmt: skip
 
-    def _pass(self) -> dict:
-        return Recording.from_bytes(self.tab.component("headsup_attention").bytes).metadata
-
-    async def _fetch_ahead(self) -> None:
-        about = self._pass()
-        config = about["config"]
-        size = 4 * config["d_model"] // config["n_heads"] * (about["queries"] + 2 * about["keys"])
-        heads = [(layer, head) for layer in range(len(about["modules"])) for head in range(config["n_heads"])]
-        at_once, most = max(1, AT_ONCE // size), max(1, AHEAD // size)
-        for first in range(0, min(len(heads), most), at_once):
-            await self._want(heads[first : first + at_once], about["id"], "ahead")
-
-    async def _want(self, heads: list[tuple[int, int]], name: str, kind: str = "head") -> None:
-        has = self._heads.setdefault(name, set())
-        missing = [head for head in heads if head not in has]
-        if missing:
-            parts = [["head", *head] for head in missing]
-            await self.log.timed(kind, self.tab.tell("headsup_attention_feed", "want", {"id": name, "parts": parts}))
-            has.update(missing)
+    async def _ask_heads(self, found: _Pass, heads: list[tuple[int, int]], kind: str) -> None:
+        names = []
+        for layer, head in heads:
+            around, config = found.about["names"][layer], found.about["config"]
+            shared = head * (config.get("n_kv_heads") or config["n_heads"]) // config["n_heads"]
+            names += [f"{around[what]}[:, {which}]" for what, which in (("q", head), ("k", shared), ("v", shared))]
+        if missing := [name for name in dict.fromkeys(names) if name not in found.has]:
+            await self._ask(kind, "tensors", names=missing)
+            found.has.update(missing)
 
     # Generate
 
-    def _feed(self, name: str) -> Recording:
-        return Recording.from_bytes(self.tab.component(name).bytes)
+    def _text(self) -> list[int]:
+        """The ids of the text on the page Generate."""
+        about = self.tab.data("headsup_writing")
+        self.engine.asks = about["asks"]
+        return about["prompt"] + self._written.setdefault(about["id"], [])
 
-    async def write(self, tokens: int = TOKENS, *, anew: bool = False) -> tuple[float, float] | None:
+    async def write(self, tokens: int = TOKENS, *, anew: bool | None = None) -> tuple[float, float]:
         """Press Generate and watch the text at its pace.
 
-        anew: take away what was written before. Returns the seconds to the first token that had to be computed, and
-        the tokens seen in a second; None if there was nothing to write.
+        anew: take away what was written before; None leaves that to chance. Returns the seconds to the first token,
+        and the tokens seen in a second.
         """
         await self.change_page("Generate")
-        if anew or self.random.random() < 0.5:
-            await self.log.timed("text", self._tell("clear"))
-        about = self._feed("headsup_writing_feed").metadata
-        start = about["length"]
-        goal, seen, have = start + tokens, float(start), self._have()
-        pressed = before = asked = time.perf_counter()
-        first = await self.log.timed("text", self._tell("write", goal=goal, seen=start))
-        stalled, ended = 0.0, self._feed("headsup_writing_feed").metadata["ended"]
-        have, waiting, is_first = max(have, self._have()), None, True
-        while seen < goal and not (ended and seen >= have):
-            now = time.perf_counter()
-            could = seen + (now - before) * PACE
-            stalled += max(could - have, 0) / PACE if not ended else 0
-            seen, before = min(could, have, goal), now
-            is_low = not ended and have < goal and have - seen < LEFT * PACE
-            if waiting is None and is_low and (is_first or now - asked >= AGAIN):
-                asked, is_first = now, False
-                waiting = asyncio.create_task(
-                    self.log.timed("text", self._tell("write", goal=goal, seen=math.floor(seen)))
-                )
-            if waiting is not None and waiting.done():
-                await waiting
-                waiting = None
-                have, ended = max(have, self._have()), self._feed("headsup_writing_feed").metadata["ended"]
-            await asyncio.sleep(0.04)
-        if waiting is not None:
-            await waiting
-        self.log.stalls.append(stalled)
-        rate = (seen - start) / (time.perf_counter() - pressed)
-        await self.log.timed("text", self._tell("rest", seen=math.floor(min(seen, self._have()))))
-        return first, rate
+        text, about = self._text(), self.tab.data("headsup_writing")
+        if anew or (anew is None and self.random.random() < 0.5):
+            self._written[about["id"]].clear()
+            text = about["prompt"]
+        pressed = time.perf_counter()
+        ids, times = await self.log.tried("text", self.engine.generate(text, tokens, **SAMPLING))
+        seen = seen_at(times)
+        self.log.note("text", times[0])
+        self.log.stalls.append(seen[-1] - (len(seen) - 1) / PACE)
+        written = self._written[about["id"]]
+        written += ids
+        await asyncio.sleep(max(pressed + seen[-1] - time.perf_counter(), 0))
+        told = {"for": about["id"], "written": ".".join(map(str, written)), "at": int(1000 * time.time())}
+        await self.log.timed("told", self.tab.tell("headsup_writing", "text", told))
+        return times[0], len(seen) / seen[-1]
 
-    def _have(self) -> int:
-        shown = self._feed("headsup_writing_feed")
-        return shown.metadata["first"] + len(shown.tensors["ids"])
-
-    async def _tell(self, act: str, controls: dict | None = None, *, seen: int | None = None, **asked: int) -> float:
-        about = self._feed("headsup_writing_feed").metadata
-        event = {
-            "id": about["id"], "branch": about["branch"], "count": max(int(1000 * time.time()), about["heard"] + 1),
-            "act": act, "seen": about["length"] if seen is None else seen, "have": self._have(),
-            "controls": {**about["controls"], **(controls or {})}, "step": about["step"], **asked,
-        }  # fmt: skip
-        return await self.tab.tell("headsup_writing_feed", "tell", event)
+    async def lengthen(self) -> None:
+        """Have a text that is longer than the context."""
+        await self.change_page("Generate")
+        about, text = self.tab.data("headsup_writing"), self._text()
+        if (missing := about["context"] + 1 - len(text)) > 0:
+            ids, _ = await self.log.tried("text", self.engine.generate(text, missing, **SAMPLING))
+            self._written[about["id"]] += ids
 
     # Train
 
@@ -232,6 +255,18 @@ class Visitor:
         """Begin the training that the page Train offers first, and stay."""
         await self.change_page("Train")
         await self.log.timed("page", self.tab.set(self.tab.labelled("button", "Train"), trigger_value=True))
+
+
+@dataclass
+class _Pass:
+    """What a visitor's tab has of a pass: what is told about it, and the names of the tensors that have come."""
+
+    about: dict[str, Any]
+    has: set[str]
+
+
+def _list(ids: Sequence[int]) -> str:
+    return ",".join(map(str, ids))
 
 
 class WatchingVisitor:

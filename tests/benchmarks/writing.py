@@ -1,21 +1,17 @@
 """How the page Generate writes and answers the hand, and what that costs: one visitor, in Chromium on this machine.
 
-Writing is at the pace of 25 tokens a second. Bytes are those of the websocket's messages to the browser, from the press
-of *Generate* until the page is at rest; a run of a fragment is one that the server has finished. What the hand does
-counts from its event to the end of the frame that shows the answer; both ends are read inside the page.
+Writing is at the pace of 25 tokens a second. Bytes are those that come to the browser, from the press of *Generate*
+until the page is at rest; questions are those to the engine. What the hand does counts from its event to the end of the
+frame that shows the answer; both ends are read inside the page.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-import time
-from collections.abc import Callable
 from urllib.parse import urlencode
 
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-
-from .exploring import Traffic, app_in_chromium
+from .chromium import Browser, app_in_chromium, opened
 from .measuring import machine, print_table
 
 PROMPT = "ROMEO:\nBut, soft"
@@ -58,50 +54,31 @@ SET = f"""([name, index, part, words]) => new Promise((resolve) => {{
 }})"""
 
 
-class Runs(Traffic):
-    """What a page's websocket has brought, with the fragments' runs."""
-
-    fragment_runs = 0
-
-    def _note(self, payload: bytes | str) -> None:
-        super()._note(payload)
-        message = ForwardMsg.FromString(payload if isinstance(payload, bytes) else payload.encode())
-        if message.WhichOneof("type") == "script_finished":
-            self.fragment_runs += message.script_finished == ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
-
-    def forget(self) -> None:
-        self.bytes = self.page_runs = self.fragment_runs = 0
-
-
 def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
     tokens, times = (100, 6) if quick else (400, 20)
-    with app_in_chromium() as (open_page, url):
-        figures = _written(open_page, url, tokens)
-        figures |= _answers(open_page, url, times)
+    with app_in_chromium() as browser:
+        figures = _written(browser, tokens)
+        figures |= _answers(browser, times)
     print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.2f}") for name, value in figures.items()])
     return {**{name: round(value, 3) for name, value in figures.items()}, **machine()}
 
 
-def _open(open_page: Callable, url: str, **parameters: object) -> tuple:
-    page, _ = open_page()
-    runs = Runs(page)
-    page.goto(f"{url}/?{urlencode({'model': 'shakespeare', 'prompt': PROMPT, **parameters})}")
-    page.get_by_test_id("live-text-token").first.wait_for(timeout=60_000)
-    runs.settle(page)
-    runs.forget()
-    return page, runs
+def _open(browser: Browser, **parameters: object) -> tuple:
+    address = f"{browser.url}/?{urlencode({'model': 'shakespeare', 'prompt': PROMPT, **parameters})}"
+    page, traffic, _ = opened(browser, address, "[data-testid=live-text-token]")
+    traffic.settle(page)
+    traffic.forget()
+    return page, traffic
 
 
-def _written(open_page: Callable, url: str, tokens: int) -> dict[str, float]:
+def _written(browser: Browser, tokens: int) -> dict[str, float]:
     """What writing costs, and how evenly tokens come."""
-    page, runs = _open(open_page, url, tokens=tokens, pace="fast")
+    page, traffic = _open(browser, tokens=tokens, pace="fast")
     page.evaluate(FOLLOW)
-    began = time.perf_counter()
     page.get_by_role("button", name="Generate", exact=True).click()
     page.wait_for_function("(count) => window.painted.length >= count", arg=tokens, timeout=120_000)
-    seconds = time.perf_counter() - began
-    runs.settle(page)
+    traffic.settle(page)
     painted, pressed = page.evaluate("[window.painted, window.pressed]")
     gaps = [after - before for before, after in itertools.pairwise(painted)]
     return {
@@ -110,19 +87,19 @@ def _written(open_page: Callable, url: str, tokens: int) -> dict[str, float]:
         "ms_to_the_first_token": painted[0] - pressed,
         "ms_between_tokens_median": statistics.median(gaps),
         "ms_between_tokens_worst": max(gaps),
-        "fragment_runs_a_second": runs.fragment_runs / seconds,
-        "page_runs": runs.page_runs,
-        "bytes_a_token": runs.bytes / tokens,
+        "questions": sum("/api/" in url for url in traffic.urls),
+        "page_runs": traffic.page_runs,
+        "bytes_a_token": traffic.bytes / tokens,
     }
 
 
-def _answers(open_page: Callable, url: str, times: int) -> dict[str, float]:
+def _answers(browser: Browser, times: int) -> dict[str, float]:
     """Milliseconds from a change of head, or of a dial, to its picture: heads that were never asked for come first."""
-    page, runs = _open(open_page, url, tokens=100, pace="unbounded", layer=0, head=0)
+    page, traffic = _open(browser, tokens=100, pace="unbounded", layer=0, head=0)
     page.get_by_role("button", name="Generate", exact=True).click()
     page.get_by_test_id("live-text-token").nth(len(PROMPT) + 99).wait_for(timeout=60_000)
-    runs.settle(page)
-    runs.forget()
+    traffic.settle(page)
+    traffic.forget()
     found: dict[str, list[float]] = {"new_head": [], "known_head": [], "dial": []}
     for at in range(times):
         layer, head = at // (HEADS - 1), 1 + at % (HEADS - 1)
@@ -136,7 +113,7 @@ def _answers(open_page: Callable, url: str, times: int) -> dict[str, float]:
         page.wait_for_timeout(1200)  # as a hand that looks at what it has turned to
     medians = {f"{what}_ms": statistics.median(waits) for what, waits in found.items()}
     worst = {f"worst_{what}_ms": max(waits) for what, waits in found.items()}
-    return medians | worst | {"page_runs_meanwhile": runs.page_runs}
+    return medians | worst | {"page_runs_meanwhile": traffic.page_runs}
 
 
 def _set(page, name: str, value: float, part: str, words: str) -> float:

@@ -57,6 +57,7 @@ test("names that objects have anyway are names like any other", () => {
 });
 
 const floats = (changes) => file({ x: { dtype: "F32", shape: [1], data_offsets: [0, 4], ...changes } }, [0, 0, 0, 0]);
+/** @type {Record<string, [Uint8Array, RegExp]>} */
 const REFUSED = {
   "too short": [new Uint8Array(7), /at least 8 bytes; these are 7/],
   "a header that ends too late": [file("{}", [], 99), /should have 99 bytes; only 2 are there/],

@@ -12,20 +12,20 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json"}
 
 
 class Modules:
     """An ASGI application that serves the scripts and style sheets below some folders, and nothing else.
 
     folders: by the path that they are served under. Relative imports between them resolve as they do on disk if those
-    paths lie to one another as the folders do.
+    paths lie to one another as the folders do. made: texts that are no files, by their paths.
     """
 
-    def __init__(self, folders: Mapping[str, Path]) -> None:
+    def __init__(self, folders: Mapping[str, Path], made: Mapping[str, bytes] | None = None) -> None:
         files = {f"{path}/{file.relative_to(folder).as_posix()}": file for path, folder in sorted(folders.items())
                  for file in sorted(folder.rglob("*")) if file.suffix in TYPES}  # fmt: skip
-        self._texts = {path: file.read_bytes() for path, file in files.items()}
+        self._texts = {path: file.read_bytes() for path, file in files.items()} | dict(made or {})
         digest = hashlib.blake2b(digest_size=8)
         for path, text in self._texts.items():
             digest.update(b"%s\0%d\0%s" % (path.encode(), len(text), text))

@@ -27,6 +27,11 @@ export class Looked {
     return this.values.get(name) ?? null;
   }
 
+  /** All values by name. */
+  all() {
+    return Object.fromEntries(this.values);
+  }
+
   /** A whole number, or null. */
   number(name) {
     const found = this.get(name);

@@ -51,17 +51,17 @@ def asks_of(
 def instrument(
     kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
     on_turn: Callable[[Mapping[str, Any]], None], on_change: Callable[[Mapping[str, Any]], None] | None = None,
-    on_text: Callable[[Mapping[str, Any]], None] | None = None, follows: bool = False,
+    on_text: Callable[[Mapping[str, Any]], None] | None = None,
+    on_look: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:  # fmt: skip
     """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
 
     about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with
-    what is to be changed in the model, and on_text with what was written; what is in them can be anything. follows:
-    whether the page says something of what is looked at, and so is to be run when that is something else.
+    what is to be changed in the model, and on_text with what was written; what is in them can be anything. on_look:
+    called with what is looked at when that is something else; for a page that says something of it, which is run then.
     """
     token = model.name if model.is_own else None
-
-    hears = {"turn": on_turn, "change": on_change, "text": on_text}
+    hears = {"turn": on_turn, "change": on_change, "text": on_text, "look": on_look}
 
     def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
         wish = told(key, event)
@@ -70,7 +70,6 @@ def instrument(
 
     _MOUNTS[kind](
         key=key,
-        data={"asks": dict(asks), "token": token, "follows": follows, **about},
-        on_look_change=lambda: None,
+        data={"asks": dict(asks), "token": token, "follows": on_look is not None, **about},
         **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in hears.items() if act},
     )

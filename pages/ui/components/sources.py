@@ -5,17 +5,20 @@ Scripts are served as modules, at addresses with their content's hash; a session
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from pages.ui import glossary
 from transformer import frontend
 from transformer.api.modules import Modules
 
 MOUNTED_AT = "modules"
 """Where the app serves them, relative to its pages."""
 HERE = Path(__file__).parent
-MODULES = Modules({"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE})
+GLOSSARY = "pages/ui/glossary.json"
 LOADER = """const module = import(new URL(%s, document.baseURI));
 export default function (component) {
   module.then((loaded) => loaded.default(component), () => {
@@ -24,6 +27,20 @@ export default function (component) {
   });
 }
 """
+
+
+def glossary_terms() -> list[dict[str, Any]]:
+    """The glossary as the browser gets it: `words` are all words for a term, its name first."""
+    return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
+
+
+MODULES = Modules({"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
+                  {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()})  # fmt: skip
+
+
+def address(path: str) -> str:
+    """Where a file is served, relative to the app's pages. Raises: KeyError if there is no such file."""
+    return f"{MOUNTED_AT}/{MODULES.address(path)}"
 
 
 def reader(module_file: str) -> Callable[[str], str]:
@@ -49,4 +66,4 @@ def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str
 
 
 def _loader(path: str) -> str:
-    return LOADER % json.dumps(f"{MOUNTED_AT}/{MODULES.address(path)}")
+    return LOADER % json.dumps(address(path))

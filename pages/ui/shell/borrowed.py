@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.session_store import session_record
@@ -53,7 +52,7 @@ def turn_to(page: str) -> None:
     if page == LESSONS:
         if found:
             found.along = False
-        elif state.went_through_history() and (name := st.query_params.get("lesson")):
+        elif state.returns(page) and (name := st.query_params.get("lesson")):
             _put_away(current, StepPlace(name, -1))  # the URL is about to take its place
     elif found and not found.along:
         give_back()
@@ -114,8 +113,7 @@ def show_ways_back() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
         st.markdown(":material/school: This is a lesson's view; your own is put away.", width="content")
-        with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
-            st.page_link("pages/Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
+        st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
         st.button("Back to my own view", key="give_back", type="tertiary", on_click=give_back)
 
 
@@ -131,7 +129,7 @@ def _put_away(current: Visitor, place: StepPlace) -> Loan:
 def _become(current: Visitor, other: Visitor) -> None:
     for name in set(fields()) - STAYS:
         setattr(current, name, getattr(other, name))
-    looked.decide_all()
+    looked.tell_all()
 
 
 def _forget_entries() -> None:

@@ -7,7 +7,6 @@ import os
 import streamlit as st
 
 from pages.ui.components.guide import guide
-from pages.ui.glossary import entries
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server offers the start only to those who ask for it: for a class that is led, and for tests."""
@@ -18,14 +17,14 @@ def show() -> None:
     # Decided once: who comes by a link wants to see what it shows, and the start is about the page Generate.
     begins = st.session_state.setdefault("start_begins", _is_first_view())
     asked = st.session_state.get("start_asked", 0)
-    guide(entries(), begins=begins, asked=asked, on_present=_present)
+    guide(begins=begins, asked=asked, on_present=_present)
 
 
 def offer_start() -> None:
     """A button that begins the start on the page Generate, wherever it stands."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
         st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
-        st.switch_page("app.py")
+        st.switch_page("Generate.py")
 
 
 def is_presented() -> bool:

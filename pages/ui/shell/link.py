@@ -264,6 +264,12 @@ def looked_in_query(current: Visitor) -> dict[str, str]:
     return {name: value for name, value in _everything(current).items() if name in LOOKED}
 
 
+def left_out_parameters(current: Visitor) -> dict[str, str]:
+    """The parameters that the link has no room for, those that mean nothing without them among them."""
+    everything = _everything(current)
+    return {name: value for name, value in everything.items() if name not in _without(everything, left_out(current))}
+
+
 def left_out(current: Visitor) -> list[str]:
     """The texts that the link has no room for, of those in `TOO_LONG`."""
     parameters = _everything(current)

@@ -1,55 +1,73 @@
-"""What is looked at: layer, head, token, what is open. The browser holds it, in the address bar, where Python reads it.
+"""What the browser holds: what is looked at (layer, head, token, what is open), and how a text is written.
 
-A click that only looks at something else runs no page. So at the beginning of a run these fields are what the bar says,
-but for those that something in Python has decided since the last run, such as a button. What the bar doesn't say, the
-browser is told at the run's end.
+A click that only looks at something else runs no page, and the server isn't told. These fields of the visitor are what
+the browser last told; what a run makes of them, as a lesson's step does, the browser is told at its end. A page that
+draws something of them says that it wants them: then the browser tells where it holds something else.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import streamlit as st
 
+from pages.ui.components.tab import texts_of
 from pages.ui.shell import link as links
 from pages.ui.shell.choices import Visitor
 
-HEARD_WITHIN = 1.5
-"""Seconds within which the bar says what the browser was told."""
-_UNKNOWN = dict.fromkeys(links.LOOKED, "\0")
-"""What the browser holds, where nothing is known of it."""
+KNOWN = "looked_known"
+"""In the session: what the browser holds, as far as is known; None if it is to be told everything."""
+_UNKNOWN = "\0"
+_AT_FIRST = Visitor()
 
 
-def read(current: Visitor, parameters: Mapping[str, str]) -> None:
-    """Take over what the bar says. parameters: those of the page; without a model they are of one that comes to be."""
-    bar = {name: parameters[name] for name in links.LOOKED if name in parameters}
-    held: Mapping[str, str | None] | None = st.session_state.get("looked_held")
-    if held is None:  # the session begins, with what the bar says
-        held = bar
-    elif "model" in parameters:
-        now, found = links.looked_in_query(current), links.from_query(bar)
-        told, at = st.session_state.get("looked_told", ({}, 0.0))
-        is_fresh = time.monotonic() - at < HEARD_WITHIN
-        on_its_way = {name: value for name, value in told.items() if is_fresh and value != bar.get(name)}
-        unheld = {name: now[name] for name in links.left_out(current) if name not in bar and name in now}
-        for name in links.LOOKED:
-            if now.get(name) == held.get(name) and name not in on_its_way and name not in unheld:
-                setattr(current, name, getattr(found, name))
-        held = {**bar, **on_its_way, **unheld}  # the address has no room for the last
-    st.session_state["looked_held"] = held
+def knows(current: Visitor) -> None:
+    """The browser has just told, or has it from the same address."""
+    st.session_state[KNOWN] = links.looked_in_query(current)
 
 
-def decide_all() -> None:
-    """All of these fields are of another view now, whatever the browser looks at."""
-    st.session_state["looked_held"] = _UNKNOWN
+def tell_all() -> None:
+    """Tell the browser everything at the end of this run, whatever it holds."""
+    st.session_state[KNOWN] = None
 
 
-def changed(current: Visitor) -> dict[str, str | None]:
-    """What the browser has to be told, once: the fields that it doesn't hold yet, None for the default."""
-    now, held = links.looked_in_query(current), st.session_state.get("looked_held", {})
-    found = {name: now.get(name) for name in links.LOOKED if now.get(name) != held.get(name)}
-    if found:
-        st.session_state["looked_told"] = found, time.monotonic()
-        st.session_state["looked_held"] = now
-    return found
+def forget(current: Visitor, *names: str) -> None:
+    """Let these be as at first, whatever the browser holds of them by now: it is told what becomes of them."""
+    for name in names:
+        setattr(current, name, getattr(_AT_FIRST, name))
+    if (known := st.session_state.get(KNOWN)) is not None:
+        st.session_state[KNOWN] = {**known, **dict.fromkeys(names, _UNKNOWN)}
+
+
+def want() -> None:
+    """This run of the page draws something of what is looked at."""
+    st.session_state["wants_looked"] = True
+
+
+def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], None] | None:
+    """What an instrument tells what is looked at, if the page says something of it."""
+
+    def hear(wish: Mapping[str, Any]) -> None:
+        held = texts_of(wish)
+        if held is not None:
+            take(current, held)
+
+    return hear if is_said else None
+
+
+def take(current: Visitor, held: Mapping[str, str]) -> None:
+    """Take over what the browser holds. held: of links; what says nothing that can be is as at first."""
+    found = links.from_query({name: held[name] for name in links.LOOKED if name in held})
+    for name in links.LOOKED:
+        setattr(current, name, getattr(found, name))
+    knows(current)
+
+
+def changed(current: Visitor) -> tuple[dict[str, str | None], dict[str, str]]:
+    """What the browser has to be told, None for what is as at first; and all that it holds then."""
+    now, before = links.looked_in_query(current), st.session_state.get(KNOWN)
+    st.session_state[KNOWN] = now
+    if before is None:
+        return {name: now.get(name) for name in links.LOOKED}, now
+    return {name: now.get(name) for name in links.LOOKED if now.get(name) != before.get(name)}, now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import NoReturn
 
 import numpy as np
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
@@ -21,7 +19,17 @@ from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.own_models import is_own
 from pages.ui.models.session_store import session_record
 from pages.ui.models.text import Text
-from pages.ui.shell import borrowed, change_form, change_menu, changes, guiding, restoring, state, widgets
+from pages.ui.shell import (
+    borrowed,
+    change_form,
+    change_menu,
+    changes,
+    guiding,
+    looked,
+    restoring,
+    state,
+    widgets,
+)
 from pages.ui.shell.choices import READS, Visitor
 from pages.ui.shell.link import TOO_LONG, left_out
 from pages.ui.shell.model_picker import pick_model
@@ -29,15 +37,16 @@ from pages.ui.shell.state import visitor
 from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
 
 PAGES = (
-    ("app.py", "Generate", ":material/edit_note:"),
-    ("pages/Attention.py", "Attention", ":material/grid_on:"),
-    ("pages/Masks.py", "Masks", ":material/grid_off:"),
-    ("pages/Positions.py", "Positions", ":material/airwave:"),
-    ("pages/Inside.py", "Inside", ":material/account_tree:"),
-    ("pages/What_if.py", "What if", ":material/science:"),
-    ("pages/Learn.py", "Learn", ":material/school:"),
-    ("pages/Train.py", "Train", ":material/model_training:"),
+    ("Generate.py", "Generate", ":material/edit_note:"),
+    ("Attention.py", "Attention", ":material/grid_on:"),
+    ("Masks.py", "Masks", ":material/grid_off:"),
+    ("Positions.py", "Positions", ":material/airwave:"),
+    ("Inside.py", "Inside", ":material/account_tree:"),
+    ("What_if.py", "What if", ":material/science:"),
+    ("Learn.py", "Learn", ":material/school:"),
+    ("Train.py", "Train", ":material/model_training:"),
 )
+"""File, title and icon of each page; the file's name is its address."""
 READINGS = {"chat": "A chat", "plain": "Plain text"}
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
@@ -91,20 +100,21 @@ class Opening:
     reads_prompt: bool = True
 
 
-def open_page(
-    title: str, what: str = "", *, writes: bool = False, reads_prompt: bool = True,
-    decide: Callable[[], Opening] | None = None, first: Callable[[], None] | None = None,
-) -> Session:  # fmt: skip
-    """Set up a page: browser title, heading, sidebar, notices.
+class Finished(Exception):
+    """A page has nothing more to show, and its run ends."""
 
-    what, writes, reads_prompt: as in `Opening`. decide: says instead of them how the page opens, once the visitor's
-    choices are known; it may still change them. first: draws what a page has to say of no model and no prompt, before
-    they are picked: thirty who are led to it at once read that before the first of them has a whole page.
+
+def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None) -> None:
+    """Set up a page: browser title, heading, sidebar, notices. The page has it all by `session()`.
+
+    decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
+    page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
+    the first of them has a whole page.
     """
     _leave_for(state.turning_to(among=borrowed.INSTRUMENTS))
     borrowed.turn_to(title)
     current = state.begin_run(title)
-    opening = decide() if decide else Opening(what, writes, reads_prompt)
+    opening = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
@@ -120,7 +130,8 @@ def open_page(
     with st.sidebar:
         st.markdown("### HeadsUp")
         st.caption("See every number inside a transformer.")
-        _link_pages()
+        for file, label, icon in PAGES:
+            st.page_link(file, label=label, icon=icon)
         guiding.show()
         _show_training()
         name = pick_model(current, finish_early)
@@ -137,16 +148,20 @@ def open_page(
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
-    return Session(current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes,
-                   interventions)  # fmt: skip
+    st.session_state["session"] = Session(current, text, theme(), name, library.config(name), prompt, tokens, source,
+                                          current.changes, interventions)  # fmt: skip
+
+
+def session() -> Session:
+    """What the page that is open works on."""
+    return st.session_state["session"]
 
 
 def _leave_for(page: str | None) -> None:
     """Go to the page that an instrument leads to, if it leads to one."""
     paths = [path for path, title, _ in PAGES if title == page]
-    with contextlib.suppress(StreamlitPageNotFoundError):  # a page that is run by itself has no others
-        if paths:
-            st.switch_page(*paths)
+    if paths:
+        st.switch_page(*paths)
 
 
 def finish() -> None:
@@ -155,6 +170,8 @@ def finish() -> None:
     # is in it; nobody is to copy the link of a moment ago.
     sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
                                  on_change="rerun")  # fmt: skip
+    if sharing.open:
+        looked.want()
     link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
@@ -178,23 +195,13 @@ def _room_for(text: str) -> str:
 
 
 def finish_early() -> NoReturn:
-    """End a page that has nothing more to show, and its run."""
-    finish()
-    state.forget_fragments()
-    st.stop()
+    """End a page that has nothing more to show."""
+    raise Finished
 
 
 def theme() -> Theme:
     """Light or dark, as the visitor has it."""
     return Theme(dark=st.context.theme.type == "dark")
-
-
-def _link_pages() -> None:
-    for path, label, icon in PAGES:
-        try:
-            st.page_link(path, label=label, icon=icon)
-        except StreamlitPageNotFoundError:  # a page that is run by itself, without app.py, has no others
-            return
 
 
 def _show_training() -> None:
@@ -345,7 +352,8 @@ def _text(
         _take_over(current, name)
         state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
-        current.written, current.branches, current.step, current.zoom = (), "", None, None
+        current.written, current.branches = (), ""
+        looked.forget(current, "step", "zoom")
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
         current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")

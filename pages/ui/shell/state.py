@@ -1,26 +1,32 @@
 """One visitor's choices in their session: read from the URL, written to it, and shared by all pages.
 
-Streamlit drops a widget's state when its page is left, so the choices live in an object of our own, to whose fields
-widgets are tied (`widgets.py`). The URL is read when the session begins and when the visitor goes back or forward in
-the browser's history, and is written after each run. It is written in the browser: written from here, each page
-would leave two entries in the history, and going back would take two steps.
+The choices live in an object of our own, to whose fields widgets are tied (`widgets.py`). The URL is read when the
+session begins, and when the visitor goes back or forward in the browser's history or follows a link within the app. It
+is written after each run, in the browser, which replaces the entry of the history. What Python writes, through
+`st.query_params`, a widget's state or its binding, Streamlit adds to the history, an entry a parameter: going back
+would take several steps, through views that there never were.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Collection
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui.components.address import address
+from pages.ui.components.tab import tab
 from pages.ui.models.session_store import session_record
 from pages.ui.shell import link as links
 from pages.ui.shell import looked
 from pages.ui.shell.choices import Visitor, fields
+
+MOST_KNOWN = 50
+"""Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in
+a tab that was opened by a link Streamlit tells that link's parameters, whatever was written since, until another page
+is opened."""
 
 
 def visitor() -> Visitor:
@@ -28,9 +34,10 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters)
+        looked.knows(st.session_state["visitor"])
         st.session_state["visitor"].own_text = session_record().own_text
         arrives()
-        st.session_state["begins"] = "model" not in parameters
+        st.session_state["begins"] = True
         st.session_state["brought"] = "model" in parameters
         st.session_state["came_by_link"] = bool(parameters)
     return st.session_state["visitor"]
@@ -38,16 +45,35 @@ def visitor() -> Visitor:
 
 def begin_run(page: str) -> Visitor:
     """Begin a run of a page; if the visitor has gone back or forward, with what the page's URL says."""
-    current = visitor()
-    parameters = st.query_params.to_dict()
-    if went_through_history() and "model" in parameters:  # a URL without it was left before it was written
+    current, parameters = visitor(), st.query_params.to_dict()
+    has_returned = st.session_state["returned"] = returns(page)
+    if has_returned:
         _return_to(current, links.from_query(parameters))
-    looked.read(current, parameters)
-    if st.session_state.get("page") != page:
-        forget_fragments()
+    if has_returned or st.session_state.get("page") != page:
         turning_to()
+        st.session_state["known_addresses"] = []
+    if parameters != _written():
+        st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
+    _know(parameters)
     st.session_state["page"] = page
     return current
+
+
+def returns(page: str) -> bool:
+    """Whether the run that begins has its view from the URL: after *Back* and *Forward*, or by a link within the app.
+
+    A link in the sidebar has no parameters. So it does if the URL has some as another page opens, or some that this
+    page hasn't written.
+    """
+    parameters = _own(st.query_params.to_dict())
+    if "model" not in parameters or "page" not in st.session_state:  # one without was left before it was written
+        return False
+    return st.session_state["page"] != page or parameters not in st.session_state["known_addresses"]
+
+
+def has_returned() -> bool:
+    """Whether this run has had its view from the URL."""
+    return st.session_state.get("returned", False)
 
 
 def end_run() -> None:
@@ -55,20 +81,6 @@ def end_run() -> None:
     st.session_state["completed_runs"] = completed_runs() + 1
     st.session_state["brought"] = False
     st.session_state["begins"] = False
-
-
-def forget_fragments() -> None:
-    """Forget the fragments that this run of a page hasn't drawn; to be called where another page begins, and before
-    `st.stop()`.
-
-    Streamlit does so at the end of every other run. A fragment that it remembers can still be asked for, by a component
-    that is about to go or by Streamlit's own clock, and is then drawn into a page that has no place for it, which the
-    browser doesn't survive; asked for while another page runs, it leaves that page empty, since the browser is told
-    that it is back on the page before. What is asked of a fragment that is forgotten, Streamlit throws away.
-    """
-    context = get_script_run_ctx()
-    if context is not None:
-        context.fragment_storage.clear(context.shared.new_fragment_ids.snapshot())
 
 
 def turn_to(page: str) -> None:
@@ -96,12 +108,6 @@ def completed_runs() -> int:
     return st.session_state.get("completed_runs", 0)
 
 
-def went_through_history() -> bool:
-    """Whether this run was asked for by the browser's buttons *Back* and *Forward*."""
-    context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
-
-
 def arrived() -> bool:
     """Whether the visitor's text is that of a link which hasn't been taken over yet."""
     return st.session_state.get("arrived", False)
@@ -116,6 +122,11 @@ def taken_over() -> None:
     """The link's text is on screen now."""
     st.session_state["arrived"] = False
     st.session_state["brought_texts"] = brought_texts() + 1
+
+
+def session_id() -> str:
+    """Tells this session apart from the one that the same tab may have had before."""
+    return st.session_state.setdefault("session_id", secrets.token_hex(4))
 
 
 def brought_texts() -> int:
@@ -135,32 +146,59 @@ def _return_to(current: Visitor, found: Visitor) -> None:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
     arrives()
+    looked.knows(found)
     st.session_state["brought"] = True
 
 
 def arrives() -> None:
-    """A link has brought a text, and changes of its own model."""
+    """A link or a lesson has brought a view: a text, what is looked at, and changes of its own model."""
     st.session_state["arrived"] = True
+    looked.tell_all()
     st.session_state["changed_model"] = visitor().model
 
 
-def write_address() -> None:
-    """Bring the address bar up to date; called at the end of each run."""
-    parameters, told = links.to_query(visitor()), looked.changed(visitor())
-    query = urlencode({name: value for name, value in parameters.items() if name not in links.LOOKED})
-    place = (st.session_state["page"], completed_runs() if went_through_history() else 0, query)
+def write_address(key: str = "tab") -> None:
+    """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
+    current, begins = visitor(), st.session_state["begins"]
+    parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
+    told, knows = looked.changed(current)
+    place = (st.session_state["page"], parameters, left_out)
     before, at = st.session_state.get("written_address", (None, 0.0))
     if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
+        _know(parameters)
     path = urlsplit(st.context.url or "").path
-    address(before[-1], at, told=told, path=path, key="address", begins=st.session_state["begins"], on_return=_take_up)
+    wants = st.session_state.pop("wants_looked", False)
+    tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
+        key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
 
 
-def _take_up(query: str) -> None:
-    """Take up what a tab showed before its session was lost: its next page was asked for without parameters."""
+def _written() -> dict[str, str] | None:
+    """The parameters that the address bar was last told to hold."""
+    place, _ = st.session_state.get("written_address", (None, 0.0))
+    return place and place[1]
+
+
+def _know(parameters: dict[str, str]) -> None:
+    """Note that the page that is open has these in its address."""
+    known = st.session_state["known_addresses"]
+    if _own(parameters) not in known:
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MOST_KNOWN :], _own(parameters)]
+
+
+def _own(parameters: dict[str, str]) -> dict[str, str]:
+    """The parameters that Python writes."""
+    return {name: value for name, value in parameters.items() if name not in links.LOOKED}
+
+
+def _take_up(query: str, others: dict[str, str]) -> None:
+    """Take up what the tab knows of a view: of one whose session was lost, or what an address had no room for.
+
+    others: what it holds beside the address, and what the address had no room for.
+    """
     with contextlib.suppress(ValueError):
         parameters = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=100))
-        _return_to(visitor(), links.from_query(parameters))
+        _return_to(visitor(), links.from_query(parameters | others))
 
 
 def link() -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.shell.choices import LONGEST
-from pages.ui.shell.state import completed_runs, visitor, went_through_history
+from pages.ui.shell.state import completed_runs, has_returned, visitor
 
 Labels = Callable[[Any], str]
 
@@ -179,7 +179,7 @@ class _Widget:
         It can differ from the visitor's if this session is new to a tab that is open: after a server has slept, say.
         """
         found = read(found)
-        return found if found != self.value and not went_through_history() and self.report(found) else self.value
+        return found if found != self.value and not has_returned() and self.report(found) else self.value
 
 
 def _tied(tie: str | Tie) -> Tie:

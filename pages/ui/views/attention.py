@@ -14,6 +14,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
 from pages.ui.models.library import OpenModel
 from pages.ui.shell import changes, widgets
+from pages.ui.shell import looked as held
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.state import visitor
@@ -61,6 +62,7 @@ def choose(session: Session, kind: str) -> Looked:
     if kind == "self":
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
     else:
+        held.want()  # an attention may have been opened on the page Inside
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
@@ -121,7 +123,7 @@ def show(session: Session, looked: Looked) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_turn=turn_along,
-        follows=bool(st.session_state.get("drawer_numbers")),
+        on_look=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
 
@@ -154,5 +156,4 @@ def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[
 
 def _forget_cell() -> None:
     """Another attention has other queries and keys."""
-    current = visitor()
-    current.query = current.key = current.zoom = None
+    held.forget(visitor(), "query", "key", "zoom")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.components.tab import texts_of
 from pages.ui.models import places
+from pages.ui.shell import looked
 from pages.ui.shell.borrowed import turn_along
 from pages.ui.shell.choices import PACES
-from pages.ui.shell.link import PARSERS
 from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import brought_texts
+from pages.ui.shell.state import brought_texts, session_id
 from transformer import attention_modules
 
 KEY = "writing"
@@ -33,10 +33,11 @@ def show(session: Session) -> None:
     checkpoint = text.model.checkpoint
 
     def take(wish: Mapping[str, Any]) -> None:
-        written = wish.get("written")
-        if wish.get("for") == text.identity and isinstance(written, str):
-            with contextlib.suppress(ValueError):  # no text, which a tab of ours doesn't tell
-                current.written = PARSERS["written"](written)
+        before, held = current.written, texts_of(wish.get("held"))
+        if held is not None:
+            looked.take(current, held)
+        if wish.get("for") != text.identity:
+            current.written = before
 
     instrument(
         "writing",
@@ -48,7 +49,7 @@ def show(session: Session) -> None:
             "prompt": text.prompt,
             "source": text.source,
             **begins,
-            "brought": brought_texts(),
+            "brought": [session_id(), brought_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
             "end": checkpoint.card.end_token_id,

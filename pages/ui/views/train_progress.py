@@ -74,7 +74,7 @@ def _watch() -> None:
         _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
-    write_address("address_live")
+    write_address("tab_live")
 
 
 def _progress(job: Job) -> None:
@@ -137,9 +137,9 @@ def _result(job: Job, name: str | None) -> None:
                     "download it to keep it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
-                      on_click=_open, args=(name, "app.py"))  # fmt: skip
+                      on_click=_open, args=(name, "Generate.py"))  # fmt: skip
             st.button("Look at its attention", icon=":material/grid_on:", key="open_attention",
-                      on_click=_open, args=(name, "pages/Attention.py"))  # fmt: skip
+                      on_click=_open, args=(name, "Attention.py"))  # fmt: skip
             _offer_download(job.result)
     if page := st.session_state.pop("open_page", None):
         borrowed.take_along()

@@ -6,6 +6,7 @@ import { WritingInstrument } from "./instrument.js";
 import { chosenFrom, lookedFrom, toLogit, windowStart } from "./place.js";
 import { Shelf } from "./texts.js";
 import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
+/** @import { Api } from "../api.js" */
 
 const KEPT = "headsup-texts";
 const KEEP_MS = 500; // while a text is written, it is kept so often
@@ -14,6 +15,8 @@ let shelf; // of this tab
 let before = null; // the text that was on screen last: { about, prompt, ids }
 
 class WritingView {
+  /** @type {Record<string, any>} */ about;
+
   constructor(root, host) {
     this.host = host;
     shelf ??= new Shelf(storage(), KEPT);
@@ -42,6 +45,10 @@ class WritingView {
     for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
 
+  /**
+   * @param {Api} api
+   * @param {Record<string, any>} about what Python says beside what is asked
+   */
   async begin(api, { brought, written, ...about }) {
     this.about = about;
     const prompt = JSON.stringify([api.about.model, api.about.version, api.token, about.prompt, about.source]);
@@ -49,15 +56,17 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    const isBrought = brought !== before?.brought && (brought > 1 || written);
+    const [session, count] = brought;
+    // What a new session has of a tab that was there before is of another time.
+    const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
     // The address of a reload is that of a moment before: what was written since, the tab has kept.
     const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
     if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
-    if (codes && !isKnown && brought !== before?.brought) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
+    if (codes && !isKnown && (isBrought || !before)) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
     this.told = written;
-    before = { prompt, brought, ids: this.idsOf(tree) };
+    before = { prompt, session, count, ids: this.idsOf(tree) };
     this.show(tree);
     const goal = tree === this.instrument.tree ? this.instrument.goal : null; // as where the server has come back, and knows nobody
     await this.instrument.begin(api, about, tree, this.chosen());
@@ -111,7 +120,7 @@ class WritingView {
     const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.told && !always) return;
     this.told = written;
-    this.host.tell("text", { written, for: this.about.id, at: Date.now() });
+    this.host.tell("text", { for: this.about.id, held: looked().all(), at: Date.now() });
   }
 
   turnTo() {
@@ -124,7 +133,8 @@ class WritingView {
 }
 
 function isReload() {
-  return performance.getEntriesByType("navigation")[0]?.type === "reload";
+  const [entry] = performance.getEntriesByType("navigation");
+  return /** @type {PerformanceNavigationTiming} */ (entry)?.type === "reload";
 }
 
 function storage() {

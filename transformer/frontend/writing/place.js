@@ -1,10 +1,17 @@
 // The dials of the page Generate as the tab holds them, and where its tokens are to be seen on the page Inside.
+/** @import { Looked } from "../looked.js" */
 
 const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };
 const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast" };
 
-/** As `WritingInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from. */
+/**
+ * As `WritingInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from.
+ *
+ * @param {Looked} looked
+ * @param {Record<string, any>} about
+ */
 export function chosenFrom(looked, { choices: { layers, heads, attentions, paces }, attention, opening }) {
+  /** @type {typeof BEGIN & { attention?: string, layer?: number, head?: number }} */
   const chosen = { ...BEGIN };
   for (const [name, [low, high]] of Object.entries(LIMITS)) {
     const value = Number(looked.get(name) ?? NaN);

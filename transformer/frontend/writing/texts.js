@@ -1,13 +1,38 @@
 // The texts that were written after one prompt, as branches of a tree, and how a tab keeps them over a reload. No drawing here.
 //
-// A token is { id, flag, … }: flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't
-// known how it came to be there. What else is known of it, the `Story` adds.
+// A token's flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't known how it came to be
+// there. What else is known of it, the `Story` adds.
+/** @import { Numbers } from "../recording.js" */
+
+/**
+ * @typedef {object} Token
+ * @property {number} id
+ * @property {string} flag
+ * @property {string} [label]
+ * @property {string} [shown]
+ * @property {number} [probability]
+ * @property {number} [rank]
+ * @property {number} [entropy] in nats
+ * @property {number | null} [point] the random number
+ * @property {Dials | null} [dials] that it was drawn by
+ * @property {number} [windowStart] where the window begins that it was predicted from
+ * @property {Numbers | null} [logits] of its place; of a large vocabulary only the top is known
+ * @property {{ ids: ArrayLike<number>, logits: Numbers, normaliser: number } | null} [top]
+ *
+ * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number }} Dials
+ */
 
 export const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
 const MOST_TREES = 8; // prompts of before whose texts are kept
 const SNIPPET = 24; // tokens of a branch that are shown after it has parted
 
 export class Branch {
+  /** @type {number} */ id;
+  /** @type {number} */ begin;
+  /** @type {Branch | null} */ parent;
+  /** @type {Token[]} */ tokens;
+  /** @type {number} */ seen;
+
   /** begin: how many tokens the prompt has; tokens: what was written, and what is computed ahead; seen: how many were seen. */
   constructor(id, begin, parent = null, tokens = [], seen = tokens.length) {
     Object.assign(this, { id, begin, parent, tokens, seen });
@@ -140,6 +165,9 @@ function nameOf(branch, kind) {
 
 /** The trees of the prompts that a tab had, the newest few; a store keeps them over a reload. */
 export class Shelf {
+  /** @type {Storage | null} */ store;
+  /** @type {string} */ key;
+
   /** store: such as sessionStorage, or null; key: what they are kept under. */
   constructor(store, key) {
     Object.assign(this, { store, key });

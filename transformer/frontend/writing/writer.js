@@ -3,6 +3,8 @@
 import { ApiError } from "../api.js";
 import { sameDials } from "./draw.js";
 import { eventsOf } from "./stream.js";
+/** @import { Api } from "../api.js" */
+/** @import { Story } from "./story.js" */
 
 const REST_MS = 200; // after a dial was turned, before the next token is drawn anew
 const AGAIN_MS = 1500; // after a connection broke off, before it is tried again
@@ -10,6 +12,12 @@ const MOST_AT_ONCE = 500; // tokens of one question
 const AROUND = 100; // places before and after the one that is looked at, whose rows are asked for with its own
 
 export class Writer {
+  /** @type {Api} */ api;
+  /** @type {Story} */ story;
+  /** @type {Record<string, string[]>} */ modules;
+  /** @type {number | null} */ wanted; // the length that is asked for
+  /** @type {AbortController | null} */ stream;
+
   /**
    * on: { changed(), problem(sentence), dials(), whose() }: something has come; why nothing comes, or empty; { temperature, top_k,
    * top_p, seed }; [attention, layer, head] that is looked at, or null.

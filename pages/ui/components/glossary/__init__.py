@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.components import guide
-from pages.ui.components.sources import reader, script, style
-from pages.ui.glossary import Term
+from pages.ui.components.sources import GLOSSARY, address, reader, script, style
 
 _mount = st.components.v2.component(
     "headsup_glossary",
@@ -16,6 +15,6 @@ _mount = st.components.v2.component(
 )
 
 
-def glossary(terms: tuple[Term, ...], *, key: str) -> None:
-    """Show terms. key: no other component of the page has it."""
-    _mount(key=key, data={"terms": guide.as_messages(terms)})
+def glossary(*, key: str) -> None:
+    """Show it. key: no other component of the page has it."""
+    _mount(key=key, data={"terms": address(GLOSSARY)})

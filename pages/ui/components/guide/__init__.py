@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
 
 import streamlit as st
 
 from pages.ui.components.events import told
-from pages.ui.components.sources import reader, script, style
-from pages.ui.glossary import Term
+from pages.ui.components.sources import GLOSSARY, address, reader, script, style
 
 _read = reader(__file__)
 _STYLES = {
@@ -27,7 +23,7 @@ _mount = st.components.v2.component(
 )
 
 
-def guide(terms: tuple[Term, ...], *, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
+def guide(*, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
     """Show its buttons, and have it at hand.
 
     begins: a visit begins, so that a newcomer is to be shown the start; whoever has seen it isn't. asked: how often it
@@ -40,12 +36,5 @@ def guide(terms: tuple[Term, ...], *, begins: bool, asked: int, on_present: Call
         if type(value) is bool:
             on_present(value)
 
-    # The same in every run, so that the browser keeps it.
-    data = {"terms": as_messages(terms), "begins": begins, "asked": asked}
+    data = {"terms": address(GLOSSARY), "begins": begins, "asked": asked}
     _mount(key="guide", data=data, on_presenting_change=presented)
-
-
-@lru_cache(maxsize=2)
-def as_messages(terms: tuple[Term, ...]) -> tuple[dict[str, Any], ...]:
-    """The glossary as the browser gets it: `words` are all words for a term, its name first."""
-    return tuple({**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in terms)

@@ -7,12 +7,14 @@ import { Marks } from "./marks.js";
 import { Panel } from "./panel.js";
 import { Presenting } from "./presenting.js";
 import { Start } from "./start.js";
-import { matcherOf } from "./terms.js";
+import { glossaryTerms, matcherOf } from "./terms.js";
 
 const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
 
 /** What there is once in a tab. templates: of what lies over the page, of the page's own style, and of presented instruments'. */
 class Guide {
+  /** @type {(name: string, value: unknown) => void} */ tell;
+
   constructor({ overlay, page, presented }, terms) {
     this.host = document.createElement("div");
     this.host.dataset.testid = "guide-overlay";
@@ -55,9 +57,9 @@ class View {
     parts.openPresenting.addEventListener("click", () => this.guide.presenting.set(true));
   }
 
-  update(data, tell) {
+  update(data, terms, tell) {
     const isFirst = !globalThis.headsupGuide;
-    this.guide = globalThis.headsupGuide ??= new Guide(this.parts, data.terms);
+    this.guide = globalThis.headsupGuide ??= new Guide(this.parts, terms);
     this.guide.tell = tell;
     if (isFirst) this.guide.presenting.resume();
     this.guide.dress(this.parts.root);
@@ -66,7 +68,8 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement, setTriggerValue }) {
+export default async function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  withView(parentElement, (parts) => new View(parts), (view) => view.update(data, setTriggerValue));
+  const terms = await glossaryTerms(data.terms);
+  withView(parentElement, (parts) => new View(parts), (view) => view.update(data, terms, setTriggerValue));
 }

@@ -1,5 +1,15 @@
 // The glossary's terms in any text: which words of it are explained, and where they stand.
 
+let asked; // for the terms, once in a tab
+
+/** The glossary's terms, from where they are served; none while they can't be had. */
+export function glossaryTerms(address) {
+  return (asked ??= fetch(new URL(address, document.baseURI)).then((response) => response.json()).catch(() => {
+    asked = undefined;
+    return [];
+  }));
+}
+
 /** What finds terms. terms: [{ name, words, alone }], where a word of `alone` counts only as the whole of a text. */
 export function matcherOf(terms) {
   const byWord = new Map(), byItself = new Map();

@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.components import glossary
-from pages.ui.glossary import entries
 from pages.ui.shell import state
 from pages.ui.views.learn.entering import GLOSSARY, leave
 
@@ -21,7 +20,7 @@ def show() -> None:
     st.subheader("Glossary", anchor=False)
     st.caption("Wherever one of these words is underlined with dots, pointing at it says what is said here. "
                "? lists those of a page.")  # fmt: skip
-    glossary.glossary(entries(), key="glossary")
+    glossary.glossary(key="glossary")
 
 
 def _open() -> None:

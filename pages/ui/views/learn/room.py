@@ -20,7 +20,6 @@ from pages.ui.markdown import plain
 from pages.ui.models.lessons.answers import StepPlace
 from pages.ui.models.lessons.questions import Answer
 from pages.ui.models.rooms import Phase, RoomError, Rooms, State, Tally, tidy
-from pages.ui.models.run_queue import RunQueue
 from pages.ui.shell import widgets
 from pages.ui.shell.state import visitor
 
@@ -34,8 +33,6 @@ key that a member had in the room that was left last."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
 went wrong."""
-_MOVING = RunQueue()
-"""Of all whose room has moved. What they press themselves waits for nobody."""
 
 
 class Seat(NamedTuple):
@@ -133,12 +130,6 @@ def arrive() -> None:
     visitor().room = ""
 
 
-def depart() -> None:
-    """Let the next of those who are led run; called as a run of the page ends."""
-    if own := seat():
-        _MOVING.leave(own.key)
-
-
 def take_along(place: StepPlace) -> None:
     """Bring the room to the step that its teacher has opened, unless it was let go."""
     state: State | None = st.session_state.get(DRAWN)
@@ -150,8 +141,7 @@ def take_along(place: StepPlace) -> None:
 
 @contextlib.contextmanager
 def around(place: StepPlace | None, *, asks: bool = False) -> Iterator[None]:
-    """Draw the visitor's room, or the ways into one. What is drawn within is read first: of a room that has moved,
-    everybody gets theirs before anybody's run goes on.
+    """Draw the visitor's room, or the ways into one, and then what is drawn within.
 
     place: the step on screen, None for the list of lessons. asks: whether the step has a question.
     """
@@ -170,7 +160,6 @@ def around(place: StepPlace | None, *, asks: bool = False) -> Iterator[None]:
     keep_seat(own.as_text() if own else "", asks=unknown, on_found=_take_seat)
     yield
     if following:
-        _MOVING.step_back(own.key)
         with following:  # only now: a question that comes as a run ends can take along what the run drew last
             _follow(own, st.session_state[DRAWN])
 
@@ -303,7 +292,6 @@ def _follow(own: Seat, drawn: State) -> None:
     except RoomError:
         st.rerun()
     if now._replace(teacher_here=True) != drawn._replace(teacher_here=True):
-        _MOVING.enter(own.key)
         st.rerun()
     st.caption(_where(now))
 

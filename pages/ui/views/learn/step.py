@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from pages.ui.markdown import passage, plain
 from pages.ui.models.lessons.answers import StepPlace
@@ -130,9 +129,5 @@ def _turn_to(page: str) -> None:
 
 
 def _open_on(page: str) -> None:
-    path = next(path for path, title, _ in PAGES if title == page)
     borrowed.take_along()
-    try:
-        st.switch_page(path)
-    except StreamlitPageNotFoundError:
-        st.caption("This page runs by itself; the others open when the app is started as a whole.")
+    st.switch_page(next(file for file, title, _ in PAGES if title == page))

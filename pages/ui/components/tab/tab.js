@@ -1,0 +1,27 @@
+// Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
+// room for; and tells the server what it doesn't know of the tab, where it has to.
+import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
+import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last.js";
+
+const trimmed = (path) => path.replace(/\/+$/, "");
+
+export default function ({ data, setTriggerValue }) {
+  const last = lastAddress();
+  if (data.at <= last.at) return; // called again, by a change of theme or a page that was drawn before
+  last.at = data.at;
+  const unknown = data.begins && unknownToSession();
+  if (unknown && (!sameParameters(unknown.query, data.query) || Object.keys(unknown.kept).length || isOther(unknown.looked, data.knows))) {
+    setTriggerValue("before", { query: unknown.query, others: { ...unknown.looked, ...unknown.kept } });
+    return;
+  }
+  // Going back, the bar is ahead of the page: what the page before says would be taken for what is to come back.
+  if (trimmed(location.pathname) !== trimmed(data.path)) return;
+  last.query = data.query;
+  keepLeftOut(data.query, data.kept);
+  looked().set(data.told);
+  putIntoBar(looked().merged([data.query, ofTheFrame()].filter(Boolean).join("&")));
+  const held = looked().all();
+  if (data.wants && isOther(held, data.knows)) setTriggerValue("held", held);
+}
+
+const isOther = (one, other) => !sameParameters(new URLSearchParams(one), new URLSearchParams(other));

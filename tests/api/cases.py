@@ -1,0 +1,47 @@
+"""Models of every kind, as the API's functions are asked of them, and the questions that the frontend makes."""
+
+from tests.frontend_calls import frontend
+from tests.helpers import tiny_model
+from transformer import Card, Checkpoint, Recording, Tokenizer
+from transformer.api import overviews, tensors
+from transformer.api.open_models import OpenModel
+
+SHAPES = {
+    "rotary": {"positions": "rotary"},
+    "sinusoidal": {"positions": "sinusoidal"},
+    "learned": {"positions": "learned", "attention_bias": False},
+    "uniform": {"attention": "uniform"},
+    "unconnected": {"residual": False},
+    "post-norm": {"norm": "post"},
+    "attention alone": {"d_ff": 0, "norm": "none"},
+}
+BOTH = {"architecture": "encoder-decoder", "n_encoder_layers": 3}
+TOKENS, SOURCE = (3, 1, 4, 1, 5, 3), (2, 7, 1, 2)
+RUNGS = {"no layers": {"n_layers": 0}, "no layers, no norm": {"n_layers": 0, "norm": "none", "positions": "none"}}
+EVERY_KIND = {**SHAPES, **RUNGS, **{f"both, {shape}": fields | BOTH for shape, fields in SHAPES.items()}}
+
+
+def open_model(fields: dict) -> OpenModel:
+    return opened(tiny_model(**fields), f"tiny {sorted(fields.items())}")
+
+
+def opened(engine, version: str) -> OpenModel:
+    tokenizer = Tokenizer.of_characters("abcdefghijk")
+    return OpenModel("tiny", version, Checkpoint(engine, tokenizer, Card(title="Tiny")))
+
+
+def infos(model: OpenModel, tokens=TOKENS, source=()):
+    return tensors.infos_of(model.checkpoint.model.config, len(tokens), len(source))
+
+
+def have(model: OpenModel, names, tokens=TOKENS, source=(), interventions=()):
+    """Tensors of these names, each perhaps with an index."""
+    there = infos(model, tokens, source)
+    return tensors.tensors(model, tokens, source, [tensors.part_of(name, there) for name in names], interventions)
+
+
+def parts_of_attention(model: OpenModel, source, kind, *wanted, tokens=TOKENS, interventions=()):
+    """Heads and rows of an attention, by the names that the page Attention asks for them by."""
+    outline = overviews.overview(model, tokens, source, kind, interventions)
+    names = frontend("attention/questions.js", "namesOf", Recording.from_bytes(outline.to_bytes()).metadata, wanted)
+    return have(model, names, tokens, source, interventions)

@@ -1,0 +1,188 @@
+"""Any tensor of a pass is what the engine computes, whole or in part, however long the text, and computed once."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, have, infos, open_model
+from tests.helpers import any_configs
+from tests.test_recording import SilencedHead
+from transformer import Recording, whole_pass
+from transformer.api import analyses, cache, exports, overviews, tensors
+from transformer.api.library import FOLDER, Library
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    cache.clear()
+
+
+@pytest.fixture(scope="module", params=EVERY_KIND)
+def case(request):
+    """A model, its source, and its whole pass. Only to be read."""
+    fields = EVERY_KIND[request.param]
+    model, source = open_model(fields), SOURCE if "architecture" in fields else ()
+    return model, source, whole_pass(model.checkpoint.model, TOKENS, source)
+
+
+@pytest.fixture(params=["whole", "block by block"])
+def either_way(request, monkeypatch):
+    """Whether all of a pass is remembered, or one block of it."""
+    if request.param != "whole":
+        monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, np.asarray(expected, dtype=np.float32), atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_every_tensor_can_be_had(case):
+    model, source, found = case
+    named = infos(model, source=source)
+    assert named.keys() >= found.tensors.keys() - {"encoder.embed.weight", "decoder.embed.weight"}
+    there = have(model, named, source=source)
+    for name, info in named.items():
+        assert there[name].shape == info.sizes and not there[name].flags.writeable
+        close(there[name].reshape(-1), found.tensors[name].reshape(-1))
+    assert Recording.from_bytes(Recording(there, {}).to_bytes()).tensors.keys() == named.keys()
+
+
+@pytest.mark.usefixtures("either_way")
+def test_one_head_s_part_is_a_slice_of_the_whole(case):
+    model, source, _ = case
+    for name, info in infos(model, source=source).items():
+        if "head" in info.dims:
+            part = f"{name}[{':, ' * info.dims.index('head')}1]"
+            there = have(model, [part, name], source=source)
+            assert (there[part] == np.moveaxis(there[name], info.dims.index("head"), 0)[1]).all()
+
+
+@pytest.mark.usefixtures("either_way")
+@given(st.data())
+def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
+    model, source, _ = case
+    there = infos(model, source=source)
+    asked = {}
+    for name in data.draw(st.lists(st.sampled_from(sorted(there)), min_size=1, max_size=4)):
+        sizes = there[name].sizes
+        index = [data.draw(st.integers(0, size - 1) | st.tuples(st.integers(0, size - 1), st.just(size)))
+                 for size in sizes[: data.draw(st.integers(1, len(sizes)))]]  # fmt: skip
+        words = ", ".join(f"{each[0]}:{each[1]}" if isinstance(each, tuple) else str(each) for each in index)
+        asked[f"{name}[{words}]"] = name, tuple(slice(*each) if isinstance(each, tuple) else each for each in index)
+    found = have(model, asked, source=source)
+    for text, (name, index) in asked.items():
+        close(found[text], have(model, [name], source=source)[name][index])
+
+
+@given(any_configs(), st.text("abz_.0123456789[]:, -", max_size=40) | st.sampled_from(
+    ["", "hook_embed[", "logits[9:2]", "logits[-1]", "logits[0, 0, 0]", "logits[:]x", "logits[999999999999999999999]"]))
+def test_any_text_is_the_name_of_a_part_or_refused_with_a_sentence(config, text):
+    there = tensors.infos_of(config, 3, 2 if config.architecture == "encoder-decoder" else 0)
+    for name in (text, f"logits[{text}]"):
+        try:
+            part = tensors.part_of(name, there)
+        except ValueError as error:
+            assert str(error)
+        else:
+            whole = np.empty(part.info.sizes, dtype=bool)
+            assert whole[part.index].size == part.cells > 0
+            assert part.is_small == (tensors.SMALL_PART * part.cells < math.prod(part.info.sizes))
+
+
+def counted(monkeypatch, module, name):
+    """The calls of a function, from now on."""
+    calls, call = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args, **kwargs: calls.append(call(*args, **kwargs)) or calls[-1])
+    return calls
+
+
+def test_a_pass_is_run_once_for_everything(case, monkeypatch):
+    model, source, _ = case
+    runs = counted(monkeypatch, tensors, "whole_pass")
+    for _ in range(2):
+        have(model, infos(model, source=source), source=source)
+    overviews.outline(model, TOKENS, source)
+    assert len(runs) <= 2  # one of the parts, one of the picture
+    have(model, infos(model, source=source), source=source)
+    overviews.outline(model, TOKENS, source)
+    assert len(runs) <= 2
+
+
+def test_of_a_long_text_no_more_than_a_block_is_remembered(monkeypatch):
+    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
+    model = open_model({"n_layers": 3})
+    kept = counted(monkeypatch, tensors, "_recorded")
+    for name in ("blocks.2.hook_mlp_out", "blocks.2.hook_resid_pre", "blocks.2.ln1.hook_scale"):
+        tensors.tensor(model, TOKENS, (), name)
+    (block,) = kept  # three times the same block
+    assert {name.split(".")[1] for name in block} == {"2"}
+
+
+def test_one_pass_serves_the_rows_of_all_heads_of_a_long_text(monkeypatch):
+    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
+    model, passes = open_model({"n_layers": 3}), counted(monkeypatch, tensors, "_recorded")
+    names = [f"blocks.1.attn.hook_pattern[{head}, {query}]" for head in range(2) for query in range(0, 6, 3)]
+    small = [name for name in names if tensors.part_of(name, infos(model)).is_small] or names
+    found = have(model, [*small, "blocks.1.attn.qkv.weight"])
+    assert len(found) == len(small) + 1 and len(passes) == 1
+
+
+@pytest.mark.usefixtures("either_way")
+def test_interventions_change_all_of_it_and_only_with_them():
+    model = open_model({"positions": "rotary"})
+    quiet = (SilencedHead(0, 1),)
+    for made in (
+        lambda *more: overviews.outline(model, TOKENS, (), *more).tensors["statistics"],
+        lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
+        lambda *more: analyses.attribution(model, TOKENS, (), 5, 2, *more).tensors["shares"],
+        lambda *more: exports.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
+    ):
+        before, changed = made(), made(quiet)
+        assert not np.allclose(before, changed) and (made() == before).all()
+    assert not tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", quiet)[:, 1].any()
+    changed = {check.name for check in analyses.checks(model, TOKENS, (), quiet) if check.largest > 1e-3}
+    assert changed == {"blocks.0.attn.hook_z"}  # all else follows from it
+
+
+# A file to take along
+
+
+def test_a_file_has_what_is_open_as_the_engine_has_it(case):
+    model, source, found = case
+    stack = "decoder." if source else ""
+    layer = f"{stack}blocks.1" if found.config.n_layers else f"{stack}hook_embed"
+    for place in (layer, "logits", "unembed"):
+        there = Recording.from_bytes(exports.file_of(model, TOKENS, source, place).to_bytes())
+        assert there.tensors.keys() == {
+            name for name in infos(model, source=source) if name == place or name.startswith(f"{place}.")
+        }
+        for name, array in there.tensors.items():
+            assert array.shape == tuple(found.tensors[name].shape)
+            close(array, found.tensors[name])
+
+
+def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
+    model, source, found = case
+    there = exports.file_of(model, TOKENS, source, "").tensors
+    outline = overviews.outline(model, TOKENS, source).tensors
+    drawn = {name.removeprefix("strip.") for name in outline if name.startswith("strip.")}
+    drawn |= {f"{name.removeprefix('arcs.')}.hook_pattern" for name in outline if name.startswith("arcs.")}
+    assert there.keys() == drawn | {"logits", "probabilities"}
+    close(there["probabilities"], found.tensors["logits"].softmax(-1))
+
+
+# The shipped models
+
+
+def test_a_long_text_on_a_shipped_model_is_answered():
+    """256 tokens: too much to be remembered whole."""
+    model, text = Library(FOLDER).open("shakespeare"), tuple(torch.arange(256).remainder(60).tolist())
+    there = have(model, ["blocks.3.attn.hook_pattern[5]", "blocks.3.mlp.hook_pre", "logits"], tokens=text)
+    np.testing.assert_allclose(there["blocks.3.attn.hook_pattern[5]"].sum(-1), 1, atol=1e-5)
+    shares = analyses.attribution(model, text, (), 255, 7).tensors["shares"]
+    assert shares.sum() == pytest.approx(float(there["logits"][255, 7]), abs=1e-4)
