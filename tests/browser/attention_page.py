@@ -57,13 +57,17 @@ class Traffic:
         self.page = page
         self.forget()
         page.on("websocket", self._follow)
+        page.on("request", self._asked)
 
     def stop(self):
         self.page.remove_listener("websocket", self._follow)
+        self.page.remove_listener("request", self._asked)
 
     def forget(self):
-        self.page_runs = self.fragment_runs = 0
-        """What the page has asked for."""
+        self.page_runs = 0
+        """Runs that the page has asked for, of itself or of a part of it."""
+        self.questions = []
+        """Addresses of the API that it has asked."""
         self.since = self.last = time.monotonic()
 
     def _follow(self, socket):
@@ -74,9 +78,12 @@ class Traffic:
         self.last = time.monotonic()
         message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
         if message.WhichOneof("type") == "rerun_script":
-            fragment = bool(message.rerun_script.fragment_id)
-            self.fragment_runs += fragment
-            self.page_runs += not fragment
+            self.page_runs += 1
+
+    def _asked(self, request):
+        if "/api/" in request.url:
+            self.last = time.monotonic()
+            self.questions.append(request.url)
 
     def _received(self, frame):
         self.last = time.monotonic()

@@ -1,6 +1,5 @@
 """The page Attention in a real browser: what is looked at is answered there; Python, link and other pages follow."""
 
-import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -45,7 +44,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
         page.mouse.move(*place_of(page, "weights", 12, column))
     expect(part(page, "readout")).to_contain_text("key “t” at place 12")
     page.wait_for_timeout(600)
-    assert traffic.page_runs == traffic.fragment_runs == 0
+    assert traffic.page_runs == 0 and not traffic.questions
 
     head(page, 0, 1).click()
     assert shown(page)[:2] == (0, 1)
@@ -75,9 +74,8 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     }  # fmt: skip
     until(page, lambda: expected.items() <= parameters(page).items())
     traffic.settle()
-    seconds = time.monotonic() - traffic.since
     assert traffic.page_runs == 0
-    assert traffic.fragment_runs <= seconds + 1
+    assert all("/api/tensors?" in url for url in traffic.questions)  # rows, to be compared with; nothing is asked anew
     assert page.evaluate("history.length") == before
     assert len(badges(page)) == 7
 
@@ -108,34 +106,14 @@ def test_what_was_chosen_just_before_a_change_of_page_arrives_there_and_is_there
         until_shown(page, chosen)
 
 
-ASK_AND_LEAVE = """(title) => {
-  const links = [...document.querySelectorAll("[data-testid=stPageLink] a")];
-  for (const box of globalThis.headsupBoxes.values()) box.send?.("want", { id: "", parts: [] });
-  links.find((link) => link.innerText.endsWith(title)).click();
-}"""
-
-
-def test_a_part_that_is_asked_for_in_the_moment_of_leaving_takes_no_page_away(visit):
-    page, traffic = visit()
-    for name in ("Masks", "Positions"):
-        page.evaluate(ASK_AND_LEAVE, name)
-        page.get_by_role("heading", level=1, name=name).wait_for()
-        traffic.settle()
-        assert page.get_by_role("heading", level=1).inner_text() == name
-        until(page, lambda: parameters(page).get("prompt") == PROMPT)
-        turn_to(page, "Attention")
-        page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
-
-
 def test_nothing_is_written_over_the_address_of_another_page(visit):
     page, traffic = visit()
     page.evaluate("history.pushState(history.state, '', 'Positions?prompt=another')")  # ahead of the page: after Back
-    traffic.forget()
     head(page, 1, 1).click()
     until_shown(page, (1, 1, *shown(page)[2:]))
-    until(page, lambda: traffic.fragment_runs)
+    until(page, lambda: parameters(page).get("head") == "1")
     traffic.settle()
-    assert address(page).endswith("/Positions?prompt=another")
+    assert urlsplit(address(page)).path == "/Positions" and parameters(page)["prompt"] == "another"
 
 
 def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
@@ -203,18 +181,91 @@ def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
         expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
 
 
-def test_an_event_of_an_instrument_that_has_gone_leaves_the_page_as_it_is(visit):
+def test_an_instrument_goes_with_a_text_that_can_t_be_read_and_comes_back_with_one_that_can(visit):
     page, traffic = visit("model=translator&prompt=forty-two")
-    page.evaluate("window.box = headsupBoxes.get('attention')")
-    type_prompt(page, "Hello world")
+    head(page, 0, 1).click()
+    type_prompt(page, "Hello world")  # while what was asked for is under way
     expect(page.get_by_test_id("stAlert")).to_be_visible()
-    traffic.settle()
-    page.evaluate("box.send('want', { id: box.feed.metadata.id, parts: [['head', 1, 1]] })")
     traffic.settle()
     expect(page.get_by_role("heading", level=1, name="Attention")).to_be_visible()
     expect(instrument(page)).to_have_count(0)
     type_prompt(page, "seven")
     page.locator(WHOLE).wait_for()
+
+
+# The engine that is asked
+
+
+def test_where_the_api_can_t_be_reached_the_instrument_says_so_and_goes_on_when_it_can(tiny_server, new_page, browser_errors):
+    page = new_page()
+    page.route("**/api/**", lambda route: route.abort())
+    page.goto(f"{tiny_server.url}/Attention?prompt={PROMPT}")
+    problem = page.get_by_role("alert").filter(has_text="The server can't be reached just now")
+    problem.wait_for(timeout=60_000)
+    expect(page.locator("[data-part=root][data-state=failed]")).to_be_visible()
+    page.unroute("**/api/**")
+    page.locator(WHOLE).wait_for(timeout=60_000)
+    expect(problem).to_be_hidden()
+    expect(page.locator("[data-part=root][data-state=shown]")).to_be_visible()
+    page.route("**/api/**", lambda route: route.fulfill(
+        status=503, content_type="application/json", body='{"error": "The server has too much to compute."}'))  # fmt: skip
+    type_prompt(page, "KING: I am")
+    page.get_by_role("alert").filter(has_text="The server has too much to compute.").wait_for()
+    page.unroute("**/api/**")
+    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10, timeout=60_000)
+    browser_errors.clear()  # which were provoked
+
+
+def test_a_head_that_comes_late_is_not_drawn_over_another_text(visit):
+    page, _ = visit("model=far-reader&prompt=To be, or not")
+    held = []
+    page.route("**/api/overview*", lambda route: held.append(route) if not held else route.continue_())
+    type_prompt(page, "To be, or not to be, that is the question")
+    until(page, lambda: held)
+    type_prompt(page, "KING: I am")
+    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10)
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10)
+    page.unroute("**/api/overview*")
+
+
+# What a tab looks at
+
+
+def test_what_is_looked_at_is_there_on_every_page_and_after_back_and_a_reload(visit):
+    page, traffic = visit()
+    head(page, 0, 1).click()
+    page.mouse.click(*place_of(page, "weights", 7, 3))
+    assert shown(page) == (0, 1, 7, 3)
+    traffic.forget()
+    turn_to(page, "Inside")
+    page.locator("[data-testid=inside]").wait_for(timeout=60_000)
+    expected = {"layer": "0", "head": "1", "query": "7", "key": "3"}
+    until(page, lambda: expected.items() <= parameters(page).items())
+    page.get_by_role("button", name="block 1", exact=True).first.click()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
+    turn_to(page, "Attention")
+    until_shown(page, (0, 1, 7, 3))
+    until(page, lambda: {**expected, "inside": "blocks.1"}.items() <= parameters(page).items())
+    page.go_back()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
+    page.reload()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for(timeout=60_000)
+    assert expected.items() <= parameters(page).items()
+    turn_to(page, "Attention")
+    until_shown(page, (0, 1, 7, 3))
+
+
+def test_two_tabs_of_one_visitor_don_t_mix(visit):
+    (one, _), (other, _) = visit(), visit("prompt=To be, or not&layer=0&head=0")
+    head(one, 1, 1).click()
+    head(other, 0, 1).click()
+    for page, place in ((one, ("1", "1")), (other, ("0", "1"))):
+        until(page, lambda page=page, place=place: (parameters(page)["layer"], parameters(page)["head"]) == place)
+        page.reload()
+        page.locator(WHOLE).wait_for(timeout=60_000)
+        assert shown(page)[:2] == tuple(map(int, place))
 
 
 # Others
