@@ -203,50 +203,53 @@ def link_to_copy(at):
     return block.value
 
 
-# The page Generate, whose text and dials live in the tab
-
-
-def text_of(at):
-    """What was written, decoded."""
-    return library.tokenizer(link_of(at)["model"]).decode(written(at))
-
-
-def written(at):
-    """The ids of what was written."""
-    return frontend("writing/codes.js", "idsIn", tab_of(at).looked.get("written"))
-
-
 def dials(at):
-    """The dials of the page Generate."""
+    """What the dials of the page Generate say: what the tab holds, else what they begin with."""
     return frontend("writing/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
 
 
-def turn(at, **changes):
-    """Turn dials of the page Generate, and let the hand rest."""
-    return wrote(look_at(at, **frontend("writing/place.js", "lookedFrom", changes)), written(at))
+def turn(at, **dials):
+    """Turn dials of the page Generate; the page is told once the hand rests."""
+    look_at(at, **frontend("writing/place.js", "lookedFrom", dials))
+    return tell_text(at)
 
 
-def wrote(at, ids):
-    """A text is on screen, and rests: the page is told."""
-    look_at(at, written=frontend("writing/codes.js", "writtenIn", ids) or None)
-    return wish(at, "text", {"held": tab_of(at).looked, "for": given(at)["id"]})
+def _sampling(at):
+    chosen = dials(at)
+    return {"temperature": chosen["temperature"], "top_k": chosen["top_k"] or None, "top_p": chosen["top_p"],
+            "seed": chosen["seed"]}  # fmt: skip
 
 
-def asks_to_write(at):
-    """The parameters of what the page Generate asks of its text: the tokens so far, and the dials."""
-    about, found = given(at), dials(at)
-    top_p = found["top_p"] if found["top_p"] < 1 else None
-    return {"tokens": ",".join(map(str, [*about["prompt"], *written(at)])), "temperature": found["temperature"],
-            "top_k": found["top_k"] or None, "top_p": top_p, "seed": found["seed"]}  # fmt: skip
+def ids_of(at):
+    """The tokens that were written, as the tab's address has them."""
+    return [int(each) for each in tab_of(at).looked.get("written", "").split(".") if each]
 
 
-def write(at, count=None):
-    """Press Generate, and see all that is written. count: of tokens; those that a dial says, if it isn't given."""
-    response = asked(at, "generate", **asks_to_write(at), max_new_tokens=count or dials(at)["tokens"])
+def text_of(at):
+    """What was written."""
+    return library.tokenizer(link_of(at)["model"]).decode(ids_of(at))
+
+
+def show_text(at, ids):
+    """Have this text on screen, as one does that was written, or goes on with another candidate; the page is told."""
+    look_at(at, written=".".join(map(str, ids)) or None)
+    return tell_text(at)
+
+
+def tell_text(at):
+    return wish(at, "text", {"held": tab_of(at).looked, "for": given(at)["id"], "at": 0})
+
+
+def write(at, tokens=None):
+    """Press Generate and see all that is written; the page is told of it. tokens: how many, if not as the dial says."""
+    about, written = given(at), ids_of(at)
+    response = asked(at, "generate", tokens=",".join(map(str, [*about["prompt"], *written])), **_sampling(at),
+                     max_new_tokens=tokens or dials(at)["tokens"])  # fmt: skip
     assert response.status_code == 200, response.text
-    events = [dict(line.split(": ", 1) for line in each.split("\n")) for each in response.text.strip().split("\n\n")]
-    assert events[-1]["event"] == "end", events[-1]
-    return wrote(at, written(at) + [json.loads(each["data"])["id"] for each in events if each["event"] == "token"])
+    for block in response.text.split("\n\n"):
+        if block.startswith("event: token\n"):
+            written.append(json.loads(block.partition("data: ")[2])["id"])
+    return show_text(at, written)
 
 
 def step(at):
@@ -254,10 +257,13 @@ def step(at):
     return write(at, 1)
 
 
-def scores(at, first=None):
-    """What the page is answered of each token of its text from a place on, by default of the one to come."""
-    asks = asks_to_write(at)
-    return answered(at, "scores", **asks, first=first or asks["tokens"].count(",") + 1)
+def writing(at):
+    """What the page Generate's instrument knows of the text on screen: by place, from the first that was written to the
+    one after the text; `ids` of those that were written."""
+    about, written = given(at), ids_of(at)
+    found = answered(at, "scores", tokens=",".join(map(str, [*about["prompt"], *written])), first=len(about["prompt"]),
+                     **_sampling(at))  # fmt: skip
+    return Recording({**found.tensors, "ids": np.array(written, np.int32)}, {**found.metadata, **about})
 
 
 def component(at, name):
@@ -356,8 +362,8 @@ def parts(at, *more):
 
 
 def wish(at, event, value):
-    """What an instrument tells the page, and the run that this causes: to "change" the model, to "turn" to a page, a
-    "text"."""
+    """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, "text"
+    that was written."""
     (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
     return tell_page(at, name, event, value)
 

@@ -7,15 +7,15 @@ from urllib.parse import urlencode
 import pytest
 
 from pages.ui.markdown import JOINER
+from pages.ui.shell import state
 from pages.ui.shell.link import LONGEST_QUERY
 from tests.app_driver import (
-    act,
     checked,
     come_back,
     component,
     given,
     go,
-    have,
+    ids_of,
     link_of,
     link_to_copy,
     look_at,
@@ -30,7 +30,6 @@ from tests.app_driver import (
     type_prompt,
     use,
     write,
-    writing,
 )
 from tests.tiny_models import save_pair, save_tiny, save_translator
 from transformer import Tokenizer, save_checkpoint
@@ -100,7 +99,7 @@ def test_a_link_of_before_still_opens():
 
 def test_going_back_brings_the_page_as_it_was():
     at = write(start(tokens=5, prompt="To be"))
-    generate = link_of(at)
+    generate, text = link_of(at), text_of(at)
     go(at, "Attention")
     checked(look_at(at, head=1, query=3).run())
     attention = link_of(at)
@@ -110,8 +109,8 @@ def test_going_back_brings_the_page_as_it_was():
     come_back(at, "Attention", attention)
     assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
     come_back(at, "Generate", generate)
-    assert prompt(at) == "To be" and text_of(at) == generate["text"]
-    assert writing(at).metadata["length"] == 10 and not writing(at).tensors["picked"].any()
+    assert prompt(at) == "To be" and text_of(at) == text
+    assert given(at)["written"] == generate["written"] and len(ids_of(at)) == 5
     assert link_of(checked(at.run())) == generate  # and it isn't read again
     type_prompt(at, "Hello")  # in a moment in which the address is still that of before
     assert prompt(at) == "Hello" and link_of(at)["prompt"] == "Hello"
@@ -151,7 +150,7 @@ def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
     at = start("Masks")
-    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "kept": {}})
+    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
     assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
 
 
@@ -161,13 +160,13 @@ def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
     assert kept == {"prompt": "é" * 4000}
     other = start("Masks", **link_of(at))
     assert prompt(other) != "é" * 4000
-    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "kept": kept})
+    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "others": kept})
     assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
 
 
-@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "kept": {}}, {"query": "", "kept": {"prompt": 5}},
-                                   {"query": "x" * 200_000, "kept": {}}, {"query": "&".join("a" * 200), "kept": {}},
-                                   {"query": "", "kept": {str(number): "" for number in range(200)}}])  # fmt: skip
+@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "others": {}}, {"query": "", "others": {"prompt": 5}},
+                                   {"query": "x" * 200_000, "others": {}}, {"query": "&".join("a" * 200), "others": {}},
+                                   {"query": "", "others": {str(number): "" for number in range(200)}}])  # fmt: skip
 def test_what_a_tab_can_t_have_shown_changes_nothing(value):
     at = start("Masks", prompt="To be")
     tell(at, "headsup_tab", "before", value)
@@ -190,11 +189,8 @@ def test_what_is_left_out_of_a_link_is_said():
 def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
     at = start(prompt="," * 2_480)
     assert "Too long for the link" not in captions(at)
-    for _ in range(40):  # each of which runs the instrument's part of the page, and no more
-        act(at, "rest", seen=have(at))
-        if "Too long for the link, and left out of it: what was written." in captions(at):
-            return
-    pytest.fail("nothing was said")
+    write(at)
+    assert "Too long for the link, and left out of it: what was written." in captions(at)
 
 
 def test_boxes_hold_no_more_than_a_session_can_bear():
@@ -232,3 +228,47 @@ def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
     assert "This model has never seen" in said(at) and not calls
     press(at, "Remove what it can't read")
     assert calls == [1] and prompt(at) == ""
+
+
+# What a tab looks at, where a run isn't told
+
+
+def run_as_opened(at, link):
+    """A run in a tab that was opened by a link: Streamlit tells that link, whatever the address bar holds since."""
+    at.query_params = dict(link)
+    return checked(at.run())
+
+
+def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab():
+    link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
+    at = start("Attention", **link)
+    at.query_params = dict(link)
+    tell(at, "headsup_tab", "held", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
+    seen = at.session_state["visitor"]
+    assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
+    run_as_opened(at, link)
+    assert (seen.layer, seen.head, seen.order) == (1, 0, "spread")
+    seen.layer = 0  # by a button, say
+    for _ in range(2):
+        run_as_opened(at, link)
+        assert (seen.layer, seen.head) == (0, 0)
+    assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
+
+
+@pytest.mark.parametrize("value", [None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"},
+                                   {"prompt": "another"}, {"layer": "many"}])  # fmt: skip
+def test_what_a_tab_can_t_look_at_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    before = link_of(at)
+    tell(at, "headsup_tab", "held", value)
+    assert link_of(checked(at.run())) == before
+
+
+def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():
+    link = {"model": "shakespeare", "prompt": "To be", "filler": "5"}
+    at = start("Masks", **link)
+    for number in range(state.MOST_KNOWN + 5):
+        at.session_state["visitor"].prompt = f"To be {number}"
+        run_as_opened(at, link)
+    assert prompt(at) == f"To be {state.MOST_KNOWN + 4}"
+    assert len(at.session_state["known_addresses"]) == state.MOST_KNOWN

@@ -6,18 +6,22 @@ import torch
 
 from pages.ui.models import library
 from tests.app_driver import (
-    act,
+    answered,
     checked,
     choose,
+    dials,
+    given,
     go,
-    have,
+    ids_of,
     link_of,
+    look_at,
     looked_at,
     named,
     overview,
     parts,
     prompt,
     said,
+    show_text,
     start,
     step,
     text_of,
@@ -59,18 +63,16 @@ def greedy(count=8, source=SOURCE):
 
 
 def strip(at):
-    """The tokens on the page Generate, source first, as far as they were seen; after a run of the page."""
-    about, tensors = writing(at).metadata, writing(at).tensors
-    written = tensors["ids"][: about["length"] - about["first"]]
-    read = [*about["prompt"]["source"], *about["prompt"]["text"]]
-    return [about["kinds"][str(token)][0] for token in [*read, *written]]
+    """The tokens on the page Generate, source first."""
+    about = writing(at).metadata
+    return [about["kinds"][str(token)][0] for token in [*about["source"], *about["prompt"], *ids_of(at)]]
 
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
     at = start(model="translator", temperature=0, tokens=5)
     assert at.sidebar.text_area[0].label == "Source"
     assert prompt(at) == SOURCE
-    assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in writing(at).metadata["start_label"]
+    assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in given(at)["arrow"]
     write(at)
     expected = greedy(5)
     assert strip(at)[5:] == TASK.tokenizer.labels(expected)
@@ -87,50 +89,46 @@ def test_the_logits_and_the_rows_are_the_model_s_own():
         logits, cache = checkpoint.model.run_with_cache(source, begin)
     sent = writing(at)
     assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
-    assert np.allclose(sent.tensors["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
-    assert (sent.tensors["row_start"].tolist(), sent.tensors["row_place"].tolist()) == ([0], [1])
-    assert sent.metadata["rows_of"] == ["cross", 0, 1]
+    assert dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
+    (module,) = given(at)["modules"]["cross"]
+    found = answered(at, "rows", attention=module, head=1, first=1, last=1).tensors
+    assert np.allclose(found["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
+    assert (found["start"].tolist(), found["place"].tolist()) == ([0], [1])
     turn(at, attention="decoder")
-    assert link_of(at)["attention"] == "decoder"
-    sent = act(at, "rows", first=1, last=1) and writing(at)
-    assert sent.metadata["rows_of"] == ["decoder", 0, 1]
-    assert (sent.tensors["rows"].tolist(), sent.tensors["row_start"].tolist()) == ([1.0], [0])
+    assert link_of(at)["attention"] == dials(at)["attention"] == "decoder"
+    found = answered(at, "rows", attention=given(at)["modules"]["decoder"][0], head=1, first=1, last=1).tensors
+    assert (found["rows"].tolist(), found["start"].tolist()) == ([1.0], [0])
 
 
 def test_a_token_of_the_target_can_be_looked_at_and_replaced():
-    at = start(model="translator", temperature=0, tokens=3)
-    write(at)
-    act(at, "rest", step=2)  # start token, first word, and this one
-    assert writing(at).metadata["step"] == 2 and link_of(at)["step"] == "2"
-    checked(at.run())
-    other = (int(writing(at).tensors["ids"][1]) + 1) % 83
-    act(at, "pick", place=2, token=other)
-    sent = writing(at)
-    assert sent.tensors["picked"].tolist() == [0, 1, 0] and sent.metadata["length"] == 3
-    assert sent.tensors["ids"][1] == other
+    at = write(start(model="translator", temperature=0, tokens=3))
+    checked(look_at(at, step=2).run())  # start token, first word, and this one
+    assert link_of(at)["step"] == "2" and not said(at)
+    ids = ids_of(at)
+    show_text(at, [ids[0], other := (ids[1] + 1) % 83])
+    assert strip(at)[-1] == TASK.tokenizer.label(other)
+    again = start(**link_of(at))
+    assert ids_of(again) == ids_of(at) and strip(again) == strip(at)
 
 
-def test_writing_ends_with_the_end_token():
+def test_writing_ends_with_the_end_token_which_a_link_and_a_reload_keep():
     at = start(model="translator", temperature=0, tokens=30)
     model = library.model("translator").model
 
     def prefer_the_end(module, inputs, output):
         output = output.clone()
-        output[..., END] += 100.0 * (at.session_state["writer"].branch.end >= 4)
+        output[..., END] += 100.0
         return output
 
+    write(at, 3)
     handle = model.unembed.register_forward_hook(prefer_the_end)
     try:
         write(at)
     finally:
         handle.remove()
-    assert [token.id for token in at.session_state["writer"].written][3:] == [END]
-    about = writing(at).metadata
-    assert about["ended"] and about["goal"] is None and have(at) == about["length"]  # none is to come
-    act(at, "write", goal=40)
-    assert have(at) == about["length"]
-    act(at, "clear")
-    assert not writing(at).metadata["ended"]
+    assert ids_of(at)[3:] == [END] == [given(at)["end"]] and strip(at)[-1] == "[end]"
+    again = start(**link_of(at))
+    assert ids_of(again) == ids_of(at) and strip(again)[-1] == "[end]"
 
 
 @pytest.mark.parametrize(

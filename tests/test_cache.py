@@ -1,5 +1,6 @@
 """What models computed is remembered within its bytes, computed once, changed by nobody, and apart for own models."""
 
+import gc
 import threading
 import time
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ import streamlit as st
 from hypothesis import given, strategies
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import activations, cache, library, masking, own_models, recordings
-from pages.ui.models.cache import Cache, bytes_of, frozen, remembered
+from pages.ui.models import activations, library, masking, own_models
+from pages.ui.models.cache import remembered
 from tests.tiny_models import save_pair, save_tiny
+from transformer.api import cache, overviews, tensors
+from transformer.api.cache import Cache, bytes_of, frozen
+from transformer.api.open_models import OpenModel
 
 TOKENS = (1, 2, 3, 4)
 
@@ -154,8 +158,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda name: recordings.overview(name, TOKENS),
-        lambda name: recordings.row(name, TOKENS, (), "self", 1, 0, 3),
+        lambda name: overviews.overview(library.opened(name), TOKENS),
+        lambda name: tensors.whole(library.opened(name), TOKENS, (), ()),
         lambda name: activations.next_token(name, TOKENS),
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
@@ -173,69 +177,58 @@ def test_each_question_is_answered_once_and_again_for_another_version(folder, mo
     assert ask("martin-fierro") is second
 
 
-def test_all_heads_share_one_pass(folder, monkeypatch):
-    passes, run = [], recordings._recorded
-    monkeypatch.setattr(recordings, "_recorded", lambda *args: passes.append(1) or run(*args))
-    for _ in range(2):
-        for layer, head in ((0, 0), (1, 1), (0, 1)):
-            recordings.head("shakespeare", TOKENS, (), "self", layer, head)
-    assert len(passes) == 1
+NAMES = ("blocks.0.attn.hook_rot_q[:, 1]", "blocks.1.attn.hook_pattern[0, 2]", "logits", "unembed.weight")
 
 
-def test_arrays_that_pages_get_are_read_only(folder):
-    recorded = [
-        recordings.overview("shakespeare", TOKENS),
-        recordings.head("shakespeare", TOKENS, (), "self", 0, 1),
-        recordings.row("shakespeare", TOKENS, (), "self", 0, 1, 2),
-    ]
+def have(*names):
+    model = library.opened("shakespeare")
+    there = tensors.infos_of(model.checkpoint.model.config, len(TOKENS), 0)
+    return tensors.tensors(model, TOKENS, (), [tensors.part_of(name, there) for name in names])
+
+
+@pytest.mark.parametrize("whole_below", [0, tensors.WHOLE_BELOW])
+def test_arrays_that_are_given_out_are_read_only(folder, monkeypatch, whole_below):
+    monkeypatch.setattr(tensors, "WHOLE_BELOW", whole_below)
+    recorded = overviews.overview(library.opened("shakespeare"), TOKENS)
     logits, rows = activations.next_token("shakespeare", TOKENS)
     table = activations.position_table("martin-fierro")
-    for part in (logits, rows["self"], table, *(array for each in recorded for array in each.tensors.values())):
+    for part in (logits, rows["self"], table, *recorded.tensors.values(), *have(*NAMES).values()):
         assert not part.flags.writeable
-    for part in (logits, rows["self"], table, *recorded[0].tensors.values(), *recorded[2].tensors.values()):
+    for part in (logits, rows["self"], table, *recorded.tensors.values()):
         base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
         assert base is None or base.untyped_storage().nbytes() == part.nbytes
 
 
-def test_what_is_remembered_of_a_head_is_counted_once(folder):
+def test_what_is_remembered_of_a_head_is_counted_once(folder, monkeypatch):
     """A head is a view of all heads' queries, keys and values, which are remembered; nothing else is kept."""
-    recordings.head("shakespeare", TOKENS, (), "self", 0, 0)
-    size = cache._shared().size
-    for head in (1, 0, 1):
-        recordings.head("shakespeare", TOKENS, (), "self", 0, head)
-    assert cache._shared().size == size
+    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
+    heads = [f"blocks.0.attn.hook_{point}[:, {head}]" for head in range(2) for point in ("rot_q", "rot_k", "v")]
+    have(heads[0])
+    size = cache._SHARED.size
+    have(*heads)
+    assert cache._SHARED.size == size
 
 
 def test_clear_forgets_everything(folder):
-    first = recordings.overview("shakespeare", TOKENS)
+    model = library.opened("shakespeare")
+    first = overviews.overview(model, TOKENS)
     cache.clear()
-    assert recordings.overview("shakespeare", TOKENS) is not first
+    assert overviews.overview(model, TOKENS) is not first
 
 
-def of_a_visitor():
-    """A page that has kept a model of its own, and asks something of it and of a shared one."""
-    import streamlit as st
-
-    from pages.ui.models import cache, library, recordings
-    from pages.ui.models.own_models import keep
-
-    if "own" not in st.session_state:
-        st.session_state["own"] = keep(library.model("shakespeare"))
-    before = len(cache._shared())
-    for _ in range(2):
-        recordings.overview(st.session_state["own"], (1, 2, 3))
-    assert len(cache._shared()) == before
-    recordings.overview("shakespeare", (1, 2, 3))
-    st.session_state["counts"] = len(st.session_state["own_results"]), len(cache._shared())
-
-
-def test_what_an_own_model_computed_stays_in_its_session(folder):
-    one, other = (AppTest.from_function(of_a_visitor, default_timeout=60).run() for _ in range(2))
-    for page in (one, other):
-        assert not page.exception
-        assert page.session_state["counts"] == (1, 1)
-    assert one.session_state["own_results"] is not other.session_state["own_results"]
-    assert one.session_state["own_results"].limit == cache.OWN_BYTES
+def test_what_an_own_model_computed_stays_with_it_and_goes_with_it(folder):
+    cache.clear()
+    made = [save_tiny(folder, "own", seed=seed) for seed in (1, 2)]
+    models = [OpenModel("own", f"own-{n}", checkpoint, is_own=True) for n, checkpoint in enumerate(made)]
+    first = [overviews.overview(model, TOKENS) for model in models]
+    assert [overviews.overview(model, TOKENS) for model in models] == first
+    assert len(cache._SHARED) == 0 and len(cache._of_own) == 2
+    overviews.overview(library.opened("shakespeare"), TOKENS)
+    assert len(cache._SHARED) == 1
+    assert all(each.limit == cache.OWN_BYTES for each in cache._of_own.values())
+    del made, models, first
+    gc.collect()
+    assert not cache._of_own
 
 
 def of_a_collector():

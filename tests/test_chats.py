@@ -7,7 +7,7 @@ import pytest
 
 from pages.ui.models import library
 from pages.ui.models.lessons.scenes import Scene
-from tests.app_driver import link_of, prompt, start, use, writing
+from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
 from transformer import Card, load_checkpoint, load_pretrained
 from transformer.checkpoints.exporting import export_pretrained
@@ -76,12 +76,12 @@ def test_the_app_sends_the_template_unless_plain_text_is_chosen(tmp_path, monkey
     save_chatty(tmp_path)
     tokenizer = load_checkpoint(tmp_path / "chatty").tokenizer
     at = start(model="chatty")
-    sent = writing(at).metadata["prompt"]["text"]
+    sent = given(at)["prompt"]
     assert sent == Chat(USER, ANSWER).tokens(tokenizer, prompt(at)) and "reads" not in link_of(at)
     kinds = writing(at).metadata["kinds"]
     assert kinds[str(sent[0])][1].strip() == "<|im_start|>"
     at = start(model="chatty", reads="plain")
-    assert writing(at).metadata["prompt"]["text"] == tokenizer.encode(prompt(at))
+    assert given(at)["prompt"] == tokenizer.encode(prompt(at))
     assert link_of(at)["reads"] == "plain"
 
 

@@ -6,13 +6,11 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from pages.ui.models import library
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.crossings import to_logit
 from tests.app_driver import (
-    act,
     answered,
     given,
     go,
+    ids_of,
     link_of,
     look_at,
     looked_at,
@@ -24,21 +22,57 @@ from tests.app_driver import (
     writing,
 )
 from tests.frontend_calls import frontend
+from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
+from transformer.inference.windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300))
-def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, offset):
-    current = Visitor()
-    to_logit(current, place, token, offset)
-    assert current.inside == "logits"
-    if place - 1 < offset:
-        assert current.place is None and current.cell is None and f"place {place - 1}" in current.notices[0]
-    else:
-        assert current.place == place - 1 and current.cell == (place - 1 - offset, token) and not current.notices
+@st.composite
+def weights(draw):
+    """A model, a kind of attention that it has, and one of its weights: layer, head, query, key."""
+    config = draw(any_configs().filter(attention_modules))
+    kind = draw(st.sampled_from(sorted(attention_modules(config))))
+    layer = draw(st.integers(0, len(attention_modules(config)[kind]) - 1))
+    cell = {"layer": layer, "head": draw(st.integers(0, config.n_heads - 1)), "query": draw(st.integers(0, 99)),
+            "key": draw(st.integers(0, 99))}  # fmt: skip
+    return config, kind, cell
+
+
+@given_any(weights(), st.integers(0, 40), st.integers(0, 120), st.booleans())
+def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, prompt, is_whole):
+    """is_whole: Attention shows the text that Inside reads; else a prompt that is shorter than it, from its start."""
+    config, kind, cell = which
+    begin = {"query": 0 if kind == "encoder" else offset, "key": 0 if kind in ("encoder", "cross") else offset}
+    offsets = {of: begin[name] if is_whole else 0 for name, of in (("query", "queries"), ("key", "keys"))}
+    modules = attention_modules(config)[kind]
+    about = {"offsets": offsets, "begin": offset}
+    there = frontend("attention/place.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
+    module = modules[cell["layer"]]
+    assert (there["inside"], there["heads"], there["head"]) == (f"{module}.hook_pattern", "one", cell["head"])
+    places = {name: cell[name] + offsets[of] for name, of in (("query", "queries"), ("key", "keys"))}
+    inner = {name: place - begin[name] for name, place in places.items()}
+    if min(inner.values()) < 0:
+        assert there["cell"] is None
+        return
+    assert there["cell"] == f"{cell['head']},{inner['query']},{inner['key']}"
+    place = {"module": module, "head": cell["head"], **inner, "stage": "raw"}
+    found = frontend("inside/place.js", "toAttention", place, {"offset": offset, "prompt": prompt})
+    expected = {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}
+    assert found["looked"].items() >= expected.items()
+    assert found["page"].get("attention", "self") == kind
+    assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
+
+
+@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
+def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
+    found = frontend("writing/place.js", "toLogit", place, token, place + more, context)
+    offset = window_start(place + more, context)
+    cell = f"{place - 1 - offset},{token}"
+    there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
+    assert found == (there if place - 1 >= offset else None)  # which the model doesn't read any more
 
 
 def turned(at, page, looked, **shown):
@@ -97,22 +131,11 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     save_tiny(tmp_path, "shakespeare", context_length=8)
     use(monkeypatch, tmp_path)
     at = write(start(tokens=6, prompt="To be"))
-    place = writing(at).metadata["length"]
-    act(at, "logits", place=place)
-    own = writing(at).tensors["logits_at"]
+    place = len("To be") + len(ids_of(at))
+    own = writing(at).tensors["logits"][-1]
     token = int(own.argmax())
-    act(at, "inside", place=place, token=token)
-    at = go(at, "Inside")
+    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", place, token, place, 8))
+    assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
     np.testing.assert_allclose(answered(at, "tensors", names=["logits"]).tensors["logits"][6], own, atol=1e-5)
-
-
-def test_what_the_model_no_longer_reads_is_said_to_be_gone(monkeypatch, tmp_path):
-    save_tiny(tmp_path, "shakespeare", context_length=8)
-    use(monkeypatch, tmp_path)
-    at = write(start(tokens=6, prompt="To be"))
-    act(at, "inside", place=2, token=1)
-    at = go(at, "Inside")
-    assert looked_at(at)["cell"] is None
-    assert any("place 1" in box.value for box in at.warning)

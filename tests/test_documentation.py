@@ -2,13 +2,21 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import transformer
+from tests.api.conftest import served
+from transformer import Recording, record_pass
+from transformer.api import exports, limits, queries, service, store
+from transformer.api.app import create_app
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,11 +35,59 @@ def test_there_are_examples_where_a_student_starts(name):
     assert any(found.examples for found in doctest.DocTestFinder().find(module))
 
 
-def test_the_readme_s_python_runs(monkeypatch):
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SERVER = "http://localhost:8000"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of a server like the one that the README asks."""
+    with served(create_app()) as url:
+        yield url
+
+
+def test_the_readme_s_python_runs(monkeypatch, server):
     monkeypatch.chdir(ROOT)
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(examples) >= 3
     names = {}
     for example in examples:
-        exec(example, names)
+        exec(example.replace(SERVER, server), names)
     assert names["deviations"](names["found"])[0].largest < 1e-5
+    here = record_pass(names["model"], names["shakespeare"].tokenizer.encode("To be, or")).tensors
+    asked = names["pattern"].tensors["blocks.0.attn.hook_pattern[3]"]
+    assert (asked == here["blocks.0.attn.hook_pattern"][3]).all()
+
+
+CURLS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()
+         if line.startswith("curl ")]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("line", CURLS, ids=lambda line: re.search(r"/api/(\w+)", line)[1])
+def test_the_readme_s_questions_are_answered(line, server, tmp_path):
+    command = ["curl", "--fail", "--max-time", "60", *shlex.split(line.replace(SERVER, server))[1:]]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=70)
+    assert found.returncode == 0, found.stderr
+    (body,) = [file.read_bytes() for file in tmp_path.iterdir()] or [found.stdout]
+    kind = line.rpartition(".")[2] if " -o " in line else "stream" if " -N " in line else "json"
+    if kind == "safetensors":
+        assert Recording.from_bytes(body).tensors
+    elif kind == "html":
+        assert body.startswith(b"<!doctype html>")
+    elif kind == "stream":
+        assert re.findall(rb"^event: (\w+)$", body, re.MULTILINE)[-1] in (b"end", b"result")
+    else:
+        assert len(json.loads(body)["models"]) > 20
+
+
+def test_the_readme_tells_the_limits_and_the_variables_of_the_api():
+    section = README.split("## Over HTTP")[1].split("\n## ")[0]
+    told = [limits.LONGEST_QUERY, queries.MOST_CELLS, queries.MOST_NAMES, queries.MOST_NEW_TOKENS, limits.BURST,
+            int(limits.PER_SECOND), limits.AT_ONCE, limits.LARGEST_BODY // 1024, exports.MOST_BYTES // 10**6]
+    for limit in told:
+        assert f"{limit:,}" in section
+    assert limits.CLASSES == 60 and "sixty times" in section
+    for variable in (limits.SECRET_VARIABLE, limits.PROXIES_VARIABLE, store.FOLDER_VARIABLE):
+        assert f"`{variable}`" in section
+    assert service.OWN_HEADER in section and len(CURLS) >= 6

@@ -12,6 +12,7 @@ from tests.app_driver import (
     choose,
     dials,
     every_page,
+    given,
     go,
     link_of,
     look_at,
@@ -84,7 +85,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
     assert not said(at)
     if page == "Generate":
         ahead = writing(at).tensors
-        assert len(ahead["ids"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
+        assert len(ahead["drawn"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
     elif page == "Attention":
         about = overview(at).metadata
         assert about["labels"]["text"] and about["queries"] == about["keys"] == len(EXAMPLES[0]) and parts(at).tensors
@@ -206,7 +207,7 @@ def test_every_kind_of_model_can_be_shown(page, positions, n_layers, tmp_path, m
     at = start(page, layer=0)
     if page == "Generate":
         assert len(text_of(step(at))) == 1
-        assert ("rows" in writing(at).tensors) == (n_layers > 0) == (dials(at)["attention"] == "self")
+        assert bool(given(at)["modules"].get("self")) == (n_layers > 0) == (dials(at)["attention"] == "self")
     if page == "Attention":
         assert ("has no layers" in said(at)) == (n_layers == 0) == (not instruments(at))
     if page == "Inside":

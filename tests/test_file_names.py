@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models.library import slug
-from tests.app_driver import PAGES, choose, given, go, open_drawers, start, writing
+from tests.app_driver import PAGES, choose, given, go, open_drawers, start
 from tests.tiny_models import save_tiny
 from transformer.checkpoints.archive import pack_checkpoint
 
@@ -31,7 +31,7 @@ def with_own_model(page, tmp_path):
     at = start("Train")
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     uploader.upload("model.headsup.zip", file, "application/zip").run()
-    at = choose(go(at, page), "Model", next(name for name in at.session_state["belongings"].models))
+    at = choose(go(at, page), "Model", next(name for name in at.session_state["session_record"].models))
     return open_drawers(at)
 
 
@@ -44,8 +44,7 @@ def test_an_own_model_s_files_are_called_by_its_title(page, folder, names, tmp_p
     assert page in ("Generate", "What if") or len(own) > 1
     assert not [name for name in names if "own-" in name]
     if page in ("Attention", "Inside", "Generate"):
-        about = writing(at).metadata if page == "Generate" else given(at)
-        assert about["title"] == SLUG
+        assert given(at)["title"] == SLUG
 
 
 @pytest.mark.parametrize(("title", "name"), [

@@ -26,6 +26,7 @@ from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
 from transformer.inference.outline import outline
 from transformer.inference.recompute import whole_pass
+from transformer.inference.windows import window_start
 from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,7 +80,11 @@ def test_words_that_only_look_like_statements_stay(files):
 def test_comments_and_indentation_are_left_out(files):
     text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
     text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
-    assert bundle(files(view=text)) == 'function f() {\nconst url = "http://x"; // kept\n}\nf();\n'
+    text += "class A {\n  /** @type {number} */ b; // kept\n\n  /** It * says. **/ c() {}\n}\n"
+    text += "/** @import { B } from './b.js' */\n"
+    assert bundle(files(view=text)) == (
+        'function f() {\nconst url = "http://x"; // kept\n}\nf();\nclass A {\nb; // kept\nc() {}\n}\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +189,9 @@ def test_a_script_imports_what_it_uses_of_others_and_nothing_else(path):
 
 
 def test_the_instrument_knows_nothing_of_who_shows_it():
-    for path in [*FOLDER.rglob("*.js"), *FOLDER.rglob("*.css")]:
+    """Only what mounts them on a page does, and tells a page that frames it where it is."""
+    shows = {"on_page.js", "looked.js"}
+    for path in [path for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind) if path.name not in shows]:
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 
 
@@ -253,6 +260,8 @@ def write_fixtures(folder: Path) -> None:
     }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
+    windows = [[length, context, window_start(length, context)] for context in range(1, 40) for length in range(1, 130)]
+    (folder / "windows.json").write_text(json.dumps(windows), encoding="utf-8")
     (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
     x = torch.cat([torch.linspace(-7, 7, 57, dtype=torch.float64), torch.tensor([-40.0, -1e-9, 1e-9, 40.0]).double()])
     values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}

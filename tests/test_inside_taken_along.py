@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.models import library, taken_along
+from pages.ui.models import library
 from tests.app_driver import (
     checked,
     look_at,
@@ -26,6 +26,7 @@ from transformer import (
     to_code,
     whole_pass,
 )
+from transformer.api import exports
 from transformer.api.tensors import tensor
 from transformer.frontend import saved_page
 
@@ -62,14 +63,14 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
     if looked["cell"]:
         assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
     # The page that is saved shows the same, but for what it is called.
-    page = taken_along.page_of(*computed, changed, options={"title": "inside", **looked})
+    page = exports.page_of(*computed, changed, options={"title": "inside", **looked})
     assert page == eval(lines.strip().splitlines()[-1], names).html
 
 
 def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     at = open_drawers(start("Inside", prompt="To be"))
     ids = tuple(outline(at).metadata["ids"]["text"])
-    page = taken_along.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
+    page = exports.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
     (button,) = [each for each in at.get("download_button") if "page" in each.proto.label]
     size = int(re.search(r"\((\d+) kB\)", button.proto.label)[1])
     assert size == pytest.approx(len(page.encode()) / 1000, rel=0.01)
@@ -98,30 +99,30 @@ def words_of(at):
 def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(monkeypatch):
     views = {"": "model", "blocks.1": "block", "logits": "tensor", "embed.weight": "weights"}
     model, ids = library.opened("shakespeare"), tuple(library.tokenizer("shakespeare").encode("To be, or not"))
-    sizes = {place: sum(array.nbytes for array in taken_along.file_of(model, ids, (), place).tensors.values())
+    sizes = {place: sum(array.nbytes for array in exports.file_of(model, ids, (), place).tensors.values())
              for place in views}  # fmt: skip
     for place, what in views.items():
-        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place])
+        monkeypatch.setattr(exports, "MOST_BYTES", sizes[place])
         at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
         assert [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
-        monkeypatch.setattr(taken_along, "MOST_BYTES", sizes[place] - 1)
+        monkeypatch.setattr(exports, "MOST_BYTES", sizes[place] - 1)
         at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
         assert not [each for each in at.get("download_button") if each.proto.label == "Save these numbers"], place
         told = words_of(at)
         assert "All numbers of this view take" in told
-        assert ("open a part of it" in told.lower()) == (what in ("model", "block"))
+        assert ("choose a part of the model" in told.lower()) == (what in ("model", "block"))
         assert ("They are weights" in told) == (what == "weights")
         if found := re.search(r"text of at most (\d+) tokens", told):
             longest = int(found[1])
-            fits = taken_along.file_of(model, ids[:longest], (), place)
+            fits = exports.file_of(model, ids[:longest], (), place)
             assert longest == len(ids) - 1 and sum(each.nbytes for each in fits.tensors.values()) < sizes[place]
         assert bool(found) == (what != "weights")
         with pytest.raises(ValueError, match="All numbers of this view take"):
-            taken_along.file_of(model, ids, (), place)
+            exports.file_of(model, ids, (), place)
 
 
 def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(monkeypatch):
-    monkeypatch.setattr(taken_along, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(exports, "MOST_BYTES", 5_000)
     at = open_drawers(start("Inside", prompt="To be"))
     assert "All numbers of this view take" in words_of(at)
     checked(look_at(at, inside="blocks.0.hook_mlp_out").run())
@@ -141,7 +142,7 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
     (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
-    file = taken_along.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
+    file = exports.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
                           in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
     (name,) = re.findall(r'Path\("(.*?)"\)', lines)
     (tmp_path / name).write_bytes(file.to_bytes())

@@ -5,21 +5,18 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.components import inside as inside_component
 from pages.ui.models import (
     activations,
-    cache,
     changed,
-    insides,
     jobs,
     library,
-    shown_text,
-    taken_along,
     tracing,
 )
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
+from transformer.api import cache as api_cache
+from transformer.api import exports, overviews, tensors, texts
 
 PROMPT = "the cat and the hat"
 
@@ -28,12 +25,12 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (activations, changed, insides, shown_text):
+    for module in (activations, changed, overviews):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
-    for module in (insides, inside_component):
-        monkeypatch.setattr(module, "BY_ROW", 1000)
-    monkeypatch.setattr(insides, "WHOLE_BELOW", 0)
-    monkeypatch.setattr(insides, "READ", 20)
+    monkeypatch.setattr(texts, "SMALL_VOCABULARY", 100)
+    monkeypatch.setattr(tensors, "BY_ROW", 1000)
+    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
+    monkeypatch.setattr(overviews, "READ", 20)
     monkeypatch.setattr(library, "MANY_PARAMETERS", 0)
     return tmp_path
 
@@ -51,8 +48,8 @@ def test_a_page_opens(page, folder):
 
 def test_the_top_and_the_remainder_are_those_of_all_logits(folder):
     at = start(model="chatty", prompt=PROMPT)
-    shown, session = writing(at), at.session_state["writer"]
-    logits = activations.next_token(session.opened, session.tokens)[0].astype(np.float64)
+    shown, text = writing(at), at.session_state["text"]
+    logits = activations.next_token(text.model, text.tokens)[0].astype(np.float64)
     top = shown.tensors["top_ids"][0]
     assert list(top) == np.argsort(-logits, kind="stable")[: len(top)].tolist()
     total = np.exp(shown.tensors["normaliser"][0])
@@ -62,10 +59,11 @@ def test_the_top_and_the_remainder_are_those_of_all_logits(folder):
 def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
     model, tokens = library.opened("chatty"), (5, 9, 33, 7, 70)
     for name, place in (("logits", 2), ("probabilities", 4), ("embed.weight", 33)):
-        info = insides.infos(model, tokens, ())[name]
-        assert insides.is_by_row(info)
-        found = insides.parts(model, tokens, (), [("row", name, place)]).tensors[f"{name}[{place}]"]
-        whole = taken_along.file_of(model, tokens, (), name).tensors[name]
+        there = tensors.infos_of(model.checkpoint.model.config, len(tokens), 0)
+        assert tensors.is_by_row(there[name])
+        part = tensors.part_of(f"{name}[{place}]", there)
+        found = tensors.tensors(model, tokens, (), [part], ())[f"{name}[{place}]"]
+        whole = exports.file_of(model, tokens, (), name).tensors[name]
         np.testing.assert_allclose(found, whole[place], atol=1e-6)
 
 
@@ -83,7 +81,7 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
     model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
     few = changed.needed(model, tokens, (), -1, 0, (also,))
     monkeypatch.setattr(changed, "LARGEST_VOCABULARY", 10**6)
-    cache.clear()
+    api_cache.clear()
     all_of_it = changed.needed(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
     assert few.logits.shape == few.kept.shape == (len(few.parts), 40)

@@ -8,6 +8,7 @@ from tests.app_driver import (
     checked,
     choose,
     dials,
+    given,
     go,
     link_of,
     look_at,
@@ -17,7 +18,6 @@ from tests.app_driver import (
     said,
     start,
     use,
-    writing,
 )
 from tests.tiny_models import save_tiny, save_translator
 from transformer import save_checkpoint
@@ -63,7 +63,7 @@ def test_a_page_opens_on_what_the_card_says(page, model, expected):
     assert shown(at) == expected and linked(at) == tuple(map(str, expected))
     assert not said(at)
     if page == "Generate":
-        assert tuple(writing(at).metadata["rows_of"][1:]) == expected
+        assert tuple(given(at)["opening"].values()) == expected
     else:  # what it starts from comes with the first look
         layer, head = expected
         assert {(name.split("blocks.")[1].partition(".")[0], name[-2:]) for name in parts(at).tensors} == {

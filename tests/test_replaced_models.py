@@ -7,7 +7,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import library
-from tests.app_driver import PAGES, act, go, step, visitor
+from tests.app_driver import PAGES, asked, go, show_text, step, visitor
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import save_checkpoint
 from transformer.api import library as shelf
@@ -33,24 +33,25 @@ def opened(page="Generate", **link):
 
 def shown(at):
     """The number of layers and of tokens that the page shows the model to have."""
-    session = at.session_state["writer"].opened.checkpoint.model.config
+    session = at.session_state["text"].model.checkpoint.model.config
     return session.n_layers, session.vocab_size
 
 
-def test_a_text_keeps_its_model_until_it_is_dropped(folder, monkeypatch):
+def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_is_dropped(folder, monkeypatch):
     at = run(step(opened()))
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
     for _ in range(2):
-        run(step(at))
+        found = asked(run(at), "generate", tokens="1,2", max_new_tokens=1)  # what the tab then says
+        assert found.status_code == 409 and "load the page again" in found.json()["error"]
         assert shown(at) == (2, len(ALPHABET))
         assert any("2 layers" in caption.value for caption in at.sidebar.caption)
         assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
-    text = at.session_state["visitor"].text
+    text = at.session_state["visitor"].written
     go(at, "Attention")
     go(at, "Generate")
-    assert at.session_state["visitor"].text == text and shown(at) == (2, len(ALPHABET))
-    act(at, "clear")
+    assert at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
+    show_text(at, [])
     assert shown(run(at)) == (1, len(ALPHABET) + 1)
     assert any("1 layer" in caption.value for caption in at.sidebar.caption)
     assert "Another" in str(at.sidebar.selectbox[0].options)

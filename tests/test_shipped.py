@@ -8,7 +8,6 @@ import torch
 
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.library import OpenModel
-from pages.ui.models.recordings import overview
 from transformer import (
     MEASURES,
     TASKS,
@@ -20,6 +19,7 @@ from transformer import (
     load_checkpoint,
     whole_pass,
 )
+from transformer.api.overviews import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
 from transformer.data.tasks import Example, Induction
 from transformer.training.evaluation import exact_matches, measure_induction, measure_reading

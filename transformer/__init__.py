@@ -1,5 +1,6 @@
 """A transformer written from the papers, every tensor of which can be looked at and changed."""
 
+from .api.client import Client
 from .checkpoints.card import Card
 from .checkpoints.exporting import export_pretrained
 from .checkpoints.folder import (
@@ -55,6 +56,7 @@ __all__ = [
     "CheckpointEntry",
     "CheckpointError",
     "Circuit",
+    "Client",
     "Corpus",
     "CorpusError",
     "DecoderOnly",

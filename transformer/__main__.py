@@ -1,4 +1,4 @@
-"""The command line: train a preset or a ladder; measure, import, export and list checkpoints; write text."""
+"""The command line: train a preset or a ladder; measure, import, export and list checkpoints; write; serve the API."""
 
 from __future__ import annotations
 
@@ -92,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("name")
     command.add_argument("folder", type=Path, help="a folder that doesn't exist yet")
     command.set_defaults(run=_export)
+
+    command = commands.add_parser("serve", help="answer over HTTP: the API under /api, without the pages")
+    command.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to be reached from other machines")
+    command.add_argument("--port", type=int, default=8000)
+    command.set_defaults(run=_serve)
 
     command = commands.add_parser("list", help="list the checkpoints and the presets")
     command.set_defaults(run=_list)
@@ -216,6 +221,14 @@ def _export(options: argparse.Namespace) -> None:
         raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
     family = export_pretrained(options.folder, load_checkpoint(options.checkpoints / options.name))
     print(f"Wrote {options.folder}, which {family.architecture} opens.")
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from .api.library import Library  # here, for no other command needs a server
+    from .api.serve import serve
+
+    library = Library() if options.checkpoints == CHECKPOINTS else Library(options.checkpoints)
+    serve(library, options.host, options.port)
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -119,6 +119,8 @@ class _Call:
     differentiated: frozenset[str] = frozenset()
     """Points whose tensors stay in the graph, for a gradient to be taken there."""
     gradient_edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
+    watched: frozenset[str] = frozenset()
+    """Points that are computed as if they were to be kept."""
     ends: bool = False
     """Whether the pass is over once everything is kept that is to be kept."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -127,7 +129,7 @@ class _Call:
 
     def __post_init__(self) -> None:
         self.edited = self.differentiated.union(*(names for names, _ in self.edits))
-        self.concerned = self.keep | self.edited
+        self.concerned = self.keep | self.edited | self.watched
 
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
@@ -175,26 +177,30 @@ class HookedModule(nn.Module):
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 
     def run_with_cache(
-        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (), **kwargs
-    ) -> tuple[Tensor, ActivationCache]:
+        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (),
+        watched: NamesFilter = (), **kwargs,
+    ) -> tuple[Tensor, ActivationCache]:  # fmt: skip
         """The forward pass, and the tensors at the chosen hook points.
 
         names_filter: None for every point but those in `ON_REQUEST`; a name, a list of names, or a predicate.
         fwd_hooks: interventions, as in `run_with_hooks`; what is recorded is what they left.
+        watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
+            by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
         Raises: ValueError for a name that is no hook point of this model.
         """
-        call = self._call(names_filter, fwd_hooks)
+        call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
             output = self(*inputs, **kwargs)
         return output, ActivationCache(call.tensors)
 
     def run_until_recorded(
-        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = ()
-    ) -> ActivationCache:
+        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (),
+        watched: NamesFilter = (),
+    ) -> ActivationCache:  # fmt: skip
         """The tensors at the chosen hook points, as `run_with_cache` records them, in a pass that ends with the last of
         them: what comes after it is not computed. Raises: as there."""
-        call = self._call(names_filter, fwd_hooks)
+        call = self._call(names_filter, fwd_hooks, watched)
         call.ends = True
         with _active(call), suppress(_AllRecorded):
             self(*inputs)
@@ -253,8 +259,11 @@ class HookedModule(nn.Module):
         """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
         return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
 
-    def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook]) -> _Call:
-        return _Call(self.chosen_names(names_filter), self._edits(fwd_hooks))
+    def _call(
+        self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook], watched: NamesFilter = ()
+    ) -> _Call:
+        everything = self.chosen_names(watched)
+        return _Call(self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
 
     def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
         return tuple((_chosen(target, self._point_names), function) for target, function in hooks)

@@ -42,11 +42,13 @@ def check_settings() -> None:
         except OSError as error:
             raise SystemExit(f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: "
                              f"{error.strerror}.") from None  # fmt: skip
-    if os.environ.get("HEADSUP_MODEL_MEMORY"):
+    if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
+        from transformer.api.limits import proxies
         from transformer.api.memory_limit import memory_limit
 
         try:
             memory_limit()
+            proxies()
         except ValueError as error:
             raise SystemExit(f"Error: {error}") from None
 

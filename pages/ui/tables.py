@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,8 +9,7 @@ import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
-FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
-"""What a spreadsheet takes for a formula begins like this."""
+from transformer.api.csv_file import as_text
 
 
 def offer_data(
@@ -41,19 +39,6 @@ def as_csv(table: pd.DataFrame) -> bytes:
     """A table as CSV that spreadsheets read too: UTF-8 with a byte order mark, texts as `as_text` has them."""
     written = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(as_text))
     return written.rename(columns=as_text).to_csv(index=False).encode("utf-8-sig")
-
-
-def as_text(value: object) -> object:
-    """A text that a spreadsheet would take for a formula, with an apostrophe in front; anything else as it is."""
-    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not _is_number(value) else value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def matrix_table(

@@ -12,6 +12,7 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ CHROMIUM_ARGS = (
 # One process for all pages of a server: each that it shows after the first finds what the others have loaded.
 SHARING = "--process-per-site"
 FAILED = pytest.StashKey[bool]()
+LOOKED_FOR_IN_VAIN = re.compile(r"/\w+/_stcore/(health|host-config)$")
+"""Of a page that is opened by its address, Streamlit asks for its server below that first."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -226,7 +229,7 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
                 errors.append(error)
 
         def note_console(message: "ConsoleMessage") -> None:
-            if message.type == "error":
+            if message.type == "error" and not LOOKED_FOR_IN_VAIN.search(message.location["url"]):
                 note(message.page, f"{message.text} ({message.location['url']})")
 
         def note_exception(error: "WebError") -> None:

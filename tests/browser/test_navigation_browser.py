@@ -1,5 +1,6 @@
 """Back, forward, typing and reconnecting in a real browser: the address bar holds the view, and nothing adds to it."""
 
+import re
 import time
 from urllib.parse import parse_qs, urlsplit
 
@@ -100,19 +101,20 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     page = visit("?tokens=6")
     main = page.get_by_test_id("stMain")
+    tokens(page).first.wait_for()
     given = tokens(page).count()
     main.get_by_role("button", name="Generate", exact=True).click()
     expect(tokens(page)).to_have_count(given + 6)
     wait_ready(page)
-    until(page, lambda: len(parameters(page).get("text", "")) == 6)
-    written = parameters(page)["text"]
+    until(page, lambda: parameters(page).get("written", "").count(".") == 5)
+    written = parameters(page)["written"]
     turn_to(page, "Positions", wait_ready)
     type_prompt(page, "KING:", wait_ready)
-    until(page, lambda: "text" not in parameters(page))
+    until(page, lambda: "written" not in parameters(page))
     page.go_back()
     until_on(page, "Generate", wait_ready)
     expect(tokens(page)).to_have_count(given + 6)
-    until(page, lambda: parameters(page).get("text") == written)
+    until(page, lambda: parameters(page).get("written") == written)
 
 
 def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
@@ -206,6 +208,20 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     assert len(prompt_box(page).input_value()) <= 5_000
 
 
+def test_what_is_looked_at_counts_in_a_tab_that_was_opened_by_a_link(visit, wait_ready):
+    """Whose run is told that link by Streamlit, whatever the bar holds since."""
+    page = visit("Attention?model=shakespeare&prompt=To be&layer=0&head=0")
+    page.get_by_role("button", name="Layer 1, head 1").click()
+    until(page, lambda: parameters(page).get("head") == "1")
+    type_prompt(page, "KING: I am", wait_ready)
+    until(page, lambda: parameters(page).get("prompt") == "KING: I am")
+    assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")
+    page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=")
+    expect(link).to_have_text(re.compile("prompt=KING%3A.*layer=1&head=1"))
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
+
+
 def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):
     """As Community Cloud does, which keeps the address bar."""
     page = new_page()
@@ -216,7 +232,7 @@ def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):
         if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>""")
     framed = page.frame_locator("iframe")
     framed.get_by_role("heading", level=1, name="Masks").wait_for(timeout=60_000)
-    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&layer=0&head=0&filler=5")
+    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&filler=5&layer=0&head=0")
     framed.get_by_role("textbox", name="Prompt", exact=True).fill("KING:")
     framed.get_by_role("textbox", name="Prompt", exact=True).press("Control+Enter")
     until(page, lambda: "prompt=KING%3A" in page.evaluate("window.told"))
@@ -247,7 +263,7 @@ def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_rea
     page = visit("?tokens=3&pace=unbounded")
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).focus()
     page.keyboard.press("Enter")
-    until(page, lambda: len(parameters(page).get("text", "")) == 3)
+    until(page, lambda: parameters(page).get("written", "").count(".") == 2)
     until(page, lambda: focused(page) == "Generate")
     wait_ready(page)
     assert focused(page) == "Generate"

@@ -12,6 +12,8 @@ import { sourcesOf } from "../../transformer/frontend/inside/sources.js";
 import { matching } from "../../transformer/frontend/inside/search.js";
 import { exactNumber } from "../../transformer/frontend/numbers.js";
 
+const tensorOf = (data) => ({ shape: [data.length], data });
+
 const known = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "functions.json"), "utf-8"));
 const near = (found, expected, allowed = 1e-13) => assert.ok(Math.abs(found - expected) <= allowed, `${found} is not ${expected}`);
 
@@ -48,7 +50,7 @@ test("angles are those of the paper", () => {
 // Two heads of two queries and three keys, 2 × 2 × 3 numbers, sent whole or head by head.
 const SIZES = [2, 2, 3];
 const WHOLE = Float32Array.from({ length: 12 }, (_, at) => at);
-const SLICES = { "blocks.0.attn.hook_pattern[0]": { data: WHOLE.subarray(0, 6) }, "blocks.0.attn.hook_pattern[1]": { data: WHOLE.subarray(6) } };
+const SLICES = { "blocks.0.attn.hook_pattern[0]": tensorOf(WHOLE.subarray(0, 6)), "blocks.0.attn.hook_pattern[1]": tensorOf(WHOLE.subarray(6)) };
 
 function outline(more = {}) {
   const entries = [
@@ -76,7 +78,7 @@ function outline(more = {}) {
 test("a tensor is the same whether it comes whole or head by head", () => {
   const name = "blocks.0.attn.hook_pattern";
   const [whole, sliced] = [new InsidePass(outline()), new InsidePass(outline())];
-  whole.add({ metadata: {}, tensors: { [name]: { data: WHOLE } } });
+  whole.add({ metadata: {}, tensors: { [name]: tensorOf(WHOLE) } });
   sliced.add({ metadata: {}, tensors: SLICES });
   for (const pass of [whole, sliced]) {
     assert.deepEqual([...pass.tensor(name, 1).data], [6, 7, 8, 9, 10, 11]);
@@ -92,11 +94,11 @@ test("a large tensor with heads is asked for head by head, and only what isn't t
   const pass = new InsidePass(outline({ entries: [{ name, kind: "point", dims: ["pos", "head", "d_model"], sizes }] }));
   assert.deepEqual(pass.missing(name, 1), [["slice", name, 1]]);
   assert.equal(pass.tensor(name, 1), null);
-  pass.add({ metadata: {}, tensors: { "big[1]": { data: Float32Array.from({ length: 60_000 }, (_, at) => at) } } });
+  pass.add({ metadata: {}, tensors: { "big[1]": tensorOf(Float32Array.from({ length: 60_000 }, (_, at) => at)) } });
   assert.ok(pass.has(name, 1) && !pass.has(name));
   assert.deepEqual(pass.missing(name), [["slice", name, 0]]);
   assert.equal(pass.value(name, [3, 1, 7]), 607);
-  pass.add({ metadata: {}, tensors: { "big[0]": { data: new Float32Array(60_000) } } });
+  pass.add({ metadata: {}, tensors: { "big[0]": tensorOf(new Float32Array(60_000)) } });
   const { data, sizes: whole } = pass.tensor(name);
   assert.deepEqual(whole, sizes);
   assert.equal(data[(3 * 2 + 1) * 200 + 7], 607);
@@ -113,7 +115,7 @@ test("what is asked for is what the arithmetic of the cell reads", () => {
   assert.deepEqual(pass.readers("blocks.0.attn.hook_v"), [name]);
   assert.deepEqual(pass.readers(name), []);
   const v = Float32Array.from({ length: 12 }, (_, at) => at / 2);
-  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: WHOLE }, "blocks.0.attn.hook_v": { data: v }, [name]: { data: new Float32Array(8) } } });
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(WHOLE), "blocks.0.attn.hook_v": tensorOf(v), [name]: tensorOf(new Float32Array(8)) } });
   const found = pass.arithmetic(name, [1, 0, 1]);
   assert.equal(found.result, 3 * 0.5 + 4 * 2.5 + 5 * 4.5);
   assert.equal(found.difference, found.result); // 0 was recorded
@@ -167,7 +169,7 @@ test("what is drawn is the part that is held, and every cell of it has its place
   const name = "blocks.0.attn.qkv.weight";
   assert.equal(new Plane(pass, name, { part: 2, head: 1 }).values, null);
   const data = Float32Array.from({ length: 48 }, (_, at) => at);
-  pass.add({ metadata: {}, tensors: { [name]: { data } } });
+  pass.add({ metadata: {}, tensors: { [name]: tensorOf(data) } });
   const plane = new Plane(pass, name, { part: 2, head: 1 });
   assert.deepEqual([...plane.values], [40, 41, 42, 43, 44, 45, 46, 47]);
   for (const [at, value] of plane.values.entries()) {
@@ -181,14 +183,14 @@ test("a head's scores have their own scale, as on the page Attention; other tens
   const scores = { name: "blocks.0.attn.hook_attn_scores", kind: "point", dims: ["head", "query", "key"], sizes: SIZES };
   const pass = new InsidePass(outline({ entries: [scores] }));
   const data = Float32Array.from([1, -Infinity, 2, -3, 0, 1, 5, 6, 7, 8, 9, 10]);
-  pass.add({ metadata: {}, tensors: { [scores.name]: { data }, "blocks.0.attn.hook_z": { data: new Float32Array(8) } } });
+  pass.add({ metadata: {}, tensors: { [scores.name]: tensorOf(data), "blocks.0.attn.hook_z": tensorOf(new Float32Array(8)) } });
   assert.deepEqual([0, 1].map((head) => new Plane(pass, scores.name, { head }).limit), [3, 10]);
   assert.deepEqual([0, 1].map((head) => new Plane(pass, "blocks.0.attn.hook_z", { head }).limit), Array(2).fill(pass.magnitude("blocks.0.attn.hook_z")));
 });
 
 test("a weight that the mask hides is drawn as hidden", () => {
   const pass = new InsidePass(outline());
-  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: WHOLE } } });
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(WHOLE) } });
   const plane = new Plane(pass, "blocks.0.attn.hook_pattern", { head: 1 });
   assert.deepEqual([...plane.drawn], [6, -Infinity, -Infinity, 9, 10, -Infinity]);
   assert.deepEqual([...plane.values], [6, 7, 8, 9, 10, 11]);
@@ -196,7 +198,7 @@ test("a weight that the mask hides is drawn as hidden", () => {
 
 test("statistics and bins are of what is finite", () => {
   const pass = new InsidePass(outline());
-  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: Float32Array.of(0, 1, -Infinity, 2, NaN, 5, 0, 0, 0, 0, 0, 0) } } });
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(Float32Array.of(0, 1, -Infinity, 2, NaN, 5, 0, 0, 0, 0, 0, 0)) } });
   const plane = new Plane(pass, "blocks.0.attn.hook_pattern", { head: 0 });
   const found = plane.statistics;
   assert.deepEqual([found.mean, found.spread, found.counted], [2, Math.sqrt((4 + 1 + 0 + 9) / 4), 4]);
@@ -230,7 +232,7 @@ test("small numbers keep their digits", () => {
 
 test("of what a cell reads every cell is outlined, and nothing else", () => {
   const pass = new InsidePass(outline());
-  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": { data: WHOLE }, "blocks.0.attn.hook_v": { data: Float32Array.from({ length: 12 }, (_, at) => at) } } });
+  pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(WHOLE), "blocks.0.attn.hook_v": tensorOf(Float32Array.from({ length: 12 }, (_, at) => at)) } });
   const found = sourcesOf(pass, "blocks.0.attn.hook_z", [1, 1, 0], (name, fixed) => new Plane(pass, name, fixed));
   assert.deepEqual(found.map(({ name }) => name), ["blocks.0.attn.hook_pattern", "blocks.0.attn.hook_v"]);
   const [weights, values] = found;

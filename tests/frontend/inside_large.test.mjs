@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 
+const flat = (data) => ({ shape: [data.length], data });
 const VOCABULARY = 49_152;
 const DIMS = ["pos", "vocab"];
 const LOGITS = Float32Array.from({ length: VOCABULARY }, (_, at) => 6 * Math.sin(at * at));
@@ -21,14 +22,14 @@ function pass(count = VOCABULARY) {
   const made = new InsidePass({ metadata, tensors: { statistics: { shape: [2, 4], data: new Float32Array(8) } } });
   const logits = LOGITS.slice(0, count);
   const sum = EXPONENTIALS.slice(0, count).reduce((total, each) => total + each, 0);
-  made.add({ metadata: {}, tensors: { logits: { data: logits }, probabilities: { data: Float32Array.from(logits, (logit) => Math.exp(logit) / sum) } } });
+  made.add({ metadata: {}, tensors: { logits: flat(logits), probabilities: flat(Float32Array.from(logits, (logit) => Math.exp(logit) / sum)) } });
   return made;
 }
 
 const row = (found, name) => found.rows.find((each) => each.name === name).values;
 const near = (found, expected) => assert.ok(Math.abs(found - expected) <= 1e-12 * Math.abs(expected), `${found} is not ${expected}`);
 
-for (const [what, own, drawn] of [["among the largest", ORDER[2], 48], ["far below", ORDER[30_000], 49]]) {
+for (const { what, own, drawn } of [{ what: "among the largest", own: ORDER[2], drawn: 48 }, { what: "far below", own: ORDER[30_000], drawn: 49 }]) {
   test(`of a probability ${what}, a few dozen terms are drawn, and one for the others`, () => {
     const found = pass().arithmetic("probabilities", [0, own]);
     assert.equal(found.along.length, drawn + 1);

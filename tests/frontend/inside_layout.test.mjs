@@ -18,7 +18,7 @@ const recordings = Object.fromEntries(MODELS.map((name) => {
   return [name, readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`)))];
 }));
 
-const structures = Object.fromEntries(MODELS.map((name) => [name, structureOf(recordings[name].metadata)]));
+const structures = Object.fromEntries(MODELS.map((name) => [name, structureOf(new InsidePass(recordings[name]).metadata)]));
 const laidOut = (name, open, room = ROOM) => layOut(structures[name], focusOf(structures[name], open), room);
 
 /** What a click can open in a layout. */

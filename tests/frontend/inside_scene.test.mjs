@@ -5,12 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { readRecording } from "../../transformer/frontend/recording.js";
 import { focusOf, structureOf } from "../../transformer/frontend/inside/structure.js";
+import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { layOut } from "../../transformer/frontend/inside/layout.js";
 import { chaptersOf, endOf, isRevealed, sceneAt, stepFrom, zoneOf } from "../../transformer/frontend/inside/scene.js";
 
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
 const structures = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"].map((name) => {
-  return structureOf(readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`))).metadata);
+  return structureOf(new InsidePass(readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`)))).metadata);
 });
 
 test("chapters go up, each where the picture has it, whatever is open", () => {

@@ -57,6 +57,7 @@ test("names that objects have anyway are names like any other", () => {
 });
 
 const floats = (changes) => file({ x: { dtype: "F32", shape: [1], data_offsets: [0, 4], ...changes } }, [0, 0, 0, 0]);
+/** @type {Record<string, [Uint8Array, RegExp]>} */
 const REFUSED = {
   "too short": [new Uint8Array(7), /at least 8 bytes; these are 7/],
   "a header that ends too late": [file("{}", [], 99), /should have 99 bytes; only 2 are there/],
@@ -65,7 +66,7 @@ const REFUSED = {
   "a header that is no table": [file("[1]"), /no table of tensors/],
   "metadata that is no table": [file({ __metadata__: "labels" }), /no table of tensors/],
   "metadata that is no JSON": [file({ __metadata__: { labels: "a, b" } }), /its metadata “labels” isn't JSON/],
-  "a type that isn't read": [floats({ dtype: "BF16" }), /tensor x is of type BF16; float32, int32, uint8 and bool/],
+  "a type that isn't read": [floats({ dtype: "BF16" }), /tensor x is of type BF16; float64, float32, int32, uint8 and bool/],
   "a type that objects have anyway": [floats({ dtype: "constructor" }), /is of type constructor/],
   "no tensor at all": [file({ x: null }), /is of type undefined/],
   "a negative length": [floats({ shape: [-1] }), /no shape or no place/],

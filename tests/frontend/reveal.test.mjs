@@ -1,11 +1,16 @@
 // The clock shows every token once, at the pace, and waits rather than jumps.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Chunks, Reveal } from "../../transformer/frontend/writing/reveal.js";
+import { Reveal, rateOf } from "../../transformer/frontend/writing/reveal.js";
 
 /**
  * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames
  * that come when something may be due, or when more has come. frames: what is noted of each of them.
+ *
+ * @param {{
+ *   rate: number, frame?: number, until: number, there?: (now: number) => number, hidden?: (now: number) => boolean, lazy?: boolean,
+ *   frames?: number[],
+ * }} options
  */
 function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false, lazy = false, frames = [] }) {
   const reveal = new Reveal();
@@ -63,38 +68,9 @@ test("a tab that is never seen shows nothing, and nothing is asked for in it", (
   assert.deepEqual(watch({ rate: 25, until: 5000, hidden: () => true }), []);
 });
 
-test("chunks are asked for when little is left, and at most once a second", () => {
-  const chunks = new Chunks();
-  chunks.begin();
-  chunks.asked(0);
-  chunks.arrived(50, 20);
-  assert.ok(!chunks.isDue(60, 20, "fast"));
-  assert.ok(chunks.isDue(400, 10, "fast")); // the first chunk is small, so as to come soon
-  chunks.asked(400);
-  chunks.arrived(500, 60);
-  assert.ok(!chunks.isDue(1300, 3, "fast"));
-  assert.ok(chunks.isDue(1400, 3, "fast"));
-  assert.ok(!chunks.isDue(9000, 30, "fast"));
-});
-
-test("without a pace a chunk is spread until the next", () => {
-  const chunks = new Chunks();
-  chunks.begin();
-  chunks.asked(0);
-  chunks.arrived(100, 30);
-  assert.ok(chunks.isDue(101, 30, "unbounded"));
-  chunks.arrived(600, 100);
-  assert.equal(chunks.rate("unbounded"), 200);
-  assert.equal(chunks.rate("steady"), 8);
-});
-
-test("what comes more slowly than the pace is spread until more comes; what comes last is not", () => {
-  const chunks = new Chunks();
-  chunks.begin();
-  for (const [now, there] of [[100, 1], [900, 6], [1900, 9]]) chunks.arrived(now, there);
-  assert.equal(chunks.rate("fast", true), 9);
-  assert.equal(chunks.rate("fast", false), 25);
-  assert.equal(chunks.rate("slow", true), 2);
-  chunks.arrived(2900, 60);
-  assert.equal(chunks.rate("fast", true), 25);
+test("without a pace what has come is spread, and a pace is one", () => {
+  assert.equal(rateOf("steady", 100), 8);
+  assert.equal(rateOf("nonsense", 100), 25);
+  assert.equal(rateOf("unbounded", 0), 25);
+  assert.equal(rateOf("unbounded", 30), 200);
 });

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import ROOT, checked, looked_at, outline, overview, writing
+from tests.app_driver import ROOT, checked, dials, given, looked_at, outline, overview, tab_of, writing
 
 SCRIPTS = {"Generate": "app.py"} | {
     page: f"pages/{page.replace(' ', '_')}.py"
@@ -72,9 +72,7 @@ class Seen:
     def text(self) -> str:
         """What has been written, where it is tinted; special tokens by their names. What is ahead isn't seen."""
         found = writing(self.at)
-        about = found.metadata
-        seen = found.tensors["ids"][: about["length"] - about["first"]]
-        return "".join(about["kinds"][str(each)][1] for each in seen)
+        return "".join(found.metadata["kinds"][str(each)][1] for each in found.tensors["ids"])
 
     @property
     def reads(self) -> str:
@@ -89,9 +87,9 @@ class Seen:
         for each in _widgets(self.at.main):
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
         if "headsup_writing" in self._drawn:
-            about = writing(self.at).metadata
-            found |= {DIALS[name]: value for name, value in about["controls"].items() if name in DIALS}
-            found["Pace"] = dict(about["choices"]["paces"])[about["controls"]["pace"]]
+            turned = dials(self.at)
+            found |= {DIALS[name]: value for name, value in turned.items() if name in DIALS}
+            found["Pace"] = dict(given(self.at)["choices"]["paces"])[turned["pace"]]
         return found
 
     @property
@@ -103,9 +101,9 @@ class Seen:
 
     def _looked(self) -> dict[str, Any]:
         if "headsup_writing" in self._drawn:
-            about = writing(self.at).metadata
-            kind, layer, head = about["rows_of"] or (None, None, None)
-            return {"step": about["step"], "attention": kind, "layer": layer, "head": head}
+            step = tab_of(self.at).looked.get("step")
+            chosen = {name: dials(self.at)[name] for name in ("attention", "layer", "head")}
+            return {"step": step and int(step), **(chosen if chosen["attention"] else {})}
         if "headsup_attention" in self._drawn:
             found, about = looked_at(self.at), overview(self.at).metadata
             rows, columns = about["offsets"]["queries"], about["offsets"]["keys"]

@@ -17,29 +17,38 @@ from starlette.routing import Mount
 from ..checkpoints.folder import Checkpoint
 from ..frontend import FOLDER
 from ..inference.circuits import circuits_of
+from ..inference.patching import patching
 from ..inference.recording import Recording
 from ..model.registry import attention_modules
-from . import analyses, generate, overviews, tensors
+from . import analyses, effects, exports, generate, overviews, tensors
 from .docs import page_of
-from .errors import ApiError, on_api_error, on_http_error, on_invalid, wrong
+from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .library import Library
-from .limits import Limits
+from .limits import Limits, proxies
 from .modules import Modules
 from .queries import (
-    MOST_CELLS,
+    AblationQuery,
     AttributionQuery,
     CircuitQuery,
+    ExportQuery,
     LensQuery,
     ModelQuery,
     OverviewQuery,
     PassInputs,
     PassQuery,
+    PatchingQuery,
     TensorsQuery,
+    check_position,
+    check_size,
+    check_token,
+    clean_inputs_of,
     ids_of,
     inputs_of,
     kind_of,
+    part_named,
 )
 from .service import OWN, RECORDING, Service, as_json
+from .streams import MEDIA_TYPE as STREAM
 
 DESCRIPTION = """Every number of a forward pass, over HTTP. An address holds all that its answer depends on; what is
 longer than 8,192 bytes is sent as the JSON body of a POST to the same address, with the same fields. Tensors come as
@@ -50,7 +59,8 @@ ERRORS = {
     413: "More is asked for than one answer holds.", 429: "Too many questions; Retry-After says when to ask again.",
     503: "There is no room just now; Retry-After says when to ask again.",
 }  # fmt: skip
-_BINARY = {"content": {RECORDING: {"schema": {"type": "string", "format": "binary"}}}, "description": "A recording."}
+JSON, FILE = "application/json", "application/octet-stream"
+ANSWERS = {RECORDING: "A recording.", JSON: "JSON.", STREAM: "Server-sent events.", FILE: "A file."}
 
 
 def create_app(
@@ -61,7 +71,9 @@ def create_app(
     """The application. library: gives the models that ship, those of the default folder unless it is told.
 
     own: gives the model of a token, if there is one. limits: the middleware that holds the limits.
+    Raises: ValueError, saying what would do, for an environment variable that says what it can't.
     """
+    proxies()
     if library is None:
         default = Library()
         library = lambda: default  # noqa: E731
@@ -74,6 +86,7 @@ def create_app(
     app.add_exception_handler(ApiError, on_api_error)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_exception)
     app.include_router(_about(service))
     app.include_router(_passes(service))
     app.include_router(generate.routes(service, both))
@@ -87,7 +100,8 @@ def _about(service: Service) -> APIRouter:
 
     @router.get("/health", summary="Whether the server answers")
     async def health() -> Response:
-        return as_json({"status": "ok", "models": sum(not entry.problem for entry in service.library.entries())})
+        entries = await service.read(lambda: service.library.entries())
+        return as_json({"status": "ok", "models": sum(not entry.problem for entry in entries)})
 
     @router.get("/metrics", summary="Counts for Prometheus")
     async def metrics() -> PlainTextResponse:
@@ -103,7 +117,7 @@ def _about(service: Service) -> APIRouter:
 
     @router.get("/models", summary="The models that can be asked")
     async def models() -> Response:
-        return as_json({"models": await service.in_thread(lambda: _listed(service.library))})
+        return as_json({"models": await service.read(lambda: _listed(service.library))})
 
     return router
 
@@ -139,7 +153,8 @@ def _passes(service: Service) -> APIRouter:
     async def some_tensors(request: Request, query: TensorsQuery) -> Response:
         """Each under the name that it was asked by: float32, truth values as bytes."""
         found = await asked(request, query)
-        parts = _parts(query, found)
+        parts = [part_named(name, "names", found) for name in dict.fromkeys(query.names)]
+        check_size(parts, "names")
 
         def compute() -> Recording:
             taken = tensors.tensors(found.model, found.tokens, found.source, parts, found.interventions)
@@ -154,7 +169,7 @@ def _passes(service: Service) -> APIRouter:
     async def lens(request: Request, query: LensQuery) -> Response:
         """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
         found = await asked(request, query)
-        _check_position(query.position, found)
+        check_position(query.position, found)
         return await service.recording(
             request, query, found.model,
             lambda: analyses.lens(found.model, found.tokens, found.source, query.position, found.interventions),
@@ -164,16 +179,15 @@ def _passes(service: Service) -> APIRouter:
     async def attribution(request: Request, query: AttributionQuery) -> Response:
         """Direct logit attribution: tensor `shares` (part,), metadata `names`."""
         found = await asked(request, query)
-        _check_position(query.position, found)
-        if query.token >= found.model.checkpoint.model.config.vocab_size:
-            raise wrong("token", "it is not in this model's vocabulary")
+        check_position(query.position, found)
+        check_token("token", query.token, found.model)
         return await service.recording(
             request, query, found.model,
             lambda: analyses.attribution(found.model, found.tokens, found.source, query.position, query.token,
                                          found.interventions),
         )  # fmt: skip
 
-    @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", binary=False)
+    @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
     async def checks(request: Request, query: PassQuery) -> Response:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
         found = await asked(request, query)
@@ -199,11 +213,54 @@ def _passes(service: Service) -> APIRouter:
             request, query, model, lambda: analyses.circuit(model, query.kind, query.attention, query.head, read)
         )
 
+    @both(router, "/ablation", AblationQuery, "What each head and feed-forward layer does for a text", answers=STREAM)
+    async def ablation(request: Request, query: AblationQuery) -> Response:
+        """Events `progress` {share}, then `result`: `parts`, each {point, head}, and what happens without it: how much
+        the mean `loss` rises, in nats, and the `logit` of `token`; the `divergence` of the next token. Or `error`."""
+        found = await asked(request, query)
+        position = len(found.tokens) - 1 if query.position is None else query.position
+        check_position(position, found)
+        if query.token is not None:
+            check_token("token", query.token, found.model)
+        engine = found.model.checkpoint.model
+        effects.check_work(effects.work_of_ablation(engine, len(found.tokens), len(found.source)), "text")
+        return await service.stream(request, query, found.model, lambda progress: effects.ablation_json(
+            effects.ablation(engine, found.tokens, found.source, position, query.begin, found.changes, progress),
+            query.token,
+        ))  # fmt: skip
+
+    @both(router, "/patching", PatchingQuery, "Activation patching: what each position carries", answers=STREAM)
+    async def patched(request: Request, query: PatchingQuery) -> Response:
+        """Events `progress` {share}, then `result`: `restored` (site, layer, pos), how much of the logit difference of
+        `answer` and `against` comes back; `sites` and their hook `points`; the difference of the `clean` and of the
+        `corrupted` text. Or `error`."""
+        found = await asked(request, query)
+        tokens, source = clean_inputs_of(query, found)
+        check_token("answer", query.answer, found.model)
+        check_token("against", query.against, found.model)
+        engine = found.model.checkpoint.model
+        if query.stack is not None and query.stack not in (kinds := attention_modules(engine.config)):
+            raise wrong("stack", f"this model has {', '.join(kinds) or 'no attention'}")
+        work = effects.work_of_patching(engine, tokens, found.tokens, len(found.source), found.interventions)
+        effects.check_work(work, "text")
+        return await service.stream(request, query, found.model, lambda progress: effects.patching_json(patching(
+            engine, tokens, found.tokens, query.answer, query.against, source, found.source, stack=query.stack or "",
+            interventions=found.interventions, on_progress=progress,
+        )))  # fmt: skip
+
+    @both(router, "/export", ExportQuery, "A pass as a file: safetensors, CSV or an HTML page", answers=FILE)
+    async def export(request: Request, query: ExportQuery) -> Response:
+        """Of safetensors the whole pass, or what `name` names; of CSV the tensor that it names, or a part of one; of
+        HTML a page that needs no server."""
+        found = await asked(request, query)
+        made = exports.export(query, found)
+        return await service.answer(request, query, found.model, made, takes_long=True, keeps=False)
+
     return router
 
 
 def both(
-    router: APIRouter, path: str, query_type: type[ModelQuery], summary: str, *, binary: bool = True
+    router: APIRouter, path: str, query_type: type[ModelQuery], summary: str, *, answers: str = RECORDING
 ) -> Callable:
     """Registers a handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
 
@@ -217,30 +274,12 @@ def both(
         for method, answer in (("GET", by_get), ("POST", by_post)):
             router.add_api_route(
                 path, answer, methods=[method], summary=summary, description=handler.__doc__, response_model=None,
-                responses={200: _BINARY} if binary else None, operation_id=f"{method.lower()}_{path.strip('/')}",
+                responses={200: {"content": {answers: {}}, "description": ANSWERS[answers]}},
+                operation_id=f"{method.lower()}_{path.strip('/')}",
             )  # fmt: skip
         return handler
 
     return register
-
-
-def _parts(query: TensorsQuery, found: PassInputs) -> list[tensors.Part]:
-    infos = tensors.infos_of(found.model.checkpoint.model.config, len(found.tokens), len(found.source))
-    parts = []
-    for name in dict.fromkeys(query.names):
-        try:
-            parts.append(tensors.part_of(name, infos))
-        except ValueError as error:
-            raise wrong("names", error) from None
-    if (cells := sum(part.cells for part in parts)) > MOST_CELLS:
-        raise ApiError(413, f"These tensors have {cells:,} numbers, and one answer holds at most {MOST_CELLS:,}; ask "
-                            "for parts of them, such as [0:8].", "names")  # fmt: skip
-    return parts
-
-
-def _check_position(position: int, found: PassInputs) -> None:
-    if position >= len(found.tokens):
-        raise wrong("position", f"the text has {len(found.tokens)} tokens, from 0")
 
 
 def _listed(library: Library) -> list[dict[str, Any]]:

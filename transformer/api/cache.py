@@ -26,8 +26,8 @@ from .single_flight import SingleFlight
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SHARED_BYTES = 64_000_000
-"""Some ten prompts of full length, each with all that a page shows of it, on the largest model that ships."""
+SHARED_BYTES = 112_000_000
+"""Thirty prompts of full length, each with all queries, keys and values, on the largest model that ships."""
 OWN_BYTES = 16_000_000
 """Of each own model: they are smaller, and a room of thirty has thirty such caches."""
 
@@ -38,11 +38,12 @@ PLAIN = (str, bytes, int, float, type(None))
 class Cache:
     """Values by key, the least recently used dropped when all together would take more than `limit` bytes.
 
-    Threads that ask for the same key at once wait for one computation. A value larger than the limit isn't kept.
+    Threads that ask for the same key at once wait for one computation. A value of more than `largest` bytes, or
+    than the limit, isn't kept.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, largest: int | None = None) -> None:
+        self.limit, self.largest = limit, min(largest or limit, limit)
         self.size = 0
         """Bytes of all values and keys."""
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
@@ -75,7 +76,7 @@ class Cache:
 
     def _keep(self, key: Hashable, value: Any) -> None:
         size = bytes_of(key) + bytes_of(value)
-        if value is None or size > self.limit:
+        if value is None or size > self.largest:
             return
         self._kept[key] = value, size
         self.size += size

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from .limits import AT_ONCE, BURST, LARGEST_BODY, LONGEST_QUERY, PER_SECOND
+from .csv_file import MOST_ROWS
+from .exports import MOST_BYTES
+from .limits import AT_ONCE, BURST, CLASSES, LARGEST_BODY, LONGEST_QUERY, PER_SECOND, STRANGERS
 from .queries import MOST_CELLS, MOST_NAMES, MOST_NEW_TOKENS
 
 STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
@@ -18,8 +20,11 @@ BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "excl
 LIMITS = (
     f"An address has at most {LONGEST_QUERY:,} bytes of parameters, a body {LARGEST_BODY:,}.",
     f"One answer has at most {MOST_CELLS:,} numbers, of {MOST_NAMES} names; a text gets {MOST_NEW_TOKENS} tokens.",
+    f"A file has at most {MOST_BYTES / 1e6:,.0f} MB, a table {MOST_ROWS:,} rows. What would take a core more than "
+    "about a minute is answered by 413.",
     f"A visitor may ask {PER_SECOND:g} times a second, {BURST} times at once after a pause, and have {AT_ONCE} "
-    "questions under way. More is answered by 429, with Retry-After.",
+    f"questions under way; clients at one address that send no cookie {STRANGERS} times as much together, and all at "
+    f"one address {CLASSES} times. More is answered by 429, with Retry-After.",
 )
 
 

@@ -9,21 +9,39 @@ from starlette.exceptions import HTTPException
 
 LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""
+BODY = "The body must be a JSON object with the same fields as the address."
+BROKEN = "Something is wrong in the server; it has been noted in its log."
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An answer that is an error. retry_after: seconds after which it may be asked again."""
 
     def __init__(self, status: int, sentence: str, parameter: str = "", retry_after: int | None = None) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence, self.parameter, self.retry_after = status, sentence, parameter, retry_after
+        super().__init__(status, sentence)
+        # What is said back of a question may be no text that can be sent, such as half of a surrogate pair.
+        self.sentence, self.parameter = (_sendable(each) for each in (sentence, parameter))
+        self.retry_after = retry_after
+
+    def content(self) -> dict[str, str]:
+        """As JSON has it: `error`, one sentence, and `parameter`, empty where none was wrong."""
+        return {"error": self.sentence, "parameter": self.parameter}
 
     def response(self) -> JSONResponse:
-        """As JSON: `error`, one sentence, and `parameter`, empty where none was wrong."""
+        """The answer."""
         headers = {"Cache-Control": "no-store"}
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)
-        return JSONResponse({"error": self.sentence, "parameter": self.parameter}, self.status, headers)
+        return JSONResponse(self.content(), self.status_code, headers)
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, as a sentence."""
+    words = str(error)[:400].strip()
+    return words if words.endswith(".") else f"{words or 'This can not be computed'}."
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrong(parameter: str, problem: object) -> ApiError:
@@ -40,13 +58,13 @@ async def on_api_error(request: Request, error: ApiError) -> JSONResponse:
 async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     """400 instead of FastAPI's 422, with the first thing that is wrong."""
     first = error.errors()[0]
-    parameter = str(next((part for part in first["loc"][1:] if isinstance(part, str)), ""))
+    parameter = str(next((part for part in first["loc"][1:] if isinstance(part, str)), ""))[:LONGEST_SHOWN]
     if first["type"] == "missing":
         return ApiError(400, f"The parameter {parameter} is missing.", parameter).response()
     if first["type"] == "extra_forbidden":
-        return ApiError(400, f"There is no parameter {parameter[:LONGEST_SHOWN]!r} here.", parameter).response()
+        return ApiError(400, f"There is no parameter {parameter!r} here.", parameter).response()
     if first["type"].startswith("json") or not parameter:
-        return ApiError(400, "The body must be a JSON object with the same fields as the address.").response()
+        return ApiError(400, BODY).response()
     problem = first["msg"].removeprefix("Value error, ")
     shown = "" if first["type"] == "value_error" else f"{str(first.get('input'))[:LONGEST_SHOWN]!r}: "
     return wrong(parameter, f"{shown}{problem[:1].lower()}{problem[1:]}").response()
@@ -54,6 +72,11 @@ async def on_invalid(request: Request, error: RequestValidationError) -> JSONRes
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
     """Addresses and methods that there aren't."""
-    sentences = {404: "There is nothing at this address; /api/docs lists what there is.",
+    sentences = {400: BODY, 404: "There is nothing at this address; /api/docs lists what there is.",
                  405: "This address can't be asked like that; /api/docs says how."}  # fmt: skip
     return ApiError(error.status_code, sentences.get(error.status_code, str(error.detail))).response()
+
+
+async def on_exception(request: Request, error: Exception) -> JSONResponse:
+    """What should not happen, and goes to the log besides."""
+    return ApiError(500, BROKEN).response()

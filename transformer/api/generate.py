@@ -1,11 +1,10 @@
 """Generation over HTTP: a text as a stream of events, and what is asked of a text that is being written."""
 
-import json
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Body, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
 from ..inference.generation import DecodeState
 from ..inference.scheduler import schedulers
@@ -15,17 +14,10 @@ from .errors import ApiError, wrong
 from .open_models import OpenModel
 from .queries import MOST_CELLS, GenerateQuery, PassInputs, RowsQuery, ScoresQuery, inputs_of
 from .service import Service
+from .streams import MEDIA_TYPE, event, stream_of
 
-EVENTS = "text/event-stream"
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
-"""No proxy keeps an event back."""
 MOST_TOKENS = 20_000
 """Of a text that is written on."""
-
-
-def event(name: str, data: Any) -> bytes:
-    """One server-sent event."""
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n".encode()
 
 
 def routes(service: Service, both: Callable) -> APIRouter:
@@ -39,20 +31,11 @@ def routes(service: Service, both: Callable) -> APIRouter:
                            "tokens")  # fmt: skip
         return found
 
-    @router.get("/generate", summary="Continue a text, a token an event", response_model=None,
-                responses={200: {"content": {EVENTS: {}}, "description": "Events."}})  # fmt: skip
-    async def by_get(request: Request, query: Annotated[GenerateQuery, Query()]) -> Response:
+    @both(router, "/generate", GenerateQuery, "Continue a text, a token an event", answers=MEDIA_TYPE)
+    async def generate(request: Request, query: GenerateQuery) -> Response:
         """Events `token` (its id, label, probability, rank, entropy, the random number `point`, where its window
         begins, logits or the likeliest of them, and the newest row of a head), then `end`, or `error`. The text that is
         continued may be longer than the context; ending the request ends the computing."""
-        return await generate(request, query)
-
-    @router.post("/generate", summary="The same of a longer text", response_model=None)
-    async def by_post(request: Request, query: Annotated[GenerateQuery, Body()]) -> Response:
-        """As GET, with the same fields as the body."""
-        return await generate(request, query)
-
-    async def generate(request: Request, query: GenerateQuery) -> Response:
         found = await asked(request, query)
         module, head = _looked_at(query.attention, query.head, found.model)
         try:
@@ -62,8 +45,7 @@ def routes(service: Service, both: Callable) -> APIRouter:
             )  # fmt: skip
         except ValueError as error:
             raise wrong("tokens", error) from None
-        return StreamingResponse(_events(found, state, query.max_new_tokens, module, head), headers=HEADERS,
-                                 media_type=EVENTS)  # fmt: skip
+        return stream_of(_events(found, state, query.max_new_tokens, module, head))
 
     @both(router, "/scores", ScoresQuery, "What a model thought of each token of a text, and of the one to come")
     async def scores(request: Request, query: ScoresQuery) -> Response:

@@ -1,7 +1,7 @@
 """Limits that hold for any client: how often a visitor may ask, how much at once, and how long a question may be.
 
-A visitor is told apart by a signed cookie. Clients without one are counted by their address, and all of an address
-together have a cap so generous that a class of thirty behind one address never meets it.
+A visitor is told apart by a signed cookie. Clients without one are counted together by their address, as a few
+visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ PER_SECOND, BURST = 60.0, 300
 """Questions of one visitor: so many a second, and so many at once after a pause."""
 AT_ONCE = 16
 """Questions of one visitor that are being answered at the same moment, streams among them."""
-CLASSES = 60
-"""How many visitors' worth of all these an address has."""
+CLASSES, STRANGERS = 60, 8
+"""How many visitors' worth of all these an address has, and those at one address together that show no cookie."""
+LONGEST_ADDRESS = 64
+"""Characters of what a proxy calls an address."""
 REMEMBERED = 10_000
 """Visitors and addresses whose counts are kept: those that asked last."""
 SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
@@ -69,8 +71,10 @@ class Counts:
                 raise ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
             count.left -= 1
             count.in_flight += 1
-            while len(self._counts) > REMEMBERED and not next(iter(self._counts.values())).in_flight:
-                self._counts.popitem(last=False)
+            for _ in range(len(self._counts) - REMEMBERED):
+                oldest, kept = self._counts.popitem(last=False)
+                if kept.in_flight:
+                    self._counts[oldest] = kept
 
     def end(self, who: str) -> None:
         """A question is answered."""
@@ -92,18 +96,17 @@ class Limits:
             return
         request = Request(scope)
         begun: list[str] = []
-        visitor = self._visitor(request)
-        address = f"address {self._address(request)}"
+        visitor, address = self._visitor(request), self._address(request)
         try:
             if len(scope["query_string"]) > LONGEST_QUERY:
                 raise ApiError(414, f"The address has more than {LONGEST_QUERY:,} bytes of parameters; send them as "
                                     "the body of a POST to the same address.")  # fmt: skip
             # A visitor's own count first: who is over it takes nothing from the others at the address.
-            for who, many in ((visitor and f"visitor {visitor}", 1), (address, CLASSES)):
-                if who:
-                    self._counts.begin(who, many)
-                    begun.append(who)
-            await self._app(scope, _bounded(receive), self._with_cookie(send, visitor))
+            own = (f"visitor {visitor}", 1) if visitor else (f"strangers {address}", STRANGERS)
+            for who, many in (own, (f"address {address}", CLASSES)):
+                self._counts.begin(who, many)
+                begun.append(who)
+            await self._app(scope, _bounded(receive), send if visitor else self._with_cookie(send))
         except ApiError as error:
             await error.response()(scope, receive, send)
         finally:
@@ -117,28 +120,32 @@ class Limits:
         except BadSignature:
             return ""
 
-    def _with_cookie(self, send: Send, visitor: str) -> Send:
-        if visitor:
-            return send
+    def _with_cookie(self, send: Send) -> Send:
         cookie = self._signer.sign(secrets.token_hex(8)).decode()
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                if "immutable" not in headers.get("cache-control", ""):  # a shared cache must not hand it to others
-                    headers.append("Set-Cookie", f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Lax")
+                headers.append("Set-Cookie", f"{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Lax")
+                if (cached := headers.get("cache-control", "")).startswith("public"):
+                    headers["Cache-Control"] = cached.replace("public", "private", 1)  # it is nobody else's cookie
             await send(message)
 
         return with_cookie
 
     def _address(self, request: Request) -> str:
-        """Where a question comes from: a forwarded address counts only from a configured proxy."""
+        """Where a question comes from: a forwarded address counts only from a configured proxy. Of IPv6 the network of
+        a household, which has as many addresses as it likes."""
         address = request.client.host if request.client else ""
-        for forwarded in reversed(request.headers.get("x-forwarded-for", "").split(",")):
+        for forwarded in reversed(",".join(request.headers.getlist("x-forwarded-for")).split(",")):
             if not forwarded.strip() or not _is_within(address, self._proxies):
                 break
             address = forwarded.strip()
-        return address
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return address[:LONGEST_ADDRESS]
+        return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else address
 
 
 Networks = list[ipaddress.IPv4Network | ipaddress.IPv6Network]

@@ -43,6 +43,14 @@ _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] =
 def overview(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), kind: str = "self", interventions: Interventions = ()
 ) -> Recording:
+    """All heads of one kind of attention, as `whole_overview` has them, without what a causal mask hides."""
+    found = whole_overview(checkpoint, tokens, source, kind, interventions)
+    return Recording(_packed(found), found.metadata)
+
+
+def whole_overview(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions
+) -> Recording:
     """All heads of one kind of attention, as `attention_outline.outline` has them. One layer's patterns at a time are
     held in memory."""
     shape = checkpoint.model.config
@@ -66,8 +74,7 @@ def overview(
         model(*inputs, newest=True)
     labels = checkpoint.tokenizer.labels
     words = {"text": labels(tokens), "source": labels(source)}
-    found = attention_outline(shape, kind, words, cells, measures, interventions)
-    return Recording(_packed(found), found.metadata)
+    return attention_outline(shape, kind, words, cells, measures, interventions)
 
 
 def outline(

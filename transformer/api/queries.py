@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from ..inference.interventions import Intervention
 from ..inference.sampling import Sampling
 from ..inference.windows import in_window
 from ..model.registry import attention_modules
+from . import tensors
 from .errors import ApiError, wrong
 from .open_models import OpenModel
 
@@ -99,11 +101,24 @@ class CircuitQuery(ModelQuery):
         "Ids that are among those shown of a large vocabulary."))] = None  # fmt: skip
 
 
+class AblationQuery(PassQuery):
+    """What is compared with each part and without it, besides the loss of the text."""
+
+    position: Annotated[Place | None, Field(description=(
+        "Of the token after which logits are compared; without it the last."))] = None  # fmt: skip
+    token: Annotated[Place | None, Field(description=(
+        "The id of the token whose logit is compared; without it the likeliest."))] = None  # fmt: skip
+
+
 class PatchingQuery(PassQuery):
     """Two texts of one length; the one of the address is the one that is patched."""
 
     clean_text: Annotated[str | None, Field(max_length=LONGEST_TEXT, description="The text that is put in.")] = None
-    clean_tokens: Annotated[Ids | None, Field(description="Instead of it: its ids.")] = None
+    clean_tokens: Annotated[Ids | None, Field(description=(
+        "Instead of it: ids of what a decoder has before it; else the same as in the other."))] = None  # fmt: skip
+    clean_source: Annotated[Ids | None, Field(description="And of what an encoder reads.")] = None
+    stack: Annotated[Literal["self", "encoder", "decoder"] | None, Field(description=(
+        "Where it is patched; without it in the encoder of a model that has one."))] = None  # fmt: skip
     answer: Annotated[Place, Field(description="The id of the token that is right on the clean text.")]
     against: Annotated[Place, Field(description="The id of the token that is right on the other.")]
 
@@ -148,7 +163,7 @@ class RowsQuery(PassQuery):
     last: Annotated[int, Field(ge=1, le=10**9, description="The last place, which may be the one after the text.")]
 
 
-class ExportQuery(PassQuery):
+class ExportQuery(OverviewQuery):
     """What is saved, and in which form."""
 
     format: Literal["html", "csv", "safetensors"]
@@ -176,30 +191,83 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
 
     Raises: ApiError, saying which parameter is wrong.
     """
-    config = model.checkpoint.model.config
     if (query.text is None) == (query.tokens is None):
         raise ApiError(400, "Give either text or tokens.", "text" if query.tokens is None else "tokens")
-    source: tuple[int, ...] = ids_of(query.source)
+    tokens, source = ids_of(query.tokens), ids_of(query.source)
     if query.text is not None:
         if query.source is not None:
             raise wrong("source", "with a text, the text itself is the source")
         tokens = encoded(model, query.text, query.reads, "text")
-        if config.architecture == "encoder-decoder":
+        if model.checkpoint.model.config.architecture == "encoder-decoder":
             tokens, source = (model.checkpoint.card.start_token_id,), tokens
-    else:
-        tokens = ids_of(query.tokens)
-    if not tokens:
-        raise wrong("text", "it is empty, and a model needs at least one token")
-    _check_ids("tokens", tokens, config.vocab_size)
-    _check_ids("source", source, config.vocab_size)
-    if (config.architecture == "encoder-decoder") != bool(source):
-        raise wrong("source", "this model has no encoder" if source else "this model's encoder needs a source")
-    which = "source" if len(source) > config.context_length else "text" if query.text is not None else "tokens"
-    longest = max(len(source), len(tokens) if fits else 0)
-    if longest > config.context_length:
-        raise wrong(which, f"it has {longest} tokens, and this model reads at most {config.context_length}")
+    _check_pass(model, tokens, source, "tokens" if query.text is None else "text", fits=fits)
     changes = changes_of(query.changes, model)
     return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)
+
+
+def clean_inputs_of(query: PatchingQuery, found: PassInputs) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens and source of the clean text, which is put into the other. Raises: as `inputs_of`."""
+    if (query.clean_text is None) == (query.clean_tokens is None and query.clean_source is None):
+        raise ApiError(400, "Give either clean_text, or clean_tokens or clean_source.", "clean_text")
+    tokens, source = ids_of(query.clean_tokens) or found.tokens, ids_of(query.clean_source) or found.source
+    if query.clean_text is not None:
+        read = encoded(found.model, query.clean_text, query.reads, "clean_text")
+        tokens, source = (found.tokens, read) if found.source else (read, ())
+    parameter = "clean_tokens" if query.clean_text is None else "clean_text"
+    _check_pass(found.model, tokens, source, parameter)
+    for one, other in ((found.tokens, tokens), (found.source, source)):
+        if len(one) != len(other):
+            raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; both must have as many")
+    return tokens, source
+
+
+def _check_pass(
+    model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...], parameter: str, *, fits: bool = True
+) -> None:  # fmt: skip
+    """Raises: ApiError for what a model can't read. parameter: where it comes from."""
+    config = model.checkpoint.model.config
+    of_source = parameter if parameter.endswith("text") else parameter.replace("tokens", "source")
+    if not tokens or (parameter.endswith("text") and config.architecture == "encoder-decoder" and not source):
+        raise wrong(parameter, "it is empty, and a model needs at least one token")
+    if (config.architecture == "encoder-decoder") != bool(source):
+        raise wrong(of_source, "this model has no encoder" if source else "this model's encoder needs a source")
+    for ids, where in ((tokens, parameter), (source, of_source)):
+        if ids and max(ids) >= config.vocab_size:
+            raise wrong(where, f"{max(ids)} is not in this model's vocabulary of {config.vocab_size}")
+        if len(ids) > config.context_length and (fits or ids is source):
+            raise wrong(where, f"it has {len(ids)} tokens, and this model reads at most {config.context_length}")
+
+
+def check_token(parameter: str, token: int, model: OpenModel) -> None:
+    """Raises: ApiError for an id that a model doesn't know."""
+    if token >= model.checkpoint.model.config.vocab_size:
+        raise wrong(parameter, "it is not in this model's vocabulary")
+
+
+def check_position(position: int, found: PassInputs) -> None:
+    """Raises: ApiError for a position that the text hasn't."""
+    if position >= len(found.tokens):
+        raise wrong("position", f"the text has {len(found.tokens)} tokens, from 0")
+
+
+def part_named(name: str, parameter: str, found: PassInputs) -> tensors.Part:
+    """The tensor of a name, or the part of it. Raises: ApiError for one that the pass hasn't."""
+    infos = tensors.infos_of(found.model.checkpoint.model.config, len(found.tokens), len(found.source))
+    try:
+        return tensors.part_of(name, infos)
+    except ValueError as error:
+        raise wrong(parameter, error) from None
+
+
+def check_size(parts: Sequence[tensors.Part], parameter: str) -> None:
+    """Raises: ApiError for parts that are too much for one answer."""
+    if (cells := sum(part.cells for part in parts)) > MOST_CELLS:
+        raise ApiError(413, f"These tensors have {cells:,} numbers, and one answer holds at most {MOST_CELLS:,}; ask "
+                            "for parts of them, such as [0:8].", parameter)  # fmt: skip
+    if (size := tensors.bytes_recorded(parts)) > tensors.MOST_RECORDED:
+        raise ApiError(413, f"These parts are cut from tensors of {size / 1e6:,.0f} MB, and one answer may take "
+                            f"{tensors.MOST_RECORDED / 1e6:,.0f} MB; ask for fewer at once, or of a shorter text.",
+                       parameter)  # fmt: skip
 
 
 def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[int, ...]:
@@ -243,8 +311,3 @@ def kind_of(query: OverviewQuery, model: OpenModel) -> str:
     if kind not in kinds:
         raise wrong("kind", f"this model has {', '.join(kinds) or 'no attention'}")
     return kind
-
-
-def _check_ids(parameter: str, ids: tuple[int, ...], vocab_size: int) -> None:
-    if ids and max(ids) >= vocab_size:
-        raise wrong(parameter, f"{max(ids)} is not in this model's vocabulary of {vocab_size}")

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from gzip import compress
 from typing import Any
 
-import anyio
-import anyio.to_thread
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from ..checkpoints.folder import Checkpoint, CheckpointError
 from ..inference.recording import Recording
 from .cache import Cache
-from .errors import ApiError, wrong
+from .errors import BROKEN, ApiError, sentence_of
+from .flights import AbandonedError, Flights, Progress
 from .library import Library
 from .open_models import OpenModel
 from .queries import ModelQuery
+from .streams import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
 OWN, OWN_HEADER = "own", "HeadsUp-Model"
 """What an own model is called in an address, and the header that its token comes in."""
-KEPT_BYTES = 48_000_000
-"""Of answers."""
-THREADS = 4
-"""Answers that are computed at the same moment."""
-WAITING = 64
-"""Questions that may wait for those; one more is told to come back."""
+KEPT_BYTES, LARGEST_KEPT = 16_000_000, 4_000_000
+"""Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
+THREADS, WAITING = 4, 64
+"""Answers that are computed at the same moment, and those that may be under way; one more is told to come back."""
+LONG_THREADS, LONG_WAITING = 2, 16
+"""The same of what takes long, so that the others needn't wait for it."""
+LOOK_EVERY, SAY_EVERY = 0.05, 5.0
+"""Seconds between two looks for progress; and after which a reader is told that there is none."""
 COMPRESSED_FROM = 4_000
 """Bytes from which on an answer is compressed, where that pays."""
 RECORDING = "application/vnd.headsup.recording"
 """A safetensors file."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Answer:
     media_type: str
     body: bytes
     compressed: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Service:
@@ -50,9 +58,9 @@ class Service:
 
     def __init__(self, library: Callable[[], Library], own: Callable[[str], Checkpoint | None]) -> None:
         self._library, self._own = library, own
-        self._answers = Cache(KEPT_BYTES)
-        self._threads: anyio.CapacityLimiter | None = None
-        self._waiting = 0
+        self._answers = Cache(KEPT_BYTES, LARGEST_KEPT)
+        self._short, self._long = Flights(THREADS, WAITING), Flights(LONG_THREADS, LONG_WAITING)
+        self._opening = ThreadPoolExecutor(2, "opening")
         self.counts: dict[str, int] = {}
         """Answers by address and how they came to be, for /api/metrics."""
 
@@ -64,21 +72,29 @@ class Service:
     async def model(self, query: ModelQuery, request: Request) -> OpenModel:
         """The model that is asked. Raises: ApiError for one that there isn't, or that has changed."""
         token = request.headers.get(OWN_HEADER, "")
+        if query.model == OWN and query.version is not None:
+            raise ApiError(400, "A model of your own has no version; leave it out.", "version")
+        return await self.read(lambda: self._open(query, token))
+
+    def _open(self, query: ModelQuery, token: str) -> OpenModel:
         if query.model == OWN:
             checkpoint = self._own(token)
             if checkpoint is None:
                 raise ApiError(404, "This model of your own isn't here any more; train or upload it again.", "model")
             return OpenModel(OWN, token, checkpoint, is_own=True)
-        known = {entry.name for entry in self.library.entries() if not entry.problem}
-        if query.model not in known:
+        if query.model not in {entry.name for entry in self.library.entries() if not entry.problem}:
             raise ApiError(404, f"There is no model {query.model[:60]!r}; /api/models lists those there are.", "model")
         try:
-            model = await self.in_thread(lambda: self.library.open(query.model))
+            model = self.library.open(query.model)
         except CheckpointError as error:
             raise ApiError(503, f"The model can't be opened: {error}", "model", retry_after=5) from None
         if query.version is not None and query.version != model.version:
             raise ApiError(409, "The model has been replaced by another version; load the page again.", "version")
         return model
+
+    async def read(self, find: Callable[[], Any]) -> Any:
+        """Look something up in files, on a thread that nothing is computed on."""
+        return await asyncio.wrap_future(self._opening.submit(find))
 
     async def recording(
         self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Recording], *,
@@ -91,61 +107,102 @@ class Service:
             packed = compress(body, 5, mtime=0) if compresses and len(body) >= COMPRESSED_FROM else b""
             return Answer(RECORDING, body, packed if len(packed) < len(body) else b"")
 
-        return await self.answer(request, query, model, make)
+        return await self.answer(request, query, model, make, keeps=compresses)
 
     async def json(
         self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
     ) -> Response:
-        """Answer with what JSON can hold."""
+        """Answer with what JSON can hold, which takes long."""
 
         def make() -> Answer:
             return Answer("application/json", json.dumps(compute(), allow_nan=False).encode())
 
-        return await self.answer(request, query, model, make)
+        return await self.answer(request, query, model, make, takes_long=True)
 
     async def answer(
-        self, request: Request, query: ModelQuery, model: OpenModel, make: Callable[[], Answer]
-    ) -> Response:
+        self, request: Request, query: ModelQuery, model: OpenModel, make: Callable[[], Answer], *,
+        takes_long: bool = False, keeps: bool = True,
+    ) -> Response:  # fmt: skip
         """Answer what was asked: from what the client has, from what is kept, or computed now, once for all who ask."""
+        key, headers, response = self._known(request, query, model)
+        if response is not None:
+            return response
+        flights = self._long if takes_long else self._short
+        computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
+        with flights.joined(key, computed) as flight:
+            try:
+                found = await asyncio.shield(asyncio.wrap_future(flight.future))
+            except ValueError as error:  # what only computing shows
+                raise ApiError(400, sentence_of(error)) from None
+        return _response(request, found, headers)
+
+    async def stream(
+        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[Progress], Any]
+    ) -> Response:
+        """Answer with events: `progress` {share} now and then, then `result`, or `error`.
+
+        compute: returns what JSON can hold; ends with what its `progress` raises once nobody reads the stream.
+        """
+        key, headers, response = self._known(request, query, model)
+        if response is not None:
+            return response
+
+        def make(progress: Progress) -> Answer:
+            progress(0.0)  # it may have waited for a thread until nobody reads it
+            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute(progress))))
+
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                with self._long.joined(key, make) as flight:
+                    told, told_at = -1.0, time.monotonic()
+                    while not flight.future.done():
+                        if flight.share != told:
+                            told, told_at = flight.share, time.monotonic()
+                            yield event("progress", {"share": told})
+                        elif time.monotonic() - told_at > SAY_EVERY:
+                            told_at = time.monotonic()
+                            yield STILL_THERE
+                        await asyncio.sleep(LOOK_EVERY)
+                    yield flight.future.result().body
+            except ApiError as error:
+                yield event("error", error.content())
+            except ValueError as error:
+                yield event("error", ApiError(400, sentence_of(error)).content())
+            except (AbandonedError, CancelledError):
+                yield event("error", ApiError(503, "The server is stopping; ask again in a minute.").content())
+            except Exception:
+                _log.exception("A stream broke off.")
+                yield event("error", ApiError(500, BROKEN).content())
+
+        return stream_of(events(), {**headers, **HEADERS})
+
+    def _known(
+        self, request: Request, query: ModelQuery, model: OpenModel
+    ) -> tuple[Hashable, dict[str, str], Response | None]:
+        """What an answer is kept under, its headers, and the response where nothing has to be computed."""
         path = request.url.path.rpartition("/")[2]
-        asked = query.model_dump_json(exclude={"version"}, exclude_none=True)
-        key = path, model.version, asked
+        key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True)
         tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
         headers = self._headers(tag, query, model)
-        if request.headers.get("if-none-match") == tag:
+        if tag in (each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")):
             self._count(path, "unchanged")
-            return Response(status_code=304, headers=headers)
+            return key, headers, Response(status_code=304, headers=headers)
         found: Answer | None = self._answers.known(key)
         self._count(path, "computed" if found is None else "cached")
-        if found is None:
-            try:
-                found = await self.in_thread(lambda: self._answers.get(key, make))
-            except ValueError as error:  # what only computing shows
-                raise wrong("", error) if not str(error) else ApiError(400, _sentence(error)) from None
-        body = found.body
-        if found.compressed and "gzip" in request.headers.get("accept-encoding", ""):
-            body, headers["Content-Encoding"] = found.compressed, "gzip"
-        return Response(body, 200, headers, found.media_type)
-
-    async def in_thread(self, compute: Callable[[], Any]) -> Any:
-        """Compute on one of a few threads. Raises: ApiError 503 where too many wait for one."""
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        if self._waiting >= WAITING:
-            raise ApiError(503, "The server has too much to compute just now; ask again in a second.", retry_after=1)
-        self._waiting += 1
-        try:
-            return await anyio.to_thread.run_sync(compute, limiter=self._threads)
-        finally:
-            self._waiting -= 1
+        return key, headers, None if found is None else _response(request, found, headers)
 
     def forget(self) -> None:
         """Keep no answers."""
         self._answers.clear()
 
+    def close(self) -> None:
+        """Begin no computation any more."""
+        self._short.close()
+        self._long.close()
+
     def _headers(self, tag: str, query: ModelQuery, model: OpenModel) -> dict[str, str]:
         scope = "private" if model.is_own else "public"
-        lasts = "max-age=31536000, immutable" if query.version is not None and not model.is_own else "no-cache"
+        lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
         return {"ETag": tag, "Cache-Control": f"{scope}, {lasts}", "Vary": f"Accept-Encoding, {OWN_HEADER}",
                 "X-Content-Type-Options": "nosniff"}  # fmt: skip
 
@@ -154,9 +211,11 @@ class Service:
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-def _sentence(error: Exception) -> str:
-    words = str(error)[:400].strip()
-    return words if words.endswith(".") else f"{words}."
+def _response(request: Request, found: Answer, headers: Mapping[str, str]) -> Response:
+    headers, body = {**headers, **found.headers}, found.body
+    if found.compressed and "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = found.compressed, "gzip"
+    return Response(body, 200, headers, found.media_type)
 
 
 def as_json(found: Mapping[str, Any]) -> JSONResponse:

@@ -2,8 +2,8 @@
 
 A name is a hook point, a parameter, `logits` or `probabilities`, perhaps with an index as in NumPy, without the batch
 dimension: `blocks.2.attn.hook_q[:, 3]`. Dimensions are those that `tensors_of` gives. `tokens` is what a decoder has
-before it, `source` what an encoder reads; `interventions` change the pass. Scores are always computed step by step
-here, so that a number is the same, bit for bit, whatever else is asked for with it.
+before it, `source` what an encoder reads; `interventions` change the pass. A number is the same, bit for bit, whatever
+else is asked for with it, but for logits over a vocabulary so large that they are had row by row.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ..inference.attention_outline import names_around
 from ..inference.interventions import Intervention, hooks_of
 from ..inference.logits import probabilities_of, stream_of
 from ..inference.outline import TensorInfo, array_of, tensors_of
-from ..inference.recompute import Pass, whole_pass
+from ..inference.recompute import Pass, every_point, whole_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
-from .cache import cached
+from .cache import SHARED_BYTES, cached
 from .open_models import OpenModel
 
 Tokens = tuple[int, ...]
@@ -39,6 +39,8 @@ WHOLE_BELOW = 12_000_000
 """Bytes of a pass: below this all of it is cached, else a block of it, when something of that is asked for."""
 PROJECTIONS_BELOW = 16_000_000
 """Bytes of all queries, keys and values of a model: below this, one pass serves all layers."""
+MOST_RECORDED = 256_000_000
+"""Bytes of the points that one answer is cut from."""
 SMALL_PART = 16
 """A part of less than a sixteenth of its tensor is recorded by itself, in a pass that keeps nothing else."""
 BY_ROW = 500_000
@@ -129,16 +131,26 @@ def tensors(
         elif is_by_row(part.info):
             found[part.text] = _rows(model, tokens, source, part, interventions)
         else:
-            (small if part.is_small else whole).append(part)
+            is_alone = part.is_small or _is_too_large(model.checkpoint.model.config, tokens, source, part.info.name)
+            (small if is_alone and part.info.kind == "point" else whole).append(part)
     if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
         return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
+    there: Mapping[str, np.ndarray] = {}  # of the block before: no more than one is held, if none can be cached
     for part in whole:
-        found[part.text] = _cached_by_block(model, tokens, source, part.info.name, interventions)[part.index]
+        if part.info.name not in there:
+            there = _cached_by_block(model, tokens, source, part.info.name, interventions)
+        found[part.text] = there[part.info.name][part.index]
     if small:
         wanted = tuple((part.info.name, _plain(part.index)) for part in small)
         recorded = _recorded_parts(model, tokens, source, wanted, interventions)
         found |= {part.text: array for part, array in zip(small, recorded, strict=True)}
     return found
+
+
+def bytes_recorded(parts: Iterable[Part]) -> int:
+    """What the points take whose parts these are, which a pass has to keep whole."""
+    infos = {part.info.name: part.info for part in parts}
+    return sum(4 * math.prod(info.sizes) for info in infos.values() if info.kind == "point" and not is_by_row(info))
 
 
 def is_by_row(info: TensorInfo) -> bool:
@@ -184,7 +196,7 @@ def whole(
 
 def _cached_by_block(
     model: OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions
-) -> np.ndarray:
+) -> Mapping[str, np.ndarray]:
     """A point of a longer text: with all queries, keys and values, or with all others of its block."""
     config = model.checkpoint.model.config
     projections = _projections_of(config)
@@ -192,8 +204,21 @@ def _cached_by_block(
         read = len(tokens) + len(source)
         is_small = 4 * read * config.n_heads * config.d_head * len(projections) < PROJECTIONS_BELOW
         names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
-        return _points(model, tokens, source, names, interventions)[name]
-    return _block(model, tokens, source, _block_of(name), interventions)[name]
+        return _points(model, tokens, source, names, interventions)
+    return _block(model, tokens, source, _block_of(name), interventions)
+
+
+def _is_too_large(config: ModelConfig, tokens: Tokens, source: Tokens, name: str) -> bool:
+    """Whether the block of a point is too large to be kept, so that the point is recorded by itself."""
+    block, projections = _block_of(name), _projections_of(config)
+    return name not in projections and _bytes_of_block(config, len(tokens), len(source), block) > SHARED_BYTES
+
+
+@functools.lru_cache(maxsize=256)
+def _bytes_of_block(config: ModelConfig, tokens: int, source: int, block: str) -> int:
+    infos = infos_of(config, tokens, source).values()
+    return sum(4 * math.prod(info.sizes) for info in infos
+               if info.kind != "parameter" and _block_of(info.name) == block and not is_by_row(info))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=64)
@@ -240,16 +265,11 @@ def _recorded(
     """A forward pass as far as it takes to see these points, as the interventions left them."""
     model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
     inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
-    hooks = [*hooks_of(interventions, model), (_is_pattern, lambda pattern, hook: None)]
     with torch.no_grad():
-        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__, fwd_hooks=hooks)
+        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__,
+                                         fwd_hooks=hooks_of(interventions, model), watched=every_point)  # fmt: skip
     read = Pass(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
     return {name: array_of(read, shapes[name]) for name in names}
-
-
-def _is_pattern(name: str) -> bool:
-    """Somebody who looks at every pattern has each attention computed step by step."""
-    return name.endswith("hook_pattern")
 
 
 def _rows(
@@ -267,8 +287,7 @@ def _rows(
 @cached
 def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
     """What the unembedding reads, (pos, d_model)."""
-    hooks = [*hooks_of(interventions, checkpoint.model), (_is_pattern, lambda pattern, hook: None)]
-    return stream_of(checkpoint.model, tokens, source, hooks).numpy()
+    return stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)).numpy()
 
 
 def _block_of(name: str) -> str:
@@ -287,6 +306,6 @@ def _index(plain: tuple) -> Index:
 
 def _unchangeable(array: np.ndarray) -> np.ndarray:
     """The same numbers, which may be the model's own memory, for reading only."""
-    array = array.view()
+    array = np.asarray(array).view()
     array.flags.writeable = False
     return array

@@ -1,5 +1,8 @@
 // Asks the engine over HTTP (transformer/api): each question is an address that holds all that its answer depends on.
 import { readRecording } from "./recording.js";
+/** @import { Recording } from "./recording.js" */
+
+/** @typedef {Record<string, string | number | boolean | null | undefined | (string | number)[]>} Parameters of a question */
 
 const LONGEST_ADDRESS = 7_500; // characters of parameters; what is longer is sent as a body
 const TRIES = 3; // of a question that couldn't be answered for want of a connection, or of room
@@ -9,6 +12,9 @@ const AWAY = "The server can't be reached just now. What is missing here comes w
 
 /** Why a question wasn't answered, in a sentence. parameter: the one that was wrong; isFinal: asking again is no use. */
 export class ApiError extends Error {
+  /** @type {string} */ parameter;
+  /** @type {boolean} */ isFinal;
+
   constructor(sentence, { parameter = "", isFinal = true } = {}) {
     super(sentence);
     Object.assign(this, { parameter, isFinal });
@@ -25,8 +31,13 @@ export function parametersOf(values) {
 }
 
 export class Api {
+  /** @type {Parameters} */ about;
+  /** @type {string | null} */ token;
+  /** @type {URL} */ base;
+
   /**
-   * about: the parameters that every question has, { model, version, tokens, … }; token: of an own model. base: where the API is.
+   * @param {Parameters} about what every question has: model, version, tokens, …
+   * @param {{ token?: string | null, base?: URL }} [options] token: of an own model; base: where the API is
    */
   constructor(about, { token = null, base = new URL("api/", document.baseURI) } = {}) {
     Object.assign(this, { about, token, base });
@@ -43,7 +54,13 @@ export class Api {
     return new URL(`${path}?${parametersOf({ ...this.about, ...values })}`, this.base);
   }
 
-  /** A recording. Rejects with an ApiError, or, once it has ended, never settles. */
+  /**
+   * Rejects with an ApiError, or, once it has ended, never settles.
+   *
+   * @param {string} path
+   * @param {Parameters} [values]
+   * @returns {Promise<Recording>}
+   */
   async recording(path, values) {
     return readRecording(await this.ask(path, values, { read: (response) => response.arrayBuffer() }));
   }
@@ -52,7 +69,13 @@ export class Api {
     return this.ask(path, values, { read: (response) => response.json() });
   }
 
-  /** What `read` makes of the response to a question, asked again where that may help. signal: ends it, too. */
+  /**
+   * What `read` makes of the response to a question, asked again where that may help. signal: ends it, too.
+   *
+   * @param {string} path
+   * @param {Parameters} [values]
+   * @param {{ read?: (response: Response) => any, tries?: number, signal?: AbortSignal | null }} [options]
+   */
   async ask(path, values = {}, { read = (response) => response, tries = TRIES, signal = null } = {}) {
     const signals = [this.ending.signal, ...(signal ? [signal] : [])];
     for (let tried = 1; ; tried++) {

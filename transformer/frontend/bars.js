@@ -6,6 +6,18 @@ import { nextCell } from "./keys.js";
 import { labelFont, scaled } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 
+/**
+ * Rows with the same limit can be compared; one that has no negative values may stand on the ground, `upward`; one of counts has
+ * no colour of its own, `plain`. Every row has as many values; NaN stands where a row has no number, and isn't drawn.
+ *
+ * @typedef {object} BarRow
+ * @property {string} name
+ * @property {Float64Array} values
+ * @property {number} limit
+ * @property {boolean} [upward]
+ * @property {boolean} [plain]
+ */
+
 const ROW = 46; // pixels, in usual type
 const GUTTER = 92; // of names and scales on the left
 /** Pixels left of the bars, in the page's type. */
@@ -15,6 +27,11 @@ const NEGATIVE = "#2166ac";
 const MARKED = "#d55e00";
 
 export class Bars {
+  /** @type {BarRow[]} */ rows;
+  /** @type {(at: number) => string} */ label;
+  /** @type {number | null} */ mark;
+  /** @type {number} */ widest; // pixels of a bar
+
   /** name: said to screen readers. tip: shows what is pointed at. select(at): a place was clicked, or Enter pressed on it. */
   constructor(parent, name, tip, select = null) {
     this.tip = tip;
@@ -34,10 +51,10 @@ export class Bars {
   }
 
   /**
-   * rows: [{ name, values, limit, upward, plain }]; rows with the same limit can be compared; one that has no negative values
-   * may stand on the ground, `upward`; one of counts has no colour of its own, `plain`. Every row has as many values; NaN
-   * stands where a row has no number, and isn't drawn.
    * label(at): what stands there; mark: a place to be marked, or null; widest: pixels of a bar.
+   *
+   * @param {BarRow[]} rows
+   * @param {{ label?: (at: number) => string, mark?: number | null, widest?: number }} [options]
    */
   show(rows, { label = (at) => `dimension ${at}`, mark = null, widest = Infinity } = {}) {
     Object.assign(this, { rows, label, mark, widest });
@@ -70,7 +87,7 @@ export class Bars {
       context.fillText(`${upward ? "to " : "±"}${plain ? limit : plainNumber(limit, 3)}`, left - 8, middle + scaled(8), left - 10);
       context.fillRect(left, ground, this.pitch * this.count, 1);
       const thickness = Math.max(this.pitch - (this.pitch > 4 ? 1 : 0), 0.5);
-      for (const [colour, sign] of [[POSITIVE, 1], [NEGATIVE, -1]]) {
+      for (const [colour, sign] of /** @type {[string, number][]} */ ([[POSITIVE, 1], [NEGATIVE, -1]])) {
         context.beginPath(); // one path a colour: a fill a bar would take most of the time
         for (let at = 0; at < values.length; at++) {
           const size = sign * values[at] * scale;

@@ -2,9 +2,14 @@
 
 import { readType } from "./labels.js";
 
+/** @typedef {{ width: number, ink: string, paper: string, hidden: string, hatch: string, muted: string }} Page what drawing asks of it */
+
 /**
  * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has
  * to lay the page out, and between two changes of the page that would take longer than the drawing.
+ *
+ * @param {Element} element
+ * @returns {Page}
  */
 export function pageOf(element) {
   readType();
@@ -26,7 +31,13 @@ export function size(canvas, width, height) {
   return ratio;
 }
 
-/** A canvas of this size, empty; returns its context. */
+/**
+ * A canvas of this size, empty; returns its context.
+ *
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
 export function prepared(canvas, width, height) {
   const ratio = size(canvas, width, height);
   const context = canvas.getContext("2d");

@@ -1,7 +1,20 @@
 // What was changed in a pass: which of its numbers don't follow from what comes before them, and what set them.
 
+/**
+ * Where a change set numbers, as `places_set` tells it: null for all heads, or all positions. weighed: a weight that was set by
+ * hand: its key, the weight, and whether the others share the rest.
+ *
+ * @typedef {object} Place
+ * @property {string} point
+ * @property {number | null} [head]
+ * @property {number | null} [position]
+ * @property {string} words
+ * @property {string | null} [rule]
+ * @property {[key: number, weight: number, renormalised: boolean] | null} [weighed]
+ */
+
 export class Changed {
-  /** records: as `places_set` makes them; none for a pass that nothing was changed in. */
+  /** @param {Place[]} [records] none for a pass that nothing was changed in */
   constructor(records = []) {
     this.records = records;
   }

@@ -7,7 +7,13 @@ import { attribute, node, put } from "./dom.js";
 import { plainNumber } from "./numbers.js";
 import { WeightsRow } from "./weights_row.js";
 
-const FACTORS = { min: -2, max: 2, step: 0.1 };
+/**
+ * @typedef {{ add: string[], remove: string[] }} Change codes
+ * @typedef {{ code: string, words: string }} Intervention
+ * @typedef {{ title: string, point: string, head: number | null }} Part what can be changed
+ */
+
+const FACTORS = { min: "-2", max: "2", step: "0.1" };
 const EVERYWHERE = "";
 
 /** An intervention's code. values: of its fields; null for what is left open. */
@@ -22,7 +28,13 @@ export const topicOf = ({ add, remove }) =>
 const scaled = ({ point, head }, position, factor) => codeOf("scale", point, head, position, Number.isInteger(factor) ? `${factor}.0` : factor);
 
 export class Changing {
-  /** button: opens the drawer; parent: where it is; change({ add, remove }): lists of codes. */
+  /** @type {() => void} */ onToggle;
+
+  /**
+   * @param {HTMLButtonElement} button opens the drawer
+   * @param {HTMLElement} parent where it is
+   * @param {((change: Change) => void) | null} [change] none where the model can't be changed
+   */
   constructor(button, parent, change) {
     this.button = button;
     this.root = parent;
@@ -43,7 +55,7 @@ export class Changing {
     this.act(acts, "Mean over the text", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
     const dial = node("label", "dial", acts);
     dial.append("Scale ");
-    this.factor = Object.assign(node("input", "", dial), { type: "range", ...FACTORS, value: 1 });
+    this.factor = Object.assign(node("input", "", dial), { type: "range", ...FACTORS, value: "1" });
     this.factorShown = node("output", "", dial);
     this.factor.addEventListener("input", () => this.showDials());
     this.factor.addEventListener("change", () => this.add((part, position) => scaled(part, position, Number(this.factor.value))));
@@ -51,7 +63,7 @@ export class Changing {
     this.weighing = node("div", "acts weighing", parent);
     const weigh = node("label", "dial", this.weighing);
     this.weighLabel = node("span", "", weigh);
-    this.weight = Object.assign(node("input", "", weigh), { type: "range", min: 0, max: 1, step: 0.01 });
+    this.weight = Object.assign(node("input", "", weigh), { type: "range", min: "0", max: "1", step: "0.01" });
     this.weightShown = node("output", "", weigh);
     this.weight.addEventListener("input", () => this.showDials());
     const keep = node("label", "", this.weighing);
@@ -79,7 +91,9 @@ export class Changing {
   /** Open it, and put the keyboard into it. */
   open() {
     this.toggle(true);
-    this.root.querySelector("select, button")?.focus();
+    /** @type {HTMLElement | null} */
+    const first = this.root.querySelector("select, button");
+    first?.focus();
   }
 
   /**
@@ -95,8 +109,11 @@ export class Changing {
     offer(this.place, [[EVERYWHERE, "At every position"], ...places.map(({ title, position }) => [String(position), title])]);
     this.part.parentElement.hidden = !parts.length;
     this.place.parentElement.hidden = !places.length;
-    for (const each of this.root.querySelectorAll(".acts:not(.rules, .weighing)")) each.hidden = !parts.length;
-    for (const each of this.root.querySelectorAll(".weighing")) each.hidden = !cell;
+    for (const [selector, isThere] of Object.entries({ ".acts:not(.rules, .weighing)": parts.length > 0, ".weighing": Boolean(cell) })) {
+      /** @type {NodeListOf<HTMLElement>} */
+      const found = this.root.querySelectorAll(selector);
+      for (const each of found) each.hidden = !isThere;
+    }
     if (cell) {
       put(this.weighLabel, `${cell.title} `);
       this.row.show(cell.row);

@@ -1,15 +1,34 @@
 // Nodes and what they show, changed only where something is new. A view's markup has its parts named by `data-part`.
 
-/** Parts of a view by name. */
+/**
+ * Parts of a view by name; which kind of element each is, its markup says.
+ *
+ * @param {ParentNode} parent
+ * @returns {Record<string, any>}
+ */
 export function partsOf(parent) {
-  return Object.fromEntries([...parent.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+  /** @type {NodeListOf<HTMLElement>} */
+  const parts = parent.querySelectorAll("[data-part]");
+  return Object.fromEntries([...parts].map((part) => [part.dataset.part, part]));
 }
 
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {string} className
+ * @param {ParentNode | null} [parent]
+ */
 export function node(tag, className, parent) {
   const made = document.createElement(tag);
   made.className = className;
   parent?.append(made);
   return made;
+}
+
+/** What has the focus in the document, or the shadow tree, that an element stands in. */
+export function focusedIn(element) {
+  const root = /** @type {Document | ShadowRoot} */ (element.getRootNode());
+  return /** @type {HTMLElement | null} */ (root.activeElement);
 }
 
 // Setting what is already there would still cost a style recalculation: with 600 tokens at 8 updates a second it adds up.

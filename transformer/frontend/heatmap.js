@@ -9,6 +9,47 @@ import { LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./labels.j
 import { nextCell } from "./keys.js";
 import { plainNumber } from "./numbers.js";
 
+/**
+ * @typedef {{ row: number, column: number }} Cell
+ * @typedef {{ row: number, column: number | null }} Selected a cell, or a whole row
+ * @typedef {{ top: number, bottom: number, left: number, right: number }} Window its last row and column are left out
+ */
+
+/**
+ * What can be carried along its row: a drag from a cell that can be taken carries, any other zooms.
+ *
+ * @typedef {object} Carry
+ * @property {(cell: Cell) => boolean} canTake
+ * @property {(cell: Cell) => boolean} canPut
+ * @property {(cell: Cell) => void} take
+ * @property {(from: Cell, to: Cell) => void} put
+ */
+
+/**
+ * @typedef {object} HeatmapEvents
+ * @property {(cell: Cell | null) => void} [point]
+ * @property {(cell: Cell) => void} [select]
+ * @property {(cell: Cell) => void} [step] what keys do, if it isn't to select
+ * @property {(window: Window | null) => void} [zoom]
+ * @property {Carry} [carry]
+ */
+
+/**
+ * @typedef {object} HeatmapData
+ * @property {Float64Array | null} values flat, −∞ where hidden; null, like `limit`, while they are on their way
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string[] | null} rowLabels
+ * @property {string[] | null} columnLabels
+ * @property {"weights" | "scores" | "visible"} kind from 0 to `limit`; from −limit to limit; one colour
+ * @property {number | null} limit
+ * @property {number} [pitch] pixels of a row
+ * @property {number} [tallest] pixels of the picture
+ * @property {number} [gutter] pixels left of the cells, which then take all the width
+ * @property {number} [widest] pixels of a cell
+ * @property {(context: CanvasRenderingContext2D) => void} [above] draws over the cells
+ */
+
 const LARGEST_CELL = 40; // pixels
 const SMALLEST_SIDE = 120; // pixels of the picture
 const HALF_LINE = 7; // pixels above the cells, for the label of a thin first row, in usual type
@@ -19,11 +60,12 @@ const SCALES = { weights: SEQUENTIAL, scores: DIVERGING, visible: PLAIN };
 const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => [kind, lookupTable(stops)]));
 
 export class Heatmap {
+  /** @type {HTMLCanvasElement} */ buffer; // a pixel for each cell that is drawn
+
   /**
-   * name: said to screen readers. events: point(cell or null), select(cell), zoom(window), all optional, and step(cell) if
-   * keys do something else than select; a cell is { row, column }, a window { top, bottom, left, right } with its last row
-   * and column left out. carry: { canTake(cell), canPut(cell), take(cell), put(from, to) }, where what is in a cell
-   * can be carried along its row: a drag from such a cell carries, any other zooms.
+   * @param {HTMLElement} parent
+   * @param {string} name said to screen readers
+   * @param {HeatmapEvents} events
    */
   constructor(parent, name, events) {
     this.events = events;
@@ -42,10 +84,8 @@ export class Heatmap {
   }
 
   /**
-   * data: { values, rows, columns, rowLabels, columnLabels, kind, limit }; values flat, −∞ where hidden, or null, like
-   * `limit`, while they are on their way; kind "weights" runs from 0 to `limit`, "scores" from −limit to limit, "visible" has
-   * one colour. In pixels, and optional: pitch, of a row; tallest, of the picture; gutter, left of the cells, which then take
-   * all the width; widest, of a cell. above(context): draws over the cells. window: what of it is drawn; null for all.
+   * @param {HeatmapData} data
+   * @param {Window | null} [window] what of it is drawn; null for all
    */
   show(data, window) {
     this.data = data;
@@ -58,7 +98,12 @@ export class Heatmap {
     this.draw();
   }
 
-  /** Outline the selected cell with its row and column, and the cell that is pointed at; null for none. */
+  /**
+   * Outline the selected cell with its row and column, and the cell that is pointed at; null for none.
+   *
+   * @param {Selected | null} selected
+   * @param {Cell | null} pointed
+   */
   mark(selected, pointed) {
     this.selected = selected;
     this.pointed = pointed;
@@ -302,7 +347,7 @@ export class Heatmap {
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
   }
 
-  /** The cell nearest to a place. */
+  /** The cell nearest to a place. @returns {Cell} */
   cellAt({ x, y }) {
     const { box, window } = this;
     const clamp = (value, low, high) => Math.min(Math.max(value, low), high - 1);

@@ -16,8 +16,8 @@ _IMPORT = re.compile(r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*([\"'])(?P<path>\
 _EXPORT = re.compile(rf"export\s+(?:(?:async\s+)?function\s*\*?|class|const)\s+(?P<name>{_NAME})")
 _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
-# Lines of nothing but a comment, empty lines, and the space that a line begins with: a quarter of the text.
-_COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:.|\n)*?\*/[ \t]*\n|\n)|^[ \t]+", re.MULTILINE)
+# Comments that a line begins with, empty lines, and the space that a line begins with: a quarter of the text.
+_COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+", re.MULTILINE)
 # What a file declares at its top level begins a line.
 _DECLARED = re.compile(
     rf"^(?:export\s+)?(?:default\s+)?(?:(?:async\s+)?function\s*\*?\s*|class\s+|(?:const|let|var)\s+)"

@@ -3,18 +3,36 @@
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
 import { looked } from "./looked.js";
+/** @import { Parameters } from "./api.js" */
+
+/**
+ * What Streamlit calls a component with. asks: the parameters of every question; token: of an own model, or null; follows: whether the
+ * page says something of what is looked at, and so is to be run when that is something else; the rest is what the view is told about.
+ *
+ * @typedef {object} Component
+ * @property {{ asks: Parameters, token: string | null, follows?: boolean, [about: string]: any }} data
+ * @property {HTMLElement} parentElement
+ * @property {(name: string, value: unknown) => void} setTriggerValue
+ */
+
+/**
+ * What draws an instrument on a page.
+ *
+ * @typedef {object} View
+ * @property {(api: Api, about: Record<string, any>) => Promise<void>} begin resolved once it shows something
+ * @property {() => void} turnTo somebody else looks at something else
+ * @property {() => void} draw the page has another theme
+ */
 
 const AGAIN_MS = 5000; // after which what couldn't be asked is asked again
 const REST_MS = 400; // after which a page that follows is told that something else is looked at
 const views = new WeakMap();
 
 /**
- * Show what a page's component is given. make(root, host): the view, which has begin(api, about), resolved once it shows
- * something, turnTo() for when somebody else looks at something else, and draw(), for another theme.
+ * Show what a page's component is given.
  *
- * host: an `OnPage`. component: what Streamlit calls a component with; its data are
- * { asks: the parameters of every question, token: of an own model or null, follows: whether the page says something of what is
- * looked at, and so is to be run when that is something else, ...about }.
+ * @param {Component} component
+ * @param {(root: HTMLElement, host: OnPage) => View} make
  */
 export function onPage(component, make) {
   const { data, parentElement, setTriggerValue } = component;
@@ -29,6 +47,10 @@ export function onPage(component, make) {
 }
 
 class OnPage {
+  /** @type {(name: string, value: unknown) => void} */ tell;
+  /** @type {string} */ now; // the data that are shown
+  /** @type {Api} */ api;
+
   constructor(root, make) {
     this.root = root;
     this.problem = node("p", "problem", root);
@@ -62,7 +84,7 @@ class OnPage {
     } catch (error) {
       if (api !== this.api) return;
       this.fail(error);
-      if (!error.isFinal) this.later = setTimeout(() => this.root.isConnected && this.begin(given, now), AGAIN_MS);
+      if (error instanceof ApiError && !error.isFinal) this.later = setTimeout(() => this.root.isConnected && this.begin(given, now), AGAIN_MS);
     }
   }
 

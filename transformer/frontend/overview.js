@@ -9,6 +9,10 @@ import { pngButton } from "./save.js";
 const WORDS = lookupTable(SEQUENTIAL);
 
 export class OverviewGrid {
+  /** @type {number} */ queries;
+  /** @type {number} */ keys;
+  /** @type {Uint8Array} */ cells;
+
   /** onSelect(layer, head): a head was clicked, or chosen with Enter or Space; the layer as it is called. */
   constructor(parent, onSelect) {
     this.onSelect = onSelect;
@@ -118,7 +122,7 @@ export class OverviewGrid {
     const { grid, heads, layers, order, isTable } = this;
     grid.className = isTable ? "grid table" : "grid row";
     this.shown = order ? order.map(({ layer, head }) => this.card(layer, head)).filter(Boolean) : [...this.cards];
-    grid.style.setProperty("--heads", isTable ? heads : this.shown.length);
+    grid.style.setProperty("--heads", String(isTable ? heads : this.shown.length));
     const captions = new Map(order?.map(({ layer, head, caption }) => [this.card(layer, head), caption]));
     const children = isTable ? [heading("corner", "", ""), ...Array.from({ length: heads }, (_, head) => heading("head", "head", head))] : [];
     this.shown.forEach((card, place) => {

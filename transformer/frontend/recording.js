@@ -1,13 +1,22 @@
 // Reads a recording: named tensors and what is known of them, in the bytes of a safetensors file (an eight-byte length, a
 // JSON header, aligned arrays; https://github.com/huggingface/safetensors#format).
 
+/**
+ * @typedef {Float64Array | Float32Array | Int32Array | Uint8Array} Numbers
+ * @typedef {{ shape: number[], data: Numbers }} Tensor row-major
+ * @typedef {Record<string, Tensor>} Tensors
+ * @typedef {{ metadata: Record<string, any>, tensors: Tensors }} Recording what its metadata hold is up to what was asked
+ */
+
 const ARRAYS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
 const KINDS = "float64, float32, int32, uint8 and bool";
 
 /**
- * { metadata, tensors: { name: { shape, data } } } of a Uint8Array or ArrayBuffer. Metadata values are parsed as JSON;
- * `data` is a typed array in row-major order, of bytes 0 and 1 for booleans. It shares the memory of `bytes` where that
- * is aligned. An Error says what is wrong with bytes that are no recording.
+ * What is in bytes. Metadata values are parsed as JSON; booleans are bytes 0 and 1. A tensor shares the memory of `bytes`
+ * where that is aligned. An Error says what is wrong with bytes that are no recording.
+ *
+ * @param {Uint8Array | ArrayBuffer} bytes
+ * @returns {Recording}
  */
 export function readRecording(bytes) {
   const file = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
@@ -18,6 +27,7 @@ export function readRecording(bytes) {
   return { metadata: Object.fromEntries(metadata), tensors: Object.fromEntries(tensors) };
 }
 
+/** @param {Uint8Array} file */
 function split(file) {
   if (file.byteLength < 8) throw new Error(`A recording has at least 8 bytes; these are ${file.byteLength}.`);
   const length = Number(new DataView(file.buffer, file.byteOffset, 8).getBigUint64(0, true));
@@ -41,6 +51,7 @@ function parsed(text, what) {
   }
 }
 
+/** @returns {Tensor} */
 function read(name, tensor, body) {
   const { dtype, shape, data_offsets: offsets } = tensor ?? {};
   const Kind = Object.hasOwn(ARRAYS, dtype) ? ARRAYS[dtype] : null;
@@ -58,4 +69,14 @@ function read(name, tensor, body) {
   const at = body.byteOffset + start;
   if (at % Kind.BYTES_PER_ELEMENT === 0) return { shape, data: new Kind(body.buffer, at, count) };
   return { shape, data: new Kind(body.slice(start, end).buffer) }; // typed arrays begin at multiples of their size
+}
+
+/**
+ * What a tensor's numbers are an array of.
+ *
+ * @param {Numbers} numbers
+ * @returns {{ new (length: number): Numbers }}
+ */
+export function arrayKind(numbers) {
+  return /** @type {any} */ (numbers.constructor);
 }

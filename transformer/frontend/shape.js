@@ -1,26 +1,62 @@
 // What a configuration says of attention, where it leaves unsaid what one expects.
 
-/** d_head, the width of a head. */
+/**
+ * A model's configuration, as `ModelConfig` has it; what is as one expects may be left out.
+ *
+ * @typedef {object} Config
+ * @property {number} n_heads
+ * @property {number} d_model
+ * @property {number} [d_ff]
+ * @property {number} [head_width]
+ * @property {number} [n_kv_heads]
+ * @property {boolean} [attention_scale]
+ * @property {number[]} [attention_windows]
+ * @property {"pre" | "post" | "none"} [norm]
+ * @property {boolean} [residual]
+ * @property {boolean} [parallel_residual]
+ * @property {number} [vocab_size]
+ * @property {number} [context_length]
+ * @property {string} [activation]
+ * @property {boolean} [mlp_gate]
+ * @property {boolean} [scale_embeddings]
+ * @property {number | null} [pad_token_id]
+ * @property {number} [layer_norm_eps]
+ * @property {number} [rotary_base]
+ * @property {number} [rotary_dims]
+ * @property {"halves" | "neighbours"} [rotary_pairs]
+ */
+
+/** d_head, the width of a head. @param {Config} config */
 export function headWidth({ head_width: width, d_model: stream, n_heads: heads }) {
   return width ?? stream / heads;
 }
 
-/** How many heads keys and values have. */
+/** How many heads keys and values have. @param {Config} config */
 export function keyHeads({ n_kv_heads: shared, n_heads: heads }) {
   return shared ?? heads;
 }
 
-/** Which of them a head of queries looks at: neighbours share one. */
+/**
+ * Which of them a head of queries looks at: neighbours share one.
+ *
+ * @param {Config} config
+ * @param {number} head
+ */
 export function keyHeadOf(config, head) {
   return Math.floor((head * keyHeads(config)) / config.n_heads);
 }
 
-/** What scores are divided by. */
+/** What scores are divided by. @param {Config} config */
 export function scoreDivisor(config) {
   return config.attention_scale === false ? 1 : Math.sqrt(headWidth(config));
 }
 
-/** How many positions a query of a layer sees, its own the last of them; Infinity for all. */
+/**
+ * How many positions a query of a layer sees, its own the last of them; Infinity for all.
+ *
+ * @param {Config} config
+ * @param {number} layer
+ */
 export function windowOf({ attention_windows: windows = [] }, layer) {
   return windows[layer % windows.length] || Infinity;
 }

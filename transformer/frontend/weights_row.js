@@ -12,6 +12,13 @@ const WIDEST = 36; // pixels of a key's column
 const BAR = "#31688e";
 
 export class WeightsRow {
+  /** @type {string} */ title;
+  /** @type {number[]} */ weights;
+  /** @type {string[]} */ labels;
+  /** @type {(key: number) => boolean} */ isHidden;
+  /** @type {number} */ at;
+  /** @type {number | null} */ from; // the key whose weight is carried
+
   /** move(from, to): all of a key's weight is put on another key; both are places in the row. */
   constructor(parent, move) {
     this.move = move;

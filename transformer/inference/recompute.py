@@ -57,12 +57,17 @@ class Deviation:
     """What was changed in it, in words: then some of it doesn't follow from its equation."""
 
 
+def every_point(name: str) -> bool:
+    """All points of a model."""
+    return True
+
+
 def whole_pass(
     model: DecoderOnly | EncoderDecoder,
     tokens: Sequence[int],
     source: Sequence[int] = (),
     *,
-    names: NamesFilter = lambda name: True,
+    names: NamesFilter = every_point,
     interventions: Sequence[Intervention] = (),
     outputs: bool = True,
 ) -> Pass:
@@ -70,16 +75,16 @@ def whole_pass(
 
     names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
     what is kept is what they left. outputs: whether logits and probabilities are kept; without
-    them the pass ends with the last of the points.
+    them the pass ends with the last of the points. Whichever points are kept, their numbers are the same.
     Raises: ValueError for a text that the model can't read.
     """
     read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
     inputs, hooks = [each[None] for each in (read, written) if len(each)], hooks_of(interventions, model)
     with torch.no_grad():
         if outputs:
-            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks)
+            logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
         else:
-            cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks)
+            cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
     tensors = dict(model.state_dict())
     for name, tensor in cache.items():
         tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]

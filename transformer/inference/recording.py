@@ -21,6 +21,7 @@ from torch import Tensor
 from ..hooks import NamesFilter
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
+from .fetching import asked
 from .interventions import Intervention, hooks_of
 from .places_set import places_set
 
@@ -66,6 +67,15 @@ class Recording:
             raise ValueError("This is no recording: it isn't a whole safetensors file.") from error
         texts = header.get(RESERVED) or {}
         return cls(tensors, {name: _from_json(name, text) for name, text in texts.items()})
+
+    @classmethod
+    def from_url(cls, url: str) -> Recording:
+        """Read what an address of the API answers: http://localhost:8501/api/tensors?model=…&text=…&names=…
+
+        Raises: ValueError with the server's sentence for an error; OSError where it can't be reached.
+        """
+        with asked(url) as response:
+            return cls.from_bytes(response.read())
 
 
 @torch.no_grad()

@@ -4,7 +4,9 @@ export const PAGE_LINK = "[data-testid=stPageLink] a";
 
 /** The link to a page; undefined where there is none, as beside a page that runs by itself. */
 export function pageLink(title) {
-  return [...document.querySelectorAll(PAGE_LINK)].find((link) => link.textContent.trim().endsWith(title));
+  /** @type {NodeListOf<HTMLAnchorElement>} */
+  const links = document.querySelectorAll(PAGE_LINK);
+  return [...links].find((link) => link.textContent.trim().endsWith(title));
 }
 
 /** The title of the page that is open. Its link can't be told by its address: that of the first page is empty. */

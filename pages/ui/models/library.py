@@ -14,6 +14,7 @@ import torch
 
 from pages.ui.models.own_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
+from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library
 from transformer.api.open_models import OpenModel
 from transformer.api.store import model_store
@@ -79,12 +80,6 @@ def file_name(name: str) -> str:
     """What files of a model begin with: its name; of an own model, whose name is its key, its title."""
     found = opened(name)
     return slug(found.checkpoint.card.title) if found.is_own else name.replace("/", "-")
-
-
-def slug(title: str) -> str:
-    """A model's title as the name of a file."""
-    words = "".join(letter if letter.isalnum() else " " for letter in title.lower()).split()
-    return "-".join(words)[:60].strip("-") or "model"
 
 
 def config(name: str) -> ModelConfig:

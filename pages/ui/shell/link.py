@@ -53,6 +53,7 @@ BELONGS_TO = {
 }
 """What means nothing without a text that was left out."""
 
+
 @dataclass(frozen=True)
 class Number:
     """A number in the URL, and the range it must lie in."""

@@ -18,6 +18,8 @@ from pages.ui.shell.choices import Visitor
 
 KNOWN = "looked_known"
 """In the session: what the browser holds, as far as is known; None if it is to be told everything."""
+_UNKNOWN = "\0"
+_AT_FIRST = Visitor()
 
 
 def knows(current: Visitor) -> None:
@@ -28,6 +30,14 @@ def knows(current: Visitor) -> None:
 def tell_all() -> None:
     """Tell the browser everything at the end of this run, whatever it holds."""
     st.session_state[KNOWN] = None
+
+
+def forget(current: Visitor, *names: str) -> None:
+    """Let these be as at first, whatever the browser holds of them by now: it is told what becomes of them."""
+    for name in names:
+        setattr(current, name, getattr(_AT_FIRST, name))
+    if (known := st.session_state.get(KNOWN)) is not None:
+        st.session_state[KNOWN] = {**known, **dict.fromkeys(names, _UNKNOWN)}
 
 
 def want() -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import is_own, own_models, take_shared
-from pages.ui.shell import widgets
+from pages.ui.shell import looked, widgets
 from pages.ui.shell.choices import DEFAULT_MODEL, Visitor
 from pages.ui.shell.state import visitor
 from pages.ui.shell.widgets import Tie
@@ -90,9 +90,9 @@ def choose_model(name: str) -> None:
 def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
-    current.prompt, current.text, current.written, current.branches, current.step = None, "", (), "", None
-    current.other_prompt = current.own_token = current.other_token = None
-    current.layer = current.head = current.query = current.key = current.token = None
+    current.prompt, current.text, current.written, current.branches = None, "", (), ""
+    current.other_prompt = current.own_token = current.other_token = current.token = None
+    looked.forget(current, "layer", "head", "query", "key", "step")
 
 
 def _show_card(card: Card, config: ModelConfig) -> None:

@@ -352,7 +352,8 @@ def _text(
         _take_over(current, name)
         state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
-        current.written, current.branches, current.step, current.zoom = (), "", None, None
+        current.written, current.branches = (), ""
+        looked.forget(current, "step", "zoom")
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
         current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")

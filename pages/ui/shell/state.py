@@ -167,10 +167,6 @@ def write_address(key: str = "tab") -> None:
     if place != before or told:
         before, at = st.session_state["written_address"] = place, time.time()
         _know(parameters)
-    before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before or told:
-        before, at = st.session_state["written_address"] = place, time.time()
-        _know(parameters)
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
     tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
@@ -187,7 +183,7 @@ def _know(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
     known = st.session_state["known_addresses"]
     if _own(parameters) not in known:
-        st.session_state["known_addresses"] = [*known[:1], *known[1:][1 - MOST_KNOWN :], _own(parameters)]
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MOST_KNOWN :], _own(parameters)]
 
 
 def _own(parameters: dict[str, str]) -> dict[str, str]:

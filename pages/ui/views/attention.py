@@ -62,6 +62,7 @@ def choose(session: Session, kind: str) -> Looked:
     if kind == "self":
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
     else:
+        held.want()  # an attention may have been opened on the page Inside
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
@@ -155,5 +156,4 @@ def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[
 
 def _forget_cell() -> None:
     """Another attention has other queries and keys."""
-    current = visitor()
-    current.query = current.key = current.zoom = None
+    held.forget(visitor(), "query", "key", "zoom")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.models import library, recordings
+from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.shell import looked as looked_at
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
-from transformer.api.overviews import overview
-from transformer.frontend.saved_page import attention_fits, page
+from transformer.api import exports
+from transformer.frontend.saved_page import attention_fits
 
 LINES = """import torch
 from transformer import {names}
@@ -54,7 +54,7 @@ def offer_files(session: Session, looked: Looked) -> None:
         )
         st.download_button(
             "Save this layer",
-            lambda: recordings.whole_layer(
+            lambda: exports.whole_layer(
                 looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
@@ -81,8 +81,7 @@ def lines(session: Session, looked: Looked) -> str:
 
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
-    return page(
-        overview(*looked.read), recordings.whole_attention(*looked.read),
-        title=f"{session.file_name}-attention", layer=current.layer, head=current.head,
+    return exports.attention_page(
+        *looked.read, title=f"{session.file_name}-attention", layer=current.layer, head=current.head,
         offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
-    ).html  # fmt: skip
+    )  # fmt: skip

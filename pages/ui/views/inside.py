@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.markdown import code, counted
-from pages.ui.models import library, places, taken_along
+from pages.ui.models import library, places
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
@@ -19,6 +19,7 @@ from pages.ui.shell.choices import Visitor
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, attention_modules, in_window
+from transformer.api import exports
 from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
 from transformer.inference.windows import window_start
@@ -122,7 +123,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
-            lambda: taken_along.file_of(
+            lambda: exports.file_of(
                 looked.model, looked.tokens, looked.source, current.inside, looked.interventions
             ).to_bytes(),
             file, key="save_inside", on_click="ignore", icon=":material/download:",
@@ -131,7 +132,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
 
 def _too_much(looked: Looked, current: Visitor) -> str | None:
     """Why the numbers of what is open don't go into a file; None where they do."""
-    return taken_along.too_much(looked.model, looked.tokens, looked.source, current.inside)
+    return exports.too_much(looked.model, looked.tokens, looked.source, current.inside)
 
 
 def _lines(session: Session, looked: Looked, file: str) -> str:

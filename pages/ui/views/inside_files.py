@@ -6,12 +6,12 @@ import dataclasses
 
 import streamlit as st
 
-from pages.ui.models import taken_along
 from pages.ui.models.changes import as_python
 from pages.ui.models.looked_at import Chosen
 from pages.ui.shell import looked as held
 from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
+from transformer.api import exports
 from transformer.api.overviews import outline
 from transformer.api.tensors import infos_of
 from transformer.frontend.saved_page import in_words, page_fit, page_size
@@ -94,7 +94,7 @@ def _numbers(looked: Looked, chosen: Chosen) -> str:
 
 def _page(session: Session, looked: Looked, title: str) -> bytes:
     options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
-    return taken_along.page_of(
+    return exports.page_of(
         looked.model, looked.tokens, looked.source, looked.interventions, options=options
     ).encode()
 

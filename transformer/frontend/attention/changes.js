@@ -1,6 +1,7 @@
 // What can be changed where a head is looked at: the head, its attention, the weight of the chosen cell, and the rules.
 
 import { codeOf } from "../changing.js";
+/** @import { Steps } from "./pass.js" */
 
 /** As `Changing.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */
 export function changesAt(pass, { layer, head }, cell, steps) {
@@ -25,7 +26,12 @@ export function changesAt(pass, { layer, head }, cell, steps) {
   };
 }
 
-/** Whether no weight can be put into a cell, at this place of (query, key). steps: as `Pass.steps` has them. */
+/**
+ * Whether no weight can be put into a cell, at this place of (query, key).
+ *
+ * @param {Steps} steps
+ * @param {number} at
+ */
 export const isHiddenIn = ({ masked, weights }, at) => (masked ? masked[at] === -Infinity : weights[at] === 0);
 
 function rowOf(pass, { row, column }, steps) {

@@ -1,4 +1,5 @@
 // Which parts of a pass are asked for, and when: what is looked at first, then its row, then what may be looked at next.
+/** @import { Pass } from "./pass.js" */
 
 const ANSWER_MS = 4000; // without an answer for so long, a request is made again
 const REST_MS = 250; // a row's own numbers are asked for when the hand has rested on it
@@ -6,10 +7,16 @@ const AT_ONCE = 400_000; // bytes of one request that nobody waits for
 const AHEAD = 8_000_000; // bytes fetched ahead of a pass
 const MOST = 16; // heads of one request, of three tensors each
 
+/** @typedef {["head", layer: number, head: number] | ["row", layer: number, head: number, query: number]} Wanted */
+
 export class Fetcher {
+  /** @type {Pass} */ pass;
+  /** @type {number} */ fetched; // bytes, ahead
+  /** @type {{ layer: number, head: number, row: number, share: string }} */ at;
+
   /**
-   * want(parts): ask for a list of ["head", layer, head] and ["row", layer, head, query]. rests(isDone): told whether
-   * all that was to be fetched has come.
+   * @param {(parts: Wanted[]) => void} want
+   * @param {(isDone: boolean) => void} [rests] told whether all that was to be fetched has come
    */
   constructor(want, rests = () => {}) {
     this.want = want;
@@ -62,18 +69,23 @@ export class Fetcher {
     }, ANSWER_MS);
   }
 
+  /** @returns {Wanted[] & { isAhead?: boolean }} */
   choose() {
     const { pass, at } = this;
     if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
     if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
-    const ofLayer = Array.from({ length: pass.heads }, (_, head) => ["head", at.layer, head]).filter(([, , head]) => !pass.has(at.layer, head));
+    const ofLayer = missingIn(pass, at.layer);
     if (at.share === "layer" && ofLayer.length) return ofLayer.slice(0, MOST); // their mean is what is looked at
     if (this.fetched >= AHEAD) return [];
     // Layers from the one that is looked at outwards.
     const layers = Array.from({ length: pass.layers }, (_, layer) => layer)
       .sort((one, other) => Math.abs(one - at.layer) - Math.abs(other - at.layer));
-    const missing = layers.flatMap((layer) =>
-      Array.from({ length: pass.heads }, (_, head) => ["head", layer, head]).filter(([, , head]) => !pass.has(layer, head)));
+    const missing = layers.flatMap((layer) => missingIn(pass, layer));
     return Object.assign(missing.slice(0, Math.min(MOST, Math.max(1, Math.floor(AT_ONCE / this.headBytes)))), { isAhead: true });
   }
+}
+
+/** The heads of a layer that can't be drawn in full. @returns {Wanted[]} */
+function missingIn(pass, layer) {
+  return Array.from({ length: pass.heads }, (_, head) => head).filter((head) => !pass.has(layer, head)).map((head) => ["head", layer, head]);
 }

@@ -18,15 +18,38 @@ import { Pass } from "./pass.js";
 import { saveNumbers, savePicture } from "./saving.js";
 import { cellInWords } from "./words.js";
 import { closer, farther, fitted, following } from "./zoom.js";
+/** @import { Change } from "../changing.js" */
+/** @import { Cell } from "../heatmap.js" */
+/** @import { Recording } from "../recording.js" */
+/** @import { Wanted } from "./fetcher.js" */
+/** @import { Chosen, Stage } from "./place.js" */
+/** @import { Steps } from "./pass.js" */
 
+/**
+ * Where the instrument stands: it is told what is looked at, asked for parts of the pass and, where it can, to change the model, and
+ * to show a query and a key in the whole pass on another page.
+ *
+ * @typedef {object} Host
+ * @property {(chosen: Chosen) => void} select
+ * @property {(parts: Wanted[]) => void} want
+ * @property {(change: Change) => void} [change]
+ * @property {(cell: { query: number, key: number }) => void} [turn]
+ */
+
+/** @type {Chosen} */
 const BEGIN = {
   layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
 };
 
 export class AttentionInstrument {
+  /** @type {Pass} */ pass;
+  /** @type {Steps | null} */ steps;
+  /** @type {Cell} */ cell; // that is looked at
+  /** @type {Cell | null} */ pointed;
+
   /**
-   * host: { select(chosen), want(parts), change({ add, remove }), turn(place) }: told what is looked at, asked for parts of the
-   * pass and, where it can, to change the model, and to show a query and a key in the whole pass on another page.
+   * @param {HTMLElement} parent
+   * @param {Host} host
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
@@ -76,7 +99,7 @@ export class AttentionInstrument {
     options(parts.share, SHARES);
     for (const name of ["direction", "share"]) parts[name].addEventListener("change", () => this.choose({ [name]: parts[name].value }));
     parts.sort.addEventListener("change", () => this.choose({ order: parts.sort.value }));
-    for (const [stage, { title }] of Object.entries(STAGES)) {
+    for (const [stage, { title }] of /** @type {[Stage, { title: string }][]} */ (Object.entries(STAGES))) {
       const button = node("button", "", parts.stages);
       button.type = "button";
       button.dataset.stage = stage;
@@ -104,7 +127,12 @@ export class AttentionInstrument {
     parts.csv.addEventListener("click", () => saveNumbers(this));
   }
 
-  /** A new pass. chosen: what is looked at first. */
+  /**
+   * A new pass.
+   *
+   * @param {Recording} recording
+   * @param {Partial<Chosen>} chosen what is looked at first
+   */
   begin(recording, chosen) {
     this.pass = new Pass(recording);
     this.fetcher.begin(this.pass);
@@ -125,7 +153,7 @@ export class AttentionInstrument {
     this.show();
   }
 
-  /** Parts that were asked for. */
+  /** Parts that were asked for. @param {Recording} recording */
   add(recording) {
     const before = this.known;
     this.pass.add(recording);
@@ -141,7 +169,7 @@ export class AttentionInstrument {
     return [pass.has(layer, head), pass.hasRow(layer, head, cell.row), isLayer].join();
   }
 
-  /** What somebody else has decided to look at, for example a link. */
+  /** What somebody else has decided to look at, for example a link. @param {Partial<Chosen>} chosen */
   turnTo(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
@@ -157,6 +185,7 @@ export class AttentionInstrument {
     return this.changing.isOpen && Boolean(this.steps) && !this.without.length && !this.isPooled;
   }
 
+  /** @param {Partial<Chosen>} change */
   choose(change) {
     const entries = Object.entries(change);
     if (entries.every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value))) return;
@@ -180,7 +209,7 @@ export class AttentionInstrument {
     this.choose({ zoom: change(this.chosen.zoom, this.cell, this.pass) });
   }
 
-  /** The cell that is looked at: without a choice, the last query, and the key that it weighs most. */
+  /** The cell that is looked at: without a choice, the last query, and the key that it weighs most. @returns {Cell} */
   findCell(steps) {
     const { pass, chosen } = this;
     const row = chosen.query !== null && chosen.query < pass.queries ? chosen.query : pass.queries - 1;

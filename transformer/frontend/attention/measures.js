@@ -5,7 +5,7 @@ import { percent } from "../numbers.js";
 import { inWords } from "./words.js";
 
 export class Measures {
-  /** parts: of the instrument's markup: `sentence` and `measures`. */
+  /** @param {Record<string, HTMLElement>} parts of the instrument's markup: `sentence` and `measures` */
   constructor({ sentence, measures }) {
     this.sentence = sentence;
     this.list = measures;

@@ -4,8 +4,13 @@ import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";
 import { namesOf } from "./questions.js";
 import { chosenFrom, lookedFrom, toWeight } from "./place.js";
+/** @import { About } from "./place.js" */
+/** @import { Overview } from "./pass.js" */
 
 class AttentionView {
+  /** @type {About} */ about;
+  /** @type {Overview} */ outline;
+
   constructor(root, host) {
     this.host = host;
     this.instrument = new AttentionInstrument(root, {

@@ -5,12 +5,59 @@ import { fourSteps, uniformWeights } from "../arithmetic.js";
 import { Changed } from "../changed.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
+/** @import { Place } from "../changed.js" */
+/** @import { Intervention } from "../changing.js" */
+/** @import { Recording, Tensor, Tensors } from "../recording.js" */
+/** @import { Config } from "../shape.js" */
+
+/**
+ * What is known of a pass from the first, as overview.py writes it.
+ *
+ * @typedef {object} Overview
+ * @property {Config} config
+ * @property {{ text: string[], source?: string[] }} labels
+ * @property {Kind} kind
+ * @property {string[]} modules the attention of each layer
+ * @property {Record<string, string>[]} names of the tensors of each layer, by what they are to it: "q", "k", "v", "out", …
+ * @property {boolean} causal
+ * @property {boolean} uniform
+ * @property {Measure[]} measures
+ * @property {number} queries
+ * @property {number} keys
+ * @property {{ queries: number, keys: number }} offsets the places of the first of each in the whole text
+ * @property {string[] | null} next of cross-attention: the token that was chosen after each query
+ * @property {string} title
+ * @property {boolean} [complete] what isn't there won't come
+ * @property {Place[]} [changed]
+ * @property {Intervention[]} [interventions]
+ *
+ * @typedef {"self" | "decoder" | "encoder" | "cross"} Kind
+ * @typedef {{ name: string, title: string, sentence: string }} Measure
+ */
+
+/**
+ * A head's numbers, (query, key) each; of a uniform one only its weights.
+ *
+ * @typedef {{ raw?: Float64Array, scaled?: Float64Array, masked?: Float64Array, weights: Float64Array }} Steps
+ */
 
 const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
 const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
 
 export class Pass {
-  /** outline: the recording that begins a pass; the others are added as they come. */
+  /** @type {Config} */ config;
+  /** @type {Kind} */ kind;
+  /** @type {string[]} */ modules;
+  /** @type {Overview["names"]} */ names;
+  /** @type {boolean} */ causal;
+  /** @type {boolean} */ uniform;
+  /** @type {number} */ queries;
+  /** @type {number} */ keys;
+  /** @type {Overview["offsets"]} */ offsets;
+  /** @type {string[] | null} */ next;
+  /** @type {string} */ title;
+
+  /** @param {Recording} recording the one that begins a pass; the others are added as they come */
   constructor({ metadata, tensors }) {
     const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
     Object.assign(this, { config, kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
@@ -26,7 +73,9 @@ export class Pass {
     this.measureKinds = measures;
     this.cells = unpacked(tensors.overview);
     this.measured = tensors.measures;
+    /** @type {Tensors} */
     this.tensors = {};
+    /** @type {Map<string, Steps>} */
     this.derived = new Map();
     this.kept = Math.max(config.n_heads + 1, Math.floor(KEPT / (queries * keys))); // a layer's mean needs all its heads
     this.layers = modules.length;
@@ -34,7 +83,7 @@ export class Pass {
     this.width = headWidth(config);
   }
 
-  /** Take in a recording of parts. */
+  /** Take in a recording of parts. @param {Recording} recording */
   add({ tensors }) {
     Object.assign(this.tensors, tensors);
   }
@@ -69,7 +118,14 @@ export class Pass {
     return this.tensors[`${this.modules[layer]}.out.weight[:, ${head}]`]?.data;
   }
 
-  /** The four steps of a head, (query, key) each, or null while they aren't there; only weights if it is uniform. */
+  /**
+   * The four steps of a head, or null while they aren't there.
+   *
+   * @param {number} layer
+   * @param {number} head
+   * @param {string[]} [without] rules that are left out
+   * @returns {Steps | null}
+   */
   steps(layer, head, without = []) {
     const key = `${layer},${head},${this.left(layer, without)}`;
     if (!this.derived.has(key)) {
@@ -80,12 +136,14 @@ export class Pass {
     return this.derived.get(key);
   }
 
+  /** @returns {Steps} */
   derive(layer, head, without) {
     const found = this.follow(layer, head, this.left(layer, without));
     this.changed.weigh(this.modules[layer], head, found.weights, this.keys);
     return found;
   }
 
+  /** @returns {Steps} */
   follow(layer, head, without) {
     if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
     const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
@@ -163,7 +221,11 @@ export class Pass {
   }
 }
 
-/** An overview with all its cells: what a causal attention hides may have been left out, (layer, head, cell) remaining. */
+/**
+ * An overview with all its cells: what a causal attention hides may have been left out, (layer, head, cell) remaining.
+ *
+ * @param {Tensor} overview
+ */
 function unpacked({ shape, data }) {
   if (shape.length === 4) return { shape, data };
   const [layers, heads, count] = shape;

@@ -1,5 +1,36 @@
 // What is looked at on the page Attention, as the tab holds it and as the instrument has it: there places count the tokens of the
-// whole text, here those that the model reads. offsets: { queries, keys }, the places of the first of each.
+// whole text, here those that the model reads.
+/** @import { Window } from "../heatmap.js" */
+/** @import { Kind, Overview } from "./pass.js" */
+/** @import { Looked } from "../looked.js" */
+
+/**
+ * What Python says of a pass beside what is asked. offsets: the places of the first query and key in the whole text; opening: what to
+ * begin with, where the tab looks at none; begin: the place of the first token that is read of the text.
+ *
+ * @typedef {object} About
+ * @property {string} model
+ * @property {Kind} kind
+ * @property {{ queries: number, keys: number }} offsets
+ * @property {{ layer: number, head: number }} opening
+ * @property {number} begin
+ */
+
+/**
+ * @typedef {"weights" | "raw" | "scaled" | "masked"} Stage
+ *
+ * @typedef {object} Chosen
+ * @property {number} layer
+ * @property {number} head
+ * @property {number | null} query null for the last
+ * @property {number | null} key null for the one that the query weighs most
+ * @property {Stage} stage
+ * @property {Window | null} zoom
+ * @property {string[]} without rules that the picture is redrawn without: "mask", "scale"
+ * @property {string} order the measure that heads are sorted by
+ * @property {"from" | "to"} direction
+ * @property {"head" | "layer"} share
+ */
 
 const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
 const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
@@ -7,8 +38,12 @@ const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
 const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
 
 /**
- * As `AttentionInstrument.begin` takes it. opening: the layer and head to begin with, where the tab looks at none. pass: how many
- * queries and keys it has; what it hasn't got is as at first.
+ * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
+ *
+ * @param {Looked} looked
+ * @param {Pick<About, "offsets" | "opening">} about
+ * @param {Pick<Overview, "queries" | "keys">} pass
+ * @returns {Chosen}
  */
 export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass) {
   const zoom = looked.numbers("zoom");
@@ -29,7 +64,12 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
   };
 }
 
-/** The other way round, for `Looked.set`. */
+/**
+ * The other way round, for `Looked.set`.
+ *
+ * @param {Chosen} chosen
+ * @param {About["offsets"]} offsets
+ */
 export function lookedFrom({ layer, head, query, key, stage, zoom, without, order, direction, share }, { queries, keys }) {
   const said = (name, value) => (value === ONE_OF[name][0] ? null : value);
   return {
@@ -40,10 +80,14 @@ export function lookedFrom({ layer, head, query, key, stage, zoom, without, orde
 }
 
 /**
- * What to look at on the page Inside to see a weight in the whole pass. outline: the metadata of an overview; cell: { layer, head,
- * query, key }, counted from the first that is read; begin: the place of the first token of the text that is.
+ * What to look at on the page Inside to see a weight in the whole pass.
+ *
+ * @param {Pick<Overview, "kind" | "modules">} outline
+ * @param {{ layer: number, head: number, query: number, key: number }} cell counted from the first that is read
+ * @param {Pick<About, "offsets" | "begin">} about
  */
 export function toWeight({ kind, modules }, { layer, head, query, key }, { offsets, begin }) {
+  /** @type {{ place?: number | null, source_place?: number }} */
   const places = {};
   if (kind === "encoder") places.source_place = query;
   else places.place = query + offsets.queries < begin ? null : query + offsets.queries;

@@ -1,9 +1,16 @@
 // Which tensors the parts of an attention are: their names, as the engine is asked for them.
 import { keyHeadOf } from "../shape.js";
+/** @import { Wanted } from "./fetcher.js" */
+/** @import { Overview } from "./pass.js" */
 
 const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"];
 
-/** The names of ["head", layer, head] and ["row", layer, head, query]. about: the metadata of an overview. */
+/**
+ * The names of the tensors that make up parts of a pass.
+ *
+ * @param {Pick<Overview, "config" | "modules" | "names" | "uniform">} about
+ * @param {Wanted[]} parts
+ */
 export function namesOf({ config, modules, names, uniform }, parts) {
   return parts.flatMap(([what, layer, head, query]) => {
     const [module, around] = [modules[layer], names[layer]];

@@ -2,15 +2,17 @@
 import { embedded } from "../embedded.js";
 import { AttentionInstrument } from "./instrument.js";
 import { partsOfWhole } from "./whole.js";
+/** @import { Overview } from "./pass.js" */
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
 export function showAttention() {
   const [beginning, whole] = [embedded("outline"), embedded("whole")];
+  const about = /** @type {Overview} */ (beginning.metadata);
   const instrument = new AttentionInstrument(document.querySelector("main"), {
     select() {},
     want(parts) {
       // Later, as an answer from a server would come.
-      setTimeout(() => instrument.add({ tensors: partsOfWhole(whole, beginning.metadata, parts) }));
+      setTimeout(() => instrument.add({ metadata: {}, tensors: partsOfWhole(whole, about, parts) }));
     },
   });
   instrument.begin(beginning, beginning.metadata.chosen);

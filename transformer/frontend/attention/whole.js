@@ -1,12 +1,22 @@
 // The parts of a pass, cut from a recording that has all of it: what a page without a server answers itself with.
+import { arrayKind } from "../recording.js";
+
+/** @import { Recording, Tensor, Tensors } from "../recording.js" */
+/** @import { Wanted } from "./fetcher.js" */
+/** @import { Overview } from "./pass.js" */
 
 const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"];
 
 /**
- * What answers for ["head", layer, head] and ["row", layer, head, query], as a recording's tensors. about: the metadata
- * of an outline. Tensors that weren't recorded are left out.
+ * What answers for parts of a pass. Tensors that weren't recorded are left out.
+ *
+ * @param {Pick<Recording, "tensors">} whole
+ * @param {Pick<Overview, "modules" | "names">} about
+ * @param {Wanted[]} parts
+ * @returns {Tensors}
  */
 export function partsOfWhole({ tensors }, { modules, names }, parts) {
+  /** @type {Tensors} */
   const found = {};
   const take = (name, index) => {
     const tensor = name && tensors[name];
@@ -34,10 +44,16 @@ export function partsOfWhole({ tensors }, { modules, names }, parts) {
   return found;
 }
 
-/** A part of a tensor: index has a place for each of the first dimensions, null for all of one. */
+/**
+ * A part of a tensor: index has a place for each of the first dimensions, null for all of one.
+ *
+ * @param {Tensor} tensor
+ * @param {(number | null)[]} index
+ * @returns {Tensor}
+ */
 export function slice({ shape, data }, index) {
   const kept = shape.filter((_, axis) => index[axis] === undefined || index[axis] === null);
-  const found = new data.constructor(kept.reduce((product, length) => product * length, 1));
+  const found = new (arrayKind(data))(kept.reduce((product, length) => product * length, 1));
   let at = 0;
   const walk = (axis, start) => {
     if (axis === shape.length) {

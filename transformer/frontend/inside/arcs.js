@@ -5,12 +5,16 @@
 
 import { HIDDEN } from "../colours.js";
 
+/** @typedef {{ queries: number, keys: number, weights: Float32Array, strongest: Uint8Array }} Weights of an attention, (query, key) */
+
 const LEAST_WEIGHT = 0.03; // of an arc that is drawn
 const LEVELS = 254;
 
 /**
  * The weights of an attention as (query, key), from 0 to 1: of one head, or the mean of all with the head that weighs most.
  * arcs: as a pass has them, a byte a cell (head, query, key); head: null for the mean.
+ *
+ * @returns {Weights}
  */
 export function weightsOf({ heads, rows: queries, columns: keys, data }, head) {
   const size = queries * keys;
@@ -43,8 +47,11 @@ export function firstIn(place, count, places) {
  * the top; by part the share of each arc (query, key).
  */
 export function reachOf({ stacks, residual }, attentions, token) {
+  /** @type {Record<string, Float32Array[]>} */
   const heights = {};
+  /** @type {Record<string, Float32Array>} */
   const arcs = {};
+  /** @type {Record<string, Float32Array>} */
   const given = {};
   for (const stack of stacks.toReversed()) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");

@@ -7,7 +7,10 @@ import { headWidth } from "../shape.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
 import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest.js";
 import { turnedCell } from "./turning.js";
+/** @import { Config } from "../shape.js" */
+/** @import { Equation, InsidePass } from "./pass.js" */
 
+/** @type {[RegExp, string, string][]} */
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
   [/hook_raw_scores$/, "q", "k"],
   [/hook_z$/, "weight", "v"],
@@ -22,6 +25,7 @@ const FACTORS = [ // what stands in a sum of products, by the end of the result'
   [/hook_mlp_out$/, "hidden", "W_down"],
   [/^logits$/, "x", "W_U"],
 ];
+/** @type {[RegExp, string][]} */
 const TERMS = [ // what a term of the stream is called beside its bars
   [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
   [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
@@ -45,6 +49,13 @@ export function arithmeticOf(pass, name, place) {
 
 /** The cell in question, and what its equation reads for it. */
 class Cell {
+  /** @type {InsidePass} */ pass;
+  /** @type {string} */ name;
+  /** @type {number[]} */ place;
+  /** @type {Equation} */ equation;
+  /** @type {Config} */ config;
+  /** @type {Record<string, number>} */ by; // where it is, by dimension of its equation
+
   constructor(pass, name, place, equation) {
     Object.assign(this, { pass, name, place, equation, config: pass.config, by: pass.placeIn(name, place) });
   }
@@ -337,7 +348,7 @@ function alike(rows) {
 }
 
 /** What each head adds to a sum over all of them: [{ title, value, name, place }]. */
-function headShares({ pass, name, by, config }, products) {
+function headShares({ name, by, config }, products) {
   const width = products.length / config.n_heads;
   const result = name.replace(/hook_(cross_)?attn_out$/, "$1attn.hook_result");
   return Array.from({ length: config.n_heads }, (_, head) => ({

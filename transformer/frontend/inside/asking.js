@@ -3,14 +3,29 @@
 const ANSWER_MS = 4000; // without an answer for so long, a request is made again
 const MOST = 48; // parts of one request
 
+/**
+ * A part of a pass.
+ *
+ * @typedef {["tensor", name: string] | ["slice", name: string, head: number] | ["row", name: string, place: number]
+ *   | ["lens", position: number] | ["who", position: number, token: number] | ["checks"]
+ *   | ["circuit", kind: string, attention: string, head: number]} Wanted
+ */
+
 export class Asking {
-  /** want(parts): ask for them. */
+  /** @type {(() => Wanted[]) | undefined} */ needs;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ timer;
+
+  /** @param {(parts: Wanted[]) => void} want */
   constructor(want) {
     this.want = want;
     this.until = 0;
   }
 
-  /** Something else is looked at. needs(): the parts of it that aren't there. */
+  /**
+   * Something else is looked at.
+   *
+   * @param {() => Wanted[]} needs the parts of it that aren't there
+   */
   look(needs) {
     this.needs = needs;
     this.next();

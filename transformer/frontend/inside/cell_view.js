@@ -90,7 +90,7 @@ export class CellView {
     const { pass } = this.shown;
     while (this.links.children.length > links.length) this.links.lastChild.remove();
     links.forEach(({ title, name, place }, which) => {
-      const button = this.links.children[which] ?? node("button", "", this.links);
+      const button = /** @type {HTMLButtonElement} */ (this.links.children[which] ?? node("button", "", this.links));
       button.type = "button";
       button.replaceChildren(text("b", title), ` ${name}[${place.join(", ")}]`);
       button.title = `Open ${name}, ${pass.inWords(name, place)}`;

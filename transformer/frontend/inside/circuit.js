@@ -1,6 +1,7 @@
 // The numbers of a circuit, without a page: the product of its two factors, for rotary positions at a distance.
 
 import { positionAngle } from "./functions.js";
+/** @import { Config } from "../shape.js" */
 
 /** left · rightᵀ, row-major. left, right: rows of `width` numbers. */
 export function product(left, right, width) {
@@ -16,7 +17,14 @@ export function product(left, right, width) {
   return found;
 }
 
-/** Queries as rotary positions turn them where they stand this far behind their keys: each pair by its angle. */
+/**
+ * Queries as rotary positions turn them where they stand this far behind their keys: each pair by its angle.
+ *
+ * @param {ArrayLike<number>} rows
+ * @param {number} width
+ * @param {number} distance
+ * @param {Partial<Config>} [config]
+ */
 export function turned(rows, width, distance, { rotary_base: base = 10000, rotary_dims: some, rotary_pairs: pairs } = {}) {
   const found = Float64Array.from(rows);
   const dims = some ?? width; // the others stay as they are

@@ -10,6 +10,9 @@ import { counted, exactNumber, plainNumber } from "../numbers.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
+/** @import { HeatmapData } from "../heatmap.js" */
+/** @import { Fold } from "./lens.js" */
+/** @import { Circuit } from "./looked.js" */
 
 const TALLEST = 520; // pixels of the picture
 const MOST_NAMED = 6; // pairs on either side
@@ -36,6 +39,9 @@ const ALONE = {
 };
 
 export class Circuits {
+  /** @type {Fold} */ details;
+  /** @type {(change: { circuit: Circuit | null }) => void} */ tell;
+
   /** details: what is unfolded, with its `body`. events: choose({ circuit }): another one is looked at. */
   constructor(details, { choose }) {
     Object.assign(this, { details, tell: choose, wish: "ov", isOwn: false });
@@ -113,7 +119,7 @@ export class Circuits {
     this.settle();
   }
 
-  /** The same, of what is shown. */
+  /** The same, of what is shown. @returns {Circuit | null} */
   get said() {
     const { kind, attention, head, distance, cell } = this.chosen;
     return (this.isOwn || this.details.open) && kind ? [kind, attention, head, distance, ...(cell ?? [])] : null;
@@ -229,6 +235,7 @@ export class Circuits {
 
   drawHeat() {
     const { rows, columns, values, limit } = this.matrix;
+    /** @type {HeatmapData} */
     const data = { values, rows: rows.length, columns: columns.length, rowLabels: rows, columnLabels: columns, kind: "scores", limit, tallest: TALLEST };
     this.heatmap.show(data, this.window);
     attribute(this.heatmap.marks, "aria-label", `Circuit of ${this.chosen.attention}, head ${this.chosen.head}: ${rows.length} × ${columns.length} numbers`);
@@ -243,11 +250,12 @@ export class Circuits {
   showPairs() {
     const { columns, values } = this.matrix;
     const { most, least } = strongestPairs(values, MOST_NAMED);
-    this.pairs.replaceChildren(...[["Strongest", most], ["Most negative", least]].map(([title, found]) => {
+    this.pairs.replaceChildren(...Object.entries({ Strongest: most, "Most negative": least }).map(([title, found]) => {
       const list = node("ul", "");
       attribute(list, "aria-label", title);
       put(node("li", "title", list), title);
       for (const at of found) {
+        /** @type {[row: number, column: number]} */
         const cell = [Math.floor(at / columns.length), at % columns.length];
         const button = node("button", "", node("li", "", list));
         button.type = "button";

@@ -1,5 +1,11 @@
 // The place on the page Attention that shows what is looked at here, if an attention is.
 
+/**
+ * A place in an attention: key null for the one that the query weighs most, head null for whichever.
+ *
+ * @typedef {{ module: string, head: number | null, query: number, key: number | null, stage: string }} Place
+ */
+
 const STAGES = { hook_raw_scores: "raw", hook_scaled_scores: "scaled", hook_attn_scores: "masked" };
 
 /** The attention that is looked at: the one that is open, or a block's first; of the whole model the last of the stack that writes. */
@@ -10,8 +16,9 @@ export function attentionAt({ stacks }, focus) {
 }
 
 /**
- * { module, head, query, key, stage }: key null for the one that the query weighs most, head null for whichever; null where no
- * attention is looked at. of: an instrument, whose pass, structure, focus, chosen, head, token and source are read.
+ * Null where no attention is looked at. of: an instrument, whose pass, structure, focus, chosen, head, token and source are read.
+ *
+ * @returns {Place | null}
  */
 export function attentionPlace({ pass, structure, focus, chosen, head, token, source }) {
   const part = attentionAt(structure, focus);

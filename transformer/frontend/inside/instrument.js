@@ -28,6 +28,25 @@ import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
 import { savePicture } from "./saving_inside.js";
+/** @import { Page } from "../canvas.js" */
+/** @import { Change } from "../changing.js" */
+/** @import { Recording } from "../recording.js" */
+/** @import { Wanted } from "./asking.js" */
+/** @import { Place } from "./elsewhere.js" */
+/** @import { Layout } from "./layout.js" */
+/** @import { Chosen } from "./looked.js" */
+/** @import { Chapter, Scene } from "./scene.js" */
+/** @import { Focus, Structure } from "./structure.js" */
+
+/**
+ * Where the instrument stands: as of `AttentionInstrument`, but that turn is to show a cell of an attention.
+ *
+ * @typedef {object} Host
+ * @property {(chosen: Chosen) => void} select
+ * @property {(parts: Wanted[]) => void} want
+ * @property {(change: Change) => void} [change]
+ * @property {(place: Place) => void} [turn]
+ */
 
 // Pixels of the picture, of usual type; and a picture on a phone, which is no narrower for type that is larger.
 const NARROW = 560;
@@ -42,9 +61,20 @@ const LEAST = 300; // so that all of it is seen on a projector, too
 const ABOVE = 252; // pixels of a window that stand above it and below
 
 export class InsideInstrument {
+  /** @type {InsidePass} */ pass;
+  /** @type {Structure} */ structure;
+  /** @type {Focus | null} */ focus;
+  /** @type {number} */ token;
+  /** @type {number | null} */ source;
+  /** @type {number | null} */ head;
+  /** @type {Scene} */ scene;
+  /** @type {Chapter[]} */ chapters;
+  /** @type {Layout} */ layout;
+  /** @type {Page & { accent?: string } | null} */ page;
+
   /**
-   * host: { select(chosen), want(parts), change, turn(place) }: told what is looked at, asked for parts of the pass; as in
-   * AttentionInstrument, but that turn is to show a cell of an attention.
+   * @param {HTMLElement} parent
+   * @param {Host} host
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP_INSIDE; // constant
@@ -86,10 +116,15 @@ export class InsideInstrument {
     }).observe(parts.stage);
   }
 
-  /** A new pass. chosen: what is looked at first. */
+  /**
+   * A new pass.
+   *
+   * @param {Recording} recording
+   * @param {Partial<Chosen>} chosen what is looked at first
+   */
   begin(recording, chosen) {
     this.pass = new InsidePass(recording);
-    this.structure = structureOf(recording.metadata);
+    this.structure = structureOf(this.pass.metadata);
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
@@ -98,7 +133,7 @@ export class InsideInstrument {
     this.show();
   }
 
-  /** Parts that were asked for. */
+  /** Parts that were asked for. @param {Recording} recording */
   add(recording) {
     const before = this.pass.arrived.size;
     this.pass.add(recording);
@@ -107,12 +142,13 @@ export class InsideInstrument {
     this.asking.arrived();
   }
 
-  /** What somebody else has decided to look at, for example a link. */
+  /** What somebody else has decided to look at, for example a link. @param {Partial<Chosen>} chosen */
   turnTo(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
   }
 
+  /** @param {Partial<Chosen>} change */
   choose(change) {
     if (isSame(this.chosen, change)) return;
     const isOther = change.token !== undefined && change.token !== this.chosen.token;
@@ -143,6 +179,7 @@ export class InsideInstrument {
     const { dims } = this.pass.describe(open);
     const at = dims.findIndex((dim) => dim === "pos" || dim === "query");
     const [place, head] = [cell[at], cell[dims.indexOf("head")]];
+    /** @type {Partial<Chosen>} */
     const change = { open, cell };
     const isSource = open.startsWith("encoder.");
     if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });

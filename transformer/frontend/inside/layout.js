@@ -5,6 +5,47 @@
 import { scaled } from "../labels.js";
 import { shortName } from "./structure.js";
 
+/** @import { Focus, Group, Part, Stack, Structure } from "./structure.js" */
+
+/**
+ * @typedef {[from: number, to: number]} Span of a column's width
+ * @typedef {{ top: number, bottom: number }} Band
+ * @typedef {{ name: string } & Band} Row
+ *
+ * @typedef {object} Standing
+ * @property {boolean} isOpen
+ * @property {Row[]} rows
+ * @property {Band | null} header
+ * @property {number} read where it reads the stream
+ * @property {number} write where it adds to it
+ * @property {Band | null} strip a closed one's sign
+ * @property {Band | null} lane in which its arcs run
+ * @property {number | null} normAt
+ * @property {Span} [span]
+ * @property {number} [way]
+ *
+ * @typedef {Part & Band & Standing} PlacedPart
+ * @typedef {Omit<Group, "parts"> & Band & { isOpen: boolean, isFolded: boolean, parts: PlacedPart[] }} PlacedGroup
+ * @typedef {{ left: number, right: number, pitch: number, gutter: number }} Columns
+ * @typedef {Omit<Stack, "groups" | "layers"> & Columns & Band & { groups: PlacedGroup[] }} PlacedStack
+ * @typedef {{ width: number, height: number, stacks: PlacedStack[] }} Layout
+ *
+ * @typedef {object} Found what lies at a place
+ * @property {PlacedStack} stack
+ * @property {PlacedGroup | null} group
+ * @property {PlacedPart | null} part
+ * @property {Row | null} row
+ * @property {number | null} token
+ *
+ * @typedef {object} Room
+ * @property {number} width
+ * @property {number} height of the whole
+ * @property {number} gutter left of each stack, for names
+ * @property {number} margin right of all, for the lens
+ * @property {number} [below] for the labels of the tokens
+ * @property {number} [above] and of what comes next
+ */
+
 const PITCH = { least: 0.01, most: 92 }; // of columns, the most of usual type; the text is always there as a whole
 const LEAST_CLOSED = 16; // of a block, of usual type: it folds to one strip
 const FOLDED_BELOW = 58; // of usual type
@@ -21,15 +62,18 @@ const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
 const SHARE = { attn: 1.9, cross_attn: 1.9, mlp: 1 };
 export const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
+/** @type {Span} */
 export const BESIDE = [0.05, 0.66]; // of a column's width: what stands beside the stream
+/** @type {Record<string, Span>} */
 const ABREAST = { attn: [0.05, 0.34], mlp: [0.37, 0.66] }; // the same, of two that read the same stream
 const RAIL = 0.73; // of a column's width: where a way runs between what is open and the stream
 const CROSSING = { wide: 44, narrow: 20 }; // between an encoder and its decoder, for the arcs that cross
 
 /**
- * structure: as `structureOf` makes it; focus: as `focusOf` does. room: { width, height, gutter, margin, below, above }: of the
- * whole; left of each stack, for names; right of all, for the lens; for the labels of the tokens and of what comes next.
- * Returns { width, height, stacks }: of each stack left, pitch, right, and `groups` with top, bottom, isOpen and `parts`.
+ * @param {Structure} structure
+ * @param {Focus | null} focus
+ * @param {Room} room
+ * @returns {Layout}
  */
 export function layOut(structure, focus, room) {
   const { stacks } = structure;
@@ -60,7 +104,12 @@ export function tokenAt({ left, pitch, count }, x) {
   return token >= 0 && token < count ? token : null;
 }
 
-/** What lies at a place: { stack, group, part, row, token }, each null where nothing is; null outside of all. */
+/**
+ * What lies at a place; null outside of all.
+ *
+ * @param {Layout} layout
+ * @returns {Found | null}
+ */
 export function thingAt(layout, x, y) {
   for (const stack of layout.stacks) {
     if (x < stack.left - stack.gutter || x > stack.right) continue;
@@ -72,7 +121,13 @@ export function thingAt(layout, x, y) {
   return null;
 }
 
-/** Where a group, a part or a row stands, as `thingAt` has it; null for none of them. */
+/**
+ * Where a group, a part or a row stands; null for none of them.
+ *
+ * @param {Layout} layout
+ * @param {string} id
+ * @returns {Found | null}
+ */
 export function whereIs(layout, id) {
   for (const stack of layout?.stacks ?? []) {
     for (const group of stack.groups) {
@@ -94,7 +149,7 @@ export function streamAt(stack, height) {
   return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
 }
 
-/** Of each stack the left and right of its columns, and their pitch. */
+/** Of each stack the left and right of its columns, and their pitch. @returns {Columns[]} */
 export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
   const crossing = width > ROOMY ? CROSSING.wide : CROSSING.narrow;
@@ -180,12 +235,14 @@ function headerHeight({ parameters, title }, wide) {
   return lines * line + 4;
 }
 
+/** @returns {PlacedStack} */
 function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
   let y = bottom;
   const groups = stack.groups.map((group) => {
     const height = groupHeight(group, focus, closed, wide);
     const isOpen = focus?.group === group;
-    const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && isLow(closed) };
+    /** @type {PlacedGroup} */
+    const placed = { ...pick(group), top: y - height, bottom: y, isOpen, isFolded: isClosed(group, focus) && isLow(closed), parts: [] };
     placed.parts = isOpen || group.kind !== "block" ? openParts(group, placed, focus, wide) : closedParts(group, placed, structure);
     if (structure.parallel && group.kind === "block") placed.parts = abreast(placed.parts, isOpen, columns.pitch);
     y -= height;
@@ -210,7 +267,15 @@ function closedParts(group, { top, bottom, isFolded }, structure) {
   });
 }
 
-/** A sublayer as a sign beside its stream: where it reads, where it stands, where it adds. */
+/**
+ * A sublayer as a sign beside its stream: where it reads, where it stands, where it adds.
+ *
+ * @param {Part} part
+ * @param {number} top
+ * @param {number} bottom
+ * @param {{ norm?: string }} structure
+ * @returns {PlacedPart}
+ */
 function glyph(part, top, bottom, structure) {
   const height = bottom - top;
   const at = (share) => bottom - share * height;
@@ -223,7 +288,13 @@ function glyph(part, top, bottom, structure) {
   };
 }
 
-/** Attention and feed-forward of a parallel block: both read where the first does, and one sum takes what both give. */
+/**
+ * Attention and feed-forward of a parallel block: both read where the first does, and one sum takes what both give.
+ *
+ * @param {PlacedPart[]} parts
+ * @param {boolean} isOpen
+ * @param {number} pitch
+ */
 function abreast([attention, mlp], isOpen, pitch) {
   return [attention, mlp].map((part) => {
     const span = pitch < SIGNS || !part.strip ? undefined : ABREAST[part.kind];
@@ -231,6 +302,7 @@ function abreast([attention, mlp], isOpen, pitch) {
   });
 }
 
+/** @returns {PlacedPart[]} */
 function openParts(group, { bottom }, focus, wide) {
   const isBlock = group.kind === "block";
   const isOpen = focus?.group?.id === group.id;

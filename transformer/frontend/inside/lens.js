@@ -4,23 +4,33 @@
 import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
 import { Circuits } from "./circuits.js";
+/** @import { Chosen } from "./looked.js" */
+
+/** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */
 
 const TITLES = { lens: "What each height would say", who: "Who said it", checks: "What holds", circuits: "Circuits" };
 const FOLDS = Object.keys(TITLES);
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
 export class Below {
+  /** @type {Fold} */ lens;
+  /** @type {Fold} */ who;
+  /** @type {Fold} */ checks;
+  /** @type {Circuits} */ circuits;
+  /** @type {number | null} */ candidate;
+
   /** events: open(name), token(token), choose(change): of what is looked at, { folds, candidate, circuit }. */
   constructor(parent, events) {
     // Of one that has just been unfolded, the browser tells a little later: what is chosen in it meanwhile tells it, too.
     const choose = (change) => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open), ...change });
     this.events = { ...events, choose };
+    /** @type {Record<string, Fold>} */
     this.folds = Object.fromEntries(FOLDS.map((name) => [name, fold(parent, TITLES[name], () => choose({}))]));
     Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, this.events) });
     parent.addEventListener("click", (event) => this.onClick(event));
   }
 
-  /** What is looked at: the folds that are open; the token that is asked about, null for the likeliest; a circuit, or null. */
+  /** What is looked at. @param {Chosen} chosen */
   turnTo({ folds, candidate, circuit }) {
     for (const name of FOLDS) {
       const isOpen = folds.includes(name);
@@ -131,6 +141,7 @@ export class Below {
       put(button, `“${pass.vocabulary[candidate] ?? candidate}”`);
     }
     candidates.append(` after token ${token}, “${pass.labels.text[token]}”?`);
+    /** @type {HTMLElement[]} */
     const parts = [candidates];
     if (found) parts.push(...this.bars(pass, token, chosen, [...found.data]));
     else parts.push(Object.assign(node("p", "note"), { textContent: "The shares are on their way." }));
@@ -213,10 +224,11 @@ function shareOf({ largest, magnitude }) {
   return (largest ?? Infinity) / (magnitude || 1);
 }
 
+/** @returns {Fold} */
 function fold(parent, title, changed) {
-  const details = node("details", "", parent);
-  put(node("summary", "", details), title);
-  details.body = node("div", "", details);
+  const made = node("details", "", parent);
+  put(node("summary", "", made), title);
+  const details = Object.assign(made, { body: node("div", "", made) });
   details.addEventListener("toggle", changed);
   return details;
 }

@@ -1,12 +1,25 @@
 // What is looked at: what it is at first, and as far as a pass has it.
 
 import { focusOf } from "./structure.js";
+/** @import { InsidePass } from "./pass.js" */
+/** @import { Focus, Structure } from "./structure.js" */
 
 /**
- * open: a tensor or a module, empty for all of the model; token, source: null for the newest and for none; head: null for
- * all; cell: a place in the tensor that is open; moment: where Play stands; folds: what is unfolded below the picture;
- * candidate: the token that is asked about there, null for the likeliest; circuit: as in `Circuits.turnTo`.
+ * @typedef {object} Chosen
+ * @property {string} open a tensor or a module, empty for all of the model
+ * @property {number | null} token null for the newest
+ * @property {number | null} source null for none
+ * @property {number | null} head null for all
+ * @property {number[] | null} cell a place in the tensor that is open
+ * @property {number | null} moment where Play stands
+ * @property {string[]} folds what is unfolded below the picture
+ * @property {number | null} candidate the token that is asked about there, null for the likeliest
+ * @property {Circuit | null} circuit
+ *
+ * @typedef {[kind: string, attention: string, head: number, distance: number, ...cell: number[]]} Circuit
  */
+
+/** @type {Chosen} */
 export const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null, folds: [], candidate: null, circuit: null };
 
 /** Whether all of a change is so already. */
@@ -14,7 +27,14 @@ export function isSame(chosen, change) {
   return Object.entries(change).every(([name, value]) => JSON.stringify(chosen[name]) === JSON.stringify(value));
 }
 
-/** { chosen, focus, token, source, head } of a pass: what it doesn't have is as at first. */
+/**
+ * What is looked at in a pass: what it doesn't have is as at first.
+ *
+ * @param {Chosen} chosen
+ * @param {Structure} structure
+ * @param {InsidePass} pass
+ * @returns {{ chosen: Chosen, focus: Focus | null, token: number, source: number | null, head: number | null }}
+ */
 export function settled(chosen, structure, pass) {
   const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
   const focus = focusOf(structure, chosen.open);

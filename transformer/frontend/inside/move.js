@@ -2,6 +2,7 @@
 // new place, while what it was fades into what it is.
 
 import { prepared } from "../canvas.js";
+/** @import { Layout } from "./layout.js" */
 
 export const MOVE_MS = 240;
 
@@ -11,6 +12,16 @@ export function mayMove() {
 }
 
 export class Move {
+  /** @type {HTMLCanvasElement} */ canvas;
+  /** @type {HTMLCanvasElement} */ before;
+  /** @type {HTMLCanvasElement} */ after;
+  /** @type {Layout} */ from;
+  /** @type {Layout} */ to;
+  /** @type {{ draw: (canvas: HTMLCanvasElement) => void, ended: () => void }} */ events;
+  /** @type {number} */ began;
+  /** @type {boolean} */ hasBegun;
+  /** @type {boolean} */ isDrawn;
+
   /**
    * From the picture on a canvas, whose layout this is, on one that takes its place, to what is drawn on a third.
    * events: draw(canvas), and ended(), when the new picture stands there alone.

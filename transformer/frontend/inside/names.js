@@ -1,7 +1,7 @@
 // The names in the picture, as buttons above the canvas: blocks, sublayers, tensors and parameters in the order of the pass,
 // the tokens below, what comes next above, and in the margin what each height would say.
 
-import { attribute, node, put } from "../dom.js";
+import { attribute, focusedIn, node, put } from "../dom.js";
 import { cut, fitColumns, labelFont, scaled } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
@@ -20,16 +20,25 @@ const LETTER = 7.4; // of a token in the margin
 const NAME = 18; // of a name's height
 
 export class Names {
+  /** @type {CanvasRenderingContext2D} */ ruler;
+
   /** events: open(what), token(stack, token), hover(id or null). */
   constructor(parent, events) {
     this.layer = node("div", "names", parent);
     this.events = events;
     this.made = new Map();
     this.layer.addEventListener("click", (event) => this.onClick(event));
-    for (const [kind, isOn] of [["pointerover", true], ["pointerout", false], ["focusin", true], ["focusout", false]]) {
-      this.layer.addEventListener(kind, (event) => events.hover(isOn ? (event.target.closest("[data-id]")?.dataset.id ?? null) : null));
+    for (const [kind, isOn] of Object.entries({ pointerover: true, pointerout: false, focusin: true, focusout: false })) {
+      this.layer.addEventListener(kind, ({ target }) => {
+        /** @type {HTMLElement | null} */
+        const named = /** @type {Element} */ (target).closest("[data-id]");
+        events.hover(isOn ? (named?.dataset.id ?? null) : null);
+      });
     }
-    this.layer.addEventListener("focusin", ({ target }) => target.dataset.open !== undefined && this.stopAt(target));
+    this.layer.addEventListener("focusin", (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (target.dataset.open !== undefined) this.stopAt(target);
+    });
   }
 
   /** Whether it is one of the names. */
@@ -90,7 +99,7 @@ export class Names {
       element.remove();
       this.made.delete(key);
     }
-    const focused = this.layer.getRootNode().activeElement;
+    const focused = focusedIn(this.layer);
     const counts = new Map();
     for (const { element, parent } of this.seen) {
       const at = counts.get(parent) ?? 0;
@@ -103,7 +112,9 @@ export class Names {
   }
 
   get openers() {
-    return [...this.layer.querySelectorAll("[data-open]")];
+    /** @type {NodeListOf<HTMLElement>} */
+    const found = this.layer.querySelectorAll("[data-open]");
+    return [...found];
   }
 
   // All names together are one stop of the tab key; the arrow keys lead from one to the next.
@@ -265,13 +276,15 @@ export class Names {
 
   /** The focus goes to the selected token of a stack. */
   focusToken(prefix) {
-    this.layer.querySelector(`[data-stack="${prefix}"][tabindex="0"]`)?.focus({ preventScroll: true });
+    /** @type {HTMLElement | null} */
+    const token = this.layer.querySelector(`[data-stack="${prefix}"][tabindex="0"]`);
+    token?.focus({ preventScroll: true });
   }
 
   /** The focus goes to the next name up (1) or down (−1), in the order of the pass. */
   step(upwards) {
     const all = this.openers;
-    const at = all.indexOf(this.layer.getRootNode().activeElement);
+    const at = all.indexOf(focusedIn(this.layer));
     const next = at < 0 ? (upwards > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + upwards, 0), all.length - 1);
     all[next]?.focus();
   }

@@ -4,8 +4,13 @@ import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";
 import { chosenFrom, lookedFrom, toAttention } from "./place.js";
 import { askFor } from "./questions.js";
+/** @import { Outline } from "./pass.js" */
+/** @import { About } from "./place.js" */
 
 class InsideView {
+  /** @type {About} */ about;
+  /** @type {Outline} */ outline;
+
   constructor(root, host) {
     this.host = host;
     this.instrument = new InsideInstrument(root, {

@@ -2,8 +2,61 @@
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
 import { Changed } from "../changed.js";
+import { arrayKind } from "../recording.js";
 import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
+/** @import { Place } from "../changed.js" */
+/** @import { Intervention } from "../changing.js" */
+/** @import { Numbers, Recording, Tensors } from "../recording.js" */
+/** @import { Config } from "../shape.js" */
+
+/**
+ * A tensor of the pass or a parameter, as the outline lists it.
+ *
+ * @typedef {object} Entry
+ * @property {string} name
+ * @property {"point" | "parameter"} kind
+ * @property {string} meaning
+ * @property {string} formula
+ * @property {string[]} dims
+ * @property {number[]} sizes
+ * @property {number} [row] of the outline's tables
+ */
+
+/**
+ * Which cells each cell of a tensor is made of, as equations.py writes it.
+ *
+ * @typedef {object} Equation
+ * @property {string} name
+ * @property {string} operation
+ * @property {string[]} dims
+ * @property {Record<string, Operand[]>} operands by the role they have
+ *
+ * @typedef {{ name: string, dims: string[], cells: (string | number)[], shift?: number }} Operand
+ */
+
+/** @typedef {{ text: string[], source?: string[] }} Labels of tokens */
+
+/**
+ * What is known of a pass from the first, as outline.py writes it.
+ *
+ * @typedef {object} Outline
+ * @property {string} id
+ * @property {string} title
+ * @property {Config} config
+ * @property {Labels} labels
+ * @property {{ text: number[], source?: number[] }} ids
+ * @property {{ prefix: string, tokens: "text" | "source", layers: number, heights: string[][] }[]} stacks
+ * @property {Record<number, string>} vocabulary labels of tokens, as far as they were named
+ * @property {Record<string, number>} strip_limits
+ * @property {Entry[]} tensors
+ * @property {Equation[]} equations
+ * @property {Record<string, string[]>} circuits the kinds that each attention has
+ * @property {number} [offset] the place of the first token in the text
+ * @property {boolean} [complete]
+ * @property {Place[]} [changed]
+ * @property {Intervention[]} [interventions]
+ */
 
 const SLICED = 100_000; // cells above which a tensor with heads comes head by head
 const BY_ROW = 500_000; // cells above which a tensor over the vocabulary comes row by row
@@ -19,8 +72,18 @@ const LEFT_OUT = { // of a page of its own, that has no server to ask
 const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
 
 export class InsidePass {
-  /** outline: the recording that begins a pass; parts of tensors are added as they come. */
-  constructor({ metadata, tensors }) {
+  /** @type {string} */ id;
+  /** @type {string} */ title;
+  /** @type {Config} */ config;
+  /** @type {Labels} */ labels;
+  /** @type {Outline["ids"]} */ ids;
+  /** @type {Outline["stacks"]} */ stacks;
+  /** @type {Outline["vocabulary"]} */ vocabulary;
+  /** @type {Record<string, number>} */ stripLimits;
+
+  /** @param {Recording} recording the one that begins a pass; parts of tensors are added as they come */
+  constructor({ metadata: about, tensors }) {
+    const metadata = /** @type {Outline} */ (about);
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
     this.changed = new Changed(metadata.changed);
@@ -30,8 +93,11 @@ export class InsidePass {
     this.isComplete = Boolean(metadata.complete); // nobody can be asked for more
     this.absent = this.isComplete ? LEFT_OUT : ON_ITS_WAY; // what is said of what isn't there
     this.outline = tensors;
+    /** @type {Map<string, Entry>} */
     this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
+    /** @type {Map<string, Equation>} */
     this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
+    /** @type {Map<string, string[]>} */
     this.readBy = new Map();
     for (const { name, operands } of metadata.equations) {
       for (const read of new Set(Object.values(operands).flat().map((operand) => operand.name))) {
@@ -39,12 +105,15 @@ export class InsidePass {
         this.readBy.get(read).push(name);
       }
     }
+    /** @type {Map<string, Numbers>} */
     this.arrived = new Map(); // by name, or name[head]
+    /** @type {Tensors} */
     this.more = {}; // parts that are no tensors of the pass, by name
+    /** @type {Record<string, any>} */
     this.said = {}; // what metadata came with parts
   }
 
-  /** Take in a recording of parts. */
+  /** Take in a recording of parts. @param {Recording} recording */
   add({ metadata, tensors }) {
     Object.assign(this.said, metadata);
     Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
@@ -74,12 +143,12 @@ export class InsidePass {
     return [...this.entries.keys()];
   }
 
-  /** { name, kind, meaning, formula, dims, sizes, row } of a tensor, or null. */
+  /** What is known of a tensor, or null. @returns {Entry | null} */
   describe(name) {
     return this.entries.get(name) ?? null;
   }
 
-  /** { name, operation, dims, operands } of a tensor, or null for a parameter. */
+  /** What a tensor is made of; null for a parameter. @returns {Equation | null} */
   equation(name) {
     return this.equations.get(name) ?? null;
   }
@@ -173,7 +242,7 @@ export class InsidePass {
     if (axis < 0 && whole) return { ...shape, data: whole };
     const slice = axis >= 0 ? this.arrived.get(`${name}[${head}]`) : null;
     if (slice) return { ...shape, data: slice };
-    const own = new (whole ?? Float32Array.of()).constructor(count(shape.sizes));
+    const own = new (arrayKind(whole ?? Float32Array.of()))(count(shape.sizes));
     if (axis < 0) {
       for (let at = 0; at < own.length; at++) own[at] = this.cell(name, at);
     } else {
@@ -326,7 +395,7 @@ export class InsidePass {
     const { n_heads: head, d_model } = this.config;
     const [d_head, kv_head] = [headWidth(this.config), keyHeads(this.config)];
     const member = head / kv_head;
-    if (dims.includes("member")) return dims.map((dim, at) => ({ kv_head, member })[dim] ?? entry.sizes[at - (at > dims.indexOf("member"))]);
+    if (dims.includes("member")) return dims.map((dim, at) => ({ kv_head, member })[dim] ?? entry.sizes[at > dims.indexOf("member") ? at - 1 : at]);
     const known = { head, kv_head, d_model, d_head, pair: d_head / 2, side: 2, part: name.includes("cross_attn") ? 2 : 3 };
     const product = dims.reduce((size, dim) => size * (known[dim] ?? 1), 1);
     return dims.map((dim) => known[dim] ?? count(entry.sizes) / product);
@@ -353,8 +422,9 @@ function flat(place, sizes) {
   return place.reduce((sum, at, axis) => sum * sizes[axis] + at, 0);
 }
 
-function unravelled(at, sizes) {
+function unravelled(flatAt, sizes) {
   const place = new Array(sizes.length);
+  let at = flatAt;
   for (let axis = sizes.length - 1; axis >= 0; axis--) {
     place[axis] = at % sizes[axis];
     at = Math.floor(at / sizes[axis]);

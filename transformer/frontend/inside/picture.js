@@ -11,15 +11,20 @@ import { imageOf, kindOf, pooled } from "./strips.js";
 import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";
 import { prepared } from "../canvas.js";
+/** @import { Page } from "../canvas.js" */
+/** @import { Layout, Span } from "./layout.js" */
+/** @import { InsidePass } from "./pass.js" */
+/** @import { Scene } from "./scene.js" */
 
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const THIN = 6; // pixels of a column below which nothing parts it from the next
 const LEVELS_OF_LIGHT = 20;
+/** @type {Record<string, Span>} */
 const CELLS = { full: [0.05, 0.95], beside: BESIDE }; // of a column's width: what is on the stream, and beside it
 const TURN = 12; // pixels in which a way turns upwards
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
 
-/** Of a column's width what a tensor's cells take: all on the stream, less beside it. */
+/** Of a column's width what a tensor's cells take: all on the stream, less beside it. @returns {Span} */
 function spanOf(name) {
   return /hook_resid_|embed$|ln_final|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
 }
@@ -35,6 +40,12 @@ function drawWay(context, [stream, from], way, [middle, to]) {
 }
 
 export class Picture {
+  /** @type {Page} */ page; // is to be set: the colours to draw in
+  /** @type {InsidePass} */ pass;
+  /** @type {Layout | null} */ layout;
+  /** @type {Scene} */ scene;
+  /** @type {Move | null} */ move;
+
   constructor(parent) {
     this.stage = parent;
     this.canvas = node("canvas", "picture", parent);
@@ -61,7 +72,10 @@ export class Picture {
     if (this.layout) this.mark(null);
   }
 
-  /** `page` is to be set: the colours to draw in. scene: { head, token, source, reach, weights(part) }; layout: as `layOut` gives it. */
+  /**
+   * @param {Layout} layout
+   * @param {Scene} scene
+   */
   draw(layout, scene) {
     this.leaveFor(layout, scene);
     Object.assign(this, { layout, scene });

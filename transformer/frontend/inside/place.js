@@ -1,11 +1,29 @@
 // What is looked at on the page Inside, as the tab holds it and as the instrument has it: there tokens count from the beginning
-// of the whole text, here from the first that the model reads. offset: its place.
+// of the whole text, here from the first that the model reads.
 import { BEGIN } from "./looked.js";
+/** @import { Looked } from "../looked.js" */
+/** @import { Place } from "./elsewhere.js" */
+/** @import { Chosen, Circuit } from "./looked.js" */
+/** @import { Outline } from "./pass.js" */
+
+/**
+ * What Python says of a pass beside what is asked. offset: the place of the first token that the model reads; prompt: how many tokens
+ * that has.
+ *
+ * @typedef {{ model: string, offset: number, prompt: number }} About
+ */
 
 const FOLDS = ["lens", "who", "checks", "circuits"];
 const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 
-/** As `InsideInstrument.begin` takes it. pass: the outline's metadata; what it hasn't got is as at first. */
+/**
+ * As `InsideInstrument.begin` takes it; what the pass hasn't got is as at first.
+ *
+ * @param {Looked} looked
+ * @param {Pick<About, "offset">} about
+ * @param {Pick<Outline, "config" | "labels" | "tensors" | "circuits">} outline
+ * @returns {Chosen}
+ */
 export function chosenFrom(looked, { offset }, { config, labels, tensors, circuits }) {
   const open = looked.get("inside") ?? "";
   const isThere = !open || tensors.some(({ name }) => name === open || name.startsWith(`${open}.`));
@@ -32,11 +50,12 @@ function within(place, count) {
   return place !== null && place >= 0 && place < count ? place : null;
 }
 
+/** @returns {Circuit | null} */
 function circuitFrom(text, circuits, heads) {
   const [kind, attention, ...rest] = (text ?? "").split(",");
   const numbers = rest.map(Number);
   const isThere = circuits[attention]?.includes(kind) && [2, 4].includes(numbers.length) && numbers.every((number) => Number.isInteger(number) && number >= 0) && numbers[0] < heads;
-  return isThere ? [kind, attention, ...numbers] : null;
+  return isThere ? /** @type {Circuit} */ ([kind, attention, ...numbers]) : null;
 }
 
 const KINDS = { "encoder.attn": "encoder", "decoder.attn": "decoder", "decoder.cross_attn": "cross", attn: "self" };
@@ -47,7 +66,12 @@ function attentionOf(place) {
   return { kind: KINDS[prefix + name], layer };
 }
 
-/** The other way round, for `Looked.set`; the page Attention turns to the same layer and head. */
+/**
+ * The other way round, for `Looked.set`; the page Attention turns to the same layer and head.
+ *
+ * @param {Chosen} chosen
+ * @param {Pick<About, "offset">} about
+ */
 export function lookedFrom({ open, token, source, head, cell, moment, folds, candidate, circuit }, { offset }) {
   const { kind, layer } = attentionOf(open);
   return {
@@ -57,8 +81,11 @@ export function lookedFrom({ open, token, source, head, cell, moment, folds, can
 }
 
 /**
- * What to look at on the page Attention to see a head, and a cell of it. place: as `attentionPlace` makes it. prompt: how many
- * tokens that has. Returns { looked, page }: for `Looked.set`, and what the page is to show.
+ * What to look at on the page Attention to see a head, and a cell of it. Returns { looked, page }: for `Looked.set`, and what the
+ * page is to show.
+ *
+ * @param {Place} place
+ * @param {Pick<About, "offset" | "prompt">} about
  */
 export function toAttention({ module, head, query, key, stage }, { offset, prompt }) {
   const { kind, layer } = attentionOf(module);

@@ -1,6 +1,7 @@
 // Two dimensions of a tensor, which can be drawn: its last two, with the others held at a place. No page is needed here.
 
 import { largestAbsolute } from "../arithmetic.js";
+/** @import { InsidePass } from "./pass.js" */
 
 const TABLE = ["part", "head", "kv_head"]; // dimensions that are held before others are
 const OWN_SCALE = /_scores$/; // a head's own, as on the page Attention; other tensors have one scale for all that is held
@@ -20,7 +21,24 @@ export function planeDims(dims, most = 2) {
 }
 
 export class Plane {
-  /** fixed: where the other dimensions are held, by name. Its numbers are null while they are on their way, or beyond `most`. */
+  /** @type {InsidePass} */ pass;
+  /** @type {string} */ name;
+  /** @type {Record<string, number>} */ fixed;
+  /** @type {string[]} */ dims;
+  /** @type {number} */ rows;
+  /** @type {number} */ columns;
+  /** @type {string[] | null} */ rowLabels;
+  /** @type {string[] | null} */ columnLabels;
+  /** @type {"weights" | "scores"} */ kind;
+
+  /**
+   * Its numbers are null while they are on their way, or beyond `most`.
+   *
+   * @param {InsidePass} pass
+   * @param {string} name
+   * @param {Record<string, number>} fixed where the other dimensions are held, by name
+   * @param {number} [most]
+   */
   constructor(pass, name, fixed, most = Infinity) {
     const { dims, sizes } = pass.describe(name);
     Object.assign(this, { pass, name, fixed, dims });

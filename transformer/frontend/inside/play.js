@@ -6,6 +6,12 @@ import { CHAPTER_MS, endOf, stepFrom } from "./scene.js";
 const HINT = "Click to zoom in, Escape to zoom out. Space plays the pass.";
 
 export class Play {
+  /** @type {(moment: number | null, isResting?: boolean) => void} */ moved;
+  /** @type {() => number} */ count;
+  /** @type {number | null} */ moment;
+  /** @type {HTMLElement} */ line;
+  /** @type {number | undefined} */ frame;
+
   /** moved(moment, isResting): the time is another; null once Play is left. count(): how many chapters there are. */
   constructor(parent, line, { moved, count }) {
     Object.assign(this, { moved, count, moment: null, line });

@@ -1,12 +1,20 @@
 // What the parts of a pass are asked for by, and how the answers come to be what a pass takes in.
+/** @import { Api } from "../api.js" */
+/** @import { Recording } from "../recording.js" */
+/** @import { Wanted } from "./asking.js" */
+/** @import { InsidePass } from "./pass.js" */
 
 const MOST_CELLS = 2_000_000; // of the tensors of one question; the first may have more
 const MOST_NAMES = 64;
 
 /**
- * Ask for parts: ["tensor", name], ["slice", name, head], ["row", name, place], ["lens", position], ["who", position, token],
- * ["checks"] or ["circuit", kind, attention, head]. Returns a promise of one recording of all, as `InsidePass.add` takes it; of
- * tensors beyond what one answer holds there is nothing in it, and they may be asked for again.
+ * Ask for parts. Returns a promise of one recording of all, as `InsidePass.add` takes it; of tensors beyond what one answer holds
+ * there is nothing in it, and they may be asked for again.
+ *
+ * @param {Api} api
+ * @param {InsidePass} pass
+ * @param {Wanted[]} parts
+ * @returns {Promise<Recording>}
  */
 export async function askFor(api, pass, parts) {
   const named = new Map(); // by the name that is asked for, what the pass calls it
@@ -42,8 +50,8 @@ const OTHERS = {
   circuit: (api, kind, attention, head) => api.recording("circuit", { kind, attention, head, source: null, changes: null, begin: null }),
 };
 
-function renamed({ tensors, metadata }, nameOf) {
-  return { metadata, tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [nameOf(name), tensor])) };
+function renamed({ tensors, metadata }, newName) {
+  return { metadata, tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [newName(name), tensor])) };
 }
 
 function joined(recordings) {

@@ -2,6 +2,27 @@
 // the middle of the fourth chapter. Within a chapter one cell comes slowly, then the rest of its token, then all tokens.
 
 import { focusOf } from "./structure.js";
+/** @import { Weights } from "./arcs.js" */
+/** @import { Focus, Part, Structure } from "./structure.js" */
+
+/**
+ * @typedef {{ id: string, part: string, prefix: string, name: string | null, zone: string }} Chapter
+ * @typedef {{ at: number, phase: "cell" | "row" | "all", progress: number }} Moment the chapter, and how far one of its phases has come
+ * @typedef {{ name: string, index: (number | null)[], role?: string }} Marked null where all of a dimension is read
+ *
+ * @typedef {object} Scene what is drawn on a layout
+ * @property {Focus | null} focus
+ * @property {number | null} head
+ * @property {number} token
+ * @property {number | null} source
+ * @property {boolean} residual
+ * @property {(id: string) => Weights} weights of an attention
+ * @property {{ heights: Record<string, Float32Array[]>, arcs: Record<string, Float32Array> }} reach as `reachOf` gives it
+ * @property {(part: Part, token: number) => number} strongest
+ * @property {Marked[]} made what the cell that is looked at is made of
+ * @property {Marked[]} own the cell itself
+ * @property {{ state: Moment, chapter: Chapter } | null} [play]
+ */
 
 export const CHAPTER_MS = 1300;
 const CELL = 600 / CHAPTER_MS;
@@ -9,8 +30,12 @@ const ROW = 1000 / CHAPTER_MS;
 const END = 0.999; // the moment at which a chapter is complete, before the next begins
 
 /**
- * The chapters of a pass, from the bottom up: { id, part, prefix, name, zone }. Of what is open each tensor is one, of a
- * closed sublayer what its attention looks at, if it has one (zone "lane"), and what it adds (zone "strip").
+ * The chapters of a pass, from the bottom up. Of what is open each tensor is one, of a closed sublayer what its attention looks
+ * at, if it has one (zone "lane"), and what it adds (zone "strip").
+ *
+ * @param {Structure} structure
+ * @param {string} open
+ * @returns {Chapter[]}
  */
 export function chaptersOf(structure, open) {
   const focus = focusOf(structure, open);
@@ -23,7 +48,7 @@ export function chaptersOf(structure, open) {
   })));
 }
 
-/** What is to be seen at a moment: { at, phase, progress }, the chapter and how far one of "cell", "row", "all" has come. */
+/** What is to be seen at a moment. @returns {Moment} */
 export function sceneAt(moment, count) {
   const at = Math.max(0, Math.min(count - 1, Math.floor(moment)));
   const time = Math.min(1, Math.max(0, moment - at));

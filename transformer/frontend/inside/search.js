@@ -47,7 +47,8 @@ export class Search {
     input.addEventListener("keydown", (event) => this.onKey(event));
     this.box.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
     this.box.addEventListener("click", (event) => {
-      const option = event.target.closest("[role=option]");
+      /** @type {HTMLElement | null} */
+      const option = /** @type {Element} */ (event.target).closest("[role=option]");
       if (option) this.choose(option.dataset.name);
     });
   }

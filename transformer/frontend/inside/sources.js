@@ -35,7 +35,7 @@ export class Sources {
     while (this.list.children.length > this.shown.length) this.list.lastChild.remove();
     while (this.list.children.length < this.shown.length) this.add();
     this.shown.forEach(({ name: source, plane }, at) => {
-      const button = this.list.children[at];
+      const button = /** @type {HTMLButtonElement} */ (this.list.children[at]);
       button.onclick = () => this.open(source);
       button.title = `Open ${source}`;
       const held = Object.entries(plane.fixed).map(([dim, index]) => `, ${WORDS[dim] ?? `${dim} `}${pass.label(source, dim, index)}`).join("");

@@ -1,23 +1,72 @@
 // What a model consists of, from the bottom up, as its outline lists it: stacks, in them groups (the embedding, a block, the
 // unembedding), in a group parts (attention, feed-forward layer), in a part the tensors that it computes and its parameters.
 
+/** @import { Config } from "../shape.js" */
+/** @import { Outline } from "./pass.js" */
+
+/**
+ * A sublayer, or an end of the model. module: of an attention; out: what it adds to the stream; after: the stream then.
+ *
+ * @typedef {object} Part
+ * @property {string} id
+ * @property {string} kind
+ * @property {string} title
+ * @property {string} target what is open once it has been clicked
+ * @property {string[]} names the tensors that it computes
+ * @property {string[]} parameters
+ * @property {string | null} [module]
+ * @property {boolean} [crosses]
+ * @property {string | null} [out]
+ * @property {string | null} [after]
+ * @property {{ where: string, name: string | null, scale: string | null } | null} [norm]
+ *
+ * @typedef {object} Group
+ * @property {string} id
+ * @property {string} kind
+ * @property {string} title
+ * @property {string} [target]
+ * @property {number | null} layer
+ * @property {Part[]} parts
+ *
+ * @typedef {object} Stack
+ * @property {string} prefix
+ * @property {"text" | "source"} tokens
+ * @property {number} layers
+ * @property {string[][]} heights
+ * @property {number} count
+ * @property {string} title
+ * @property {Group[]} groups
+ * @property {boolean} writes
+ *
+ * @typedef {{ stack: Stack, group: Group, part: Part }} Place of a tensor
+ * @typedef {{ stack: Stack, group: Group, part: Part | null, name: string | null }} Focus what is open
+ *
+ * @typedef {object} Structure
+ * @property {Stack[]} stacks
+ * @property {Map<string, Place>} places by tensor
+ * @property {boolean} residual
+ * @property {string} norm
+ * @property {boolean} [parallel]
+ */
+
 const BLOCK = /^(encoder\.|decoder\.)?blocks\.(\d+)\.(.+)$/;
 const PREFIX = /^(encoder\.|decoder\.)/;
 const TITLES = { attn: "attention", cross_attn: "cross-attention", mlp: "feed-forward", embed: "embedding", ln_final: "final norm", unembed: "unembedding" };
 const MAIN = { embed: "hook_embed", ln_final: "ln_final.hook_normalized", unembed: "logits" };
 
 /**
- * metadata: of an outline. Returns { stacks, places }: a stack is { prefix, tokens, count, title, groups, memory }, a group
- * { id, title, kind, target, layer, parts }, a part { id, title, kind, target, names, parameters, module, out, after, norm };
- * target: what is open once it has been clicked; places: of each tensor the stack, group and part that it belongs to.
+ * @param {Outline} metadata
+ * @returns {Structure}
  */
 export function structureOf(metadata) {
   const { config, tensors, equations, labels } = metadata;
   const read = parametersBy(equations, tensors);
+  /** @type {Stack[]} */
   const stacks = metadata.stacks.map(({ prefix, tokens, layers, heights }) => ({
     prefix, tokens, layers, heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
     writes: prefix !== "encoder.",
   }));
+  /** @type {Map<string, Place>} */
   const places = new Map();
   for (const { name, kind } of tensors) {
     if (kind === "parameter") continue;
@@ -31,7 +80,13 @@ export function structureOf(metadata) {
   return { stacks, places, residual: config.residual, norm: config.norm, parallel: config.parallel_residual };
 }
 
-/** What a name, or a place that can be opened, belongs to: { stack, group, part, name }; null for none of them. */
+/**
+ * What a name, or a place that can be opened, belongs to; null for none of them.
+ *
+ * @param {Structure} structure
+ * @param {string} open
+ * @returns {Focus | null}
+ */
 export function focusOf({ stacks, places }, open) {
   if (!open) return null;
   if (places.has(open)) return { ...places.get(open), name: open };
@@ -63,10 +118,12 @@ function prefixOf(name, stacks) {
   return PREFIX.exec(name)?.[1] ?? stacks.find(({ writes }) => writes).prefix;
 }
 
+/** @returns {Group} */
 function groupFor(stack, name) {
   const found = BLOCK.exec(name);
   const kind = found ? "block" : endOf(name);
   const id = found ? `${stack.prefix}blocks.${found[2]}` : `${stack.prefix}${kind}`;
+  /** @type {Group} */
   let group = stack.groups.at(-1);
   if (group?.id !== id) {
     group = { id, kind, title: found ? `block ${found[2]}` : TITLES[kind], layer: found ? Number(found[2]) : null, parts: [] };
@@ -82,6 +139,7 @@ function endOf(name) {
 }
 
 // The stream after a sublayer belongs to it; before the first, to the first.
+/** @returns {Part} */
 function partFor(group, stack, name, config) {
   const kind = group.kind === "block" ? sublayerOf(BLOCK.exec(name)[3], stack, config) : group.kind;
   const id = group.kind === "block" ? `${group.id}.${kind}` : group.id;
@@ -101,6 +159,13 @@ function sublayerOf(rest, { prefix }, config) {
   return "attn";
 }
 
+/**
+ * @param {Part} part
+ * @param {Map<string, string[]>} read
+ * @param {Config} config
+ * @param {Place} place
+ * @param {Map<string, Place>} places
+ */
 function finish(part, read, config, place, places) {
   const ends = (suffix) => part.names.find((name) => name.endsWith(suffix)) ?? null;
   part.parameters = [...new Set(part.names.flatMap((name) => read.get(name) ?? []))];

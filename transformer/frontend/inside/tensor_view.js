@@ -12,6 +12,7 @@ import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
+/** @import { InsidePass } from "./pass.js" */
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
@@ -20,6 +21,15 @@ const LISTED = 4096; // places that can be picked from a list
 const HELD = { vocab: "Token", head: "Head", kv_head: "Key–value head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
+  /** @type {InsidePass} */ pass;
+  /** @type {string} */ name;
+  /** @type {number[] | null} */ cell;
+  /** @type {number | null} */ token;
+  /** @type {number | null} */ head;
+  /** @type {Plane} */ plane;
+  /** @type {Record<string, number>} */ fixed; // where dimensions that aren't drawn are held
+  /** @type {boolean | null} */ isThere;
+
   /** events: cell(place) was chosen, slice(head) is to be drawn, open(name) another tensor. */
   constructor(parent, events) {
     this.events = events;
@@ -70,7 +80,13 @@ export class TensorView {
     }).observe(root);
   }
 
-  /** head: which is drawn, null for that of the cell, or the first; cell: the chosen place, or null; token: the position looked at, or null. */
+  /**
+   * head: which is drawn, null for that of the cell, or the first; cell: the chosen place, or null; token: the position looked at, or null.
+   *
+   * @param {InsidePass} pass
+   * @param {string} name
+   * @param {{ head?: number | null, cell?: number[] | null, token?: number | null }} [looked]
+   */
   show(pass, name, { head = null, cell = null, token = null } = {}) {
     const entry = pass.describe(name);
     const isNew = this.pass !== pass || this.name !== name;
@@ -139,10 +155,10 @@ export class TensorView {
     attribute(select, "aria-label", HELD[dim] ?? dim);
     for (let each = 0; each < size; each++) {
       const option = node("option", "", select);
-      option.value = each;
+      option.value = String(each);
       put(option, this.pass.label(this.name, dim, each));
     }
-    select.value = at;
+    select.value = String(at);
     select.addEventListener("change", () => {
       const chosen = Number(select.value);
       if (dim === "head") this.events.slice?.(chosen);

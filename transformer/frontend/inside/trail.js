@@ -27,7 +27,7 @@ export class Trail {
     this.canvas = node("canvas", "", map);
     this.open = open;
     this.list.addEventListener("click", (event) => {
-      const at = event.target.closest("button")?.dataset.at;
+      const at = /** @type {Element} */ (event.target).closest("button")?.dataset.at;
       if (at !== undefined) open(this.steps[Number(at)].open);
     });
     this.canvas.addEventListener("click", (event) => this.onMap(event));
@@ -38,7 +38,7 @@ export class Trail {
     while (this.list.children.length > this.steps.length) this.list.lastChild.remove();
     while (this.list.children.length < this.steps.length) node("button", "", node("li", "", this.list)).type = "button";
     this.steps.forEach(({ title }, at) => {
-      const button = this.list.children[at].firstChild;
+      const button = /** @type {HTMLButtonElement} */ (this.list.children[at].firstChild);
       put(button, title);
       button.dataset.at = String(at);
       const isLast = at === this.steps.length - 1;

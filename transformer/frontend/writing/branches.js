@@ -5,6 +5,15 @@ import { chance } from "./text.js";
 import { dress } from "./strip.js";
 
 export class Branches {
+  /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ list;
+  /** @type {HTMLElement} */ compared;
+  /** @type {HTMLElement} */ ownTitle;
+  /** @type {HTMLElement} */ ownText;
+  /** @type {HTMLElement} */ otherTitle;
+  /** @type {HTMLElement} */ otherText;
+  /** @type {{ back: (id: number) => void, compare: (id: number | null) => void }} */ on;
+
   /** on: { back(id), compare(id) }, id null to compare no more. */
   constructor({ branches, branchList, compared, ownTitle, ownText, otherTitle, otherText }, on) {
     Object.assign(this, { root: branches, list: branchList, compared, ownTitle, ownText, otherTitle, otherText, on });
@@ -41,7 +50,8 @@ export class Branches {
     const [back, compare] = [node("button", "", item), node("button", "", item)];
     const made = { item, name, text, count, back, compare };
     put(back, "Return");
-    for (const [button, act] of [[back, () => this.on.back(id)], [compare, () => this.on.compare(made.branch.isCompared ? null : id)]]) {
+    const acts = { back: () => this.on.back(id), compare: () => this.on.compare(made.branch.isCompared ? null : id) };
+    for (const [button, act] of /** @type {[HTMLButtonElement, () => void][]} */ ([[back, acts.back], [compare, acts.compare]])) {
       button.type = "button";
       button.addEventListener("click", () => !made.branch.current && !made.branch.locked && act());
     }

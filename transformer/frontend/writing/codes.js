@@ -2,7 +2,7 @@
 //
 // A text is its tokens' ids with dots between them. Branches are those beside the one on screen, with * between them: parent, place
 // where it parts, and ids, with _ between.
-import { Branch, common } from "./texts.js";
+import { Branch, MOST_BRANCHES, common } from "./texts.js";
 
 const LONGEST = 3_000; // characters of all branches
 
@@ -27,13 +27,14 @@ export function branchesOf({ branches, current }) {
   return code.length <= LONGEST ? code : "";
 }
 
-/** Add the branches of an address to a tree, beside the one that is on screen. */
-export function branchesIn(code, tree) {
+/** Add the branches of an address to a tree, beside the one that is on screen, as far as they can be: of tokens below `vocabulary`. */
+export function branchesIn(code, tree, vocabulary) {
   const order = [tree.current];
   for (const each of code.split("*")) {
     const [parent, at, ids = ""] = each.split("_");
     const from = order[Number(parent)];
-    if (!from || !/^\d+$/.test(at) || (ids && !idsIn(ids).length)) return;
+    if (!from || !/^\d+$/.test(at) || (ids && !idsIn(ids).length) || idsIn(ids).some((id) => id >= vocabulary)) return;
+    if (tree.branches.length >= MOST_BRANCHES) return;
     const tokens = [...from.written.slice(0, Number(at)), ...idsIn(ids).map((id) => ({ id, flag: "u" }))];
     tree.last += 1;
     order.push(new Branch(tree.last, tree.begin, from, tokens));

@@ -7,6 +7,7 @@ import { cut, labelFont, scaled } from "../labels.js";
 import { plainNumber } from "../numbers.js";
 import { drawing, landing, shareOf } from "./draw.js";
 import { chance } from "./text.js";
+/** @import { Tip } from "../tip.js" */
 
 const ROW = 44; // pixels of a row of bars
 const NAMES = 16; // pixels of the labels below one, in usual type
@@ -17,6 +18,9 @@ const LANDED = "#d55e00";
 const FOUR = 4; // significant digits
 
 export class HowDrawn {
+  /** @type {HTMLElement} */ root;
+  /** @type {Tip} */ tip;
+
   constructor({ drawn, root }, tip) {
     Object.assign(this, { root, tip });
     this.steps = {};
@@ -61,8 +65,7 @@ export class HowDrawn {
     const landed = dials.temperature === 0 ? { token: steps.order[0], from: 0, to: 1 }
       : point === null ? shareOf(written, steps) : landing(point, steps);
     const scaled = dials.temperature === 0 ? logits : Float64Array.from(logits, (logit) => logit / dials.temperature);
-    this.found = { ...steps, scaled, odds: steps.weights.map((weight) => weight / steps.total), landed };
-    this.found.rank = steps.order.indexOf(landed.token);
+    this.found = { ...steps, scaled, odds: steps.weights.map((weight) => weight / steps.total), landed, rank: steps.order.indexOf(landed.token) };
     const count = logits.length;
     this.columns = count <= MOST_COLUMNS ? Int32Array.from({ length: count }, (_, id) => id) : steps.order.slice(0, DRAWN_COLUMNS).sort();
     this.say();
@@ -134,6 +137,7 @@ export class HowDrawn {
   /** Of a step's canvas, emptied; null of one out of sight, which only gets its size. */
   contextOf(name) {
     const step = this.steps[name];
+    /** @type {[HTMLCanvasElement, number, number]} */
     const place = [step.canvas, this.page.width, this.heightOf(name)];
     step.isLate = !step.isInSight;
     if (step.isInSight) return prepared(...place);
@@ -152,8 +156,10 @@ export class HowDrawn {
     const zero = ROW - 2 + low * scale;
     context.fillStyle = page.muted;
     context.fillRect(0, zero, page.width, 1);
-    for (const [colour, belongs] of [
-      [accent, (id) => id !== token && !(cuts && weights[id] === 0)], [page.hidden, (id) => cuts && weights[id] === 0], [LANDED, (id) => id === token],
+    for (const { colour, belongs } of [
+      { colour: accent, belongs: (id) => id !== token && !(cuts && weights[id] === 0) },
+      { colour: page.hidden, belongs: (id) => cuts && weights[id] === 0 },
+      { colour: LANDED, belongs: (id) => id === token },
     ]) {
       context.beginPath(); // one path a colour
       columns.forEach((id, at) => {

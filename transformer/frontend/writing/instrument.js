@@ -144,6 +144,7 @@ export class WritingInstrument {
     if (!this.isShown) return;
     const steps = Math.min(this.owed, this.there);
     if (steps > 0) this.advance(steps);
+    if (this.isLive && this.writer.hasFailed && !this.there) this.goal = null;
     this.show();
     if (this.isLive) this.run();
   }
@@ -233,7 +234,7 @@ export class WritingInstrument {
     const unknown = current.tokens.findIndex(({ probability }) => probability === undefined);
     const isStale = this.there > 0 && !sameDials(current.tokens[current.seen].dials, this.dials);
     if (isStale) this.story.dropAhead(this.length);
-    if (unknown >= 0 || (!this.there && !this.isOver)) this.writer.score(unknown < 0 ? this.story.have : this.story.start + unknown);
+    if (unknown >= 0 || (!this.there && !this.isOver)) this.writer.scoreAgain(unknown < 0 ? this.story.have : this.story.start + unknown);
     this.show();
     this.host.wrote();
     this.host.rests();

@@ -10,6 +10,10 @@ function rowsOf(story, length) {
 }
 
 export class NumbersTable {
+  /** @type {HTMLDetailsElement} */ drawer;
+  /** @type {HTMLElement} */ table;
+  /** @type {() => string} */ titleOf;
+
   constructor({ numbers, table, csv: button }, titleOf) {
     Object.assign(this, { drawer: numbers, table, titleOf });
     numbers.addEventListener("toggle", () => this.fill());

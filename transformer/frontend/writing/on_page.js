@@ -3,9 +3,10 @@
 import { looked } from "../looked.js";
 import { onPage } from "../on_page.js";
 import { WritingInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toLogit } from "./place.js";
+import { chosenFrom, lookedFrom, toLogit, windowStart } from "./place.js";
 import { Shelf } from "./texts.js";
 import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
+/** @import { Api } from "../api.js" */
 
 const KEPT = "headsup-texts";
 const KEEP_MS = 500; // while a text is written, it is kept so often
@@ -14,6 +15,8 @@ let shelf; // of this tab
 let before = null; // the text that was on screen last: { about, prompt, ids }
 
 class WritingView {
+  /** @type {Record<string, any>} */ about;
+
   constructor(root, host) {
     this.host = host;
     shelf ??= new Shelf(storage(), KEPT);
@@ -27,9 +30,11 @@ class WritingView {
       rests: () => this.tell(),
       problem: (sentence) => host.say(sentence),
       inside: (place, token) => {
+        const { story: { context }, length } = this.instrument;
+        const there = toLogit(place, token, length, context);
         this.tell();
-        const { story, length } = this.instrument;
-        host.turn("Inside", toLogit(place, token, length, story.context));
+        if (there) host.turn("Inside", there);
+        else host.say(`The model reads this text from place ${windowStart(length, context)} on by now: the page Inside has no numbers of place ${place - 1}.`);
       },
     });
     const gone = new AbortController();
@@ -40,6 +45,10 @@ class WritingView {
     for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
 
+  /**
+   * @param {Api} api
+   * @param {Record<string, any>} about what Python says beside what is asked
+   */
   async begin(api, { brought, written, ...about }) {
     this.about = about;
     const prompt = JSON.stringify([api.about.model, api.about.version, api.token, about.prompt, about.source]);
@@ -47,11 +56,13 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    if (codes && !isKnown) branchesIn(codes, tree);
+    if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const [session, count] = brought;
     // What a new session has of a tab that was there before is of another time.
     const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
-    if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
+    // The address of a reload is that of a moment before: what was written since, the tab has kept.
+    const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
+    if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
     this.told = written;
@@ -112,6 +123,10 @@ class WritingView {
   draw() {
     this.instrument.draw();
   }
+}
+
+function isReload() {
+  return performance.getEntriesByType("navigation")[0]?.type === "reload";
 }
 
 function storage() {

@@ -5,6 +5,10 @@ import { chance, nameOf } from "./text.js";
 export const COLUMNS = 64;
 
 export class Picture {
+  /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ looker;
+  /** @type {HTMLElement} */ largest;
+
   constructor({ columns, looker, largest }) {
     Object.assign(this, { root: columns, looker, largest });
     this.columns = Array.from({ length: COLUMNS }, () => {

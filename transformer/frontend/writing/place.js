@@ -1,10 +1,17 @@
 // The dials of the page Generate as the tab holds them, and where its tokens are to be seen on the page Inside.
+/** @import { Looked } from "../looked.js" */
 
 const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };
 const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast" };
 
-/** As `WritingInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from. */
+/**
+ * As `WritingInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from.
+ *
+ * @param {Looked} looked
+ * @param {Record<string, any>} about
+ */
 export function chosenFrom(looked, { choices: { layers, heads, attentions, paces }, attention, opening }) {
+  /** @type {typeof BEGIN & { attention?: string, layer?: number, head?: number }} */
   const chosen = { ...BEGIN };
   for (const [name, [low, high]] of Object.entries(LIMITS)) {
     const value = Number(looked.get(name) ?? NaN);
@@ -29,11 +36,11 @@ export function windowStart(length, context) {
   return Math.max(0, Math.ceil((length - context) / step)) * step;
 }
 
-/** What to look at on the page Inside for a token's logit at a place of a text so long: it is computed one place before it. */
+/**
+ * What to look at on the page Inside for a token's logit at a place of a text so long: it is computed one place before it. null where
+ * the model doesn't read that any more.
+ */
 export function toLogit(place, token, length, context) {
   const begin = windowStart(length, context);
-  const isThere = place - 1 >= begin;
-  return {
-    inside: "logits", moment: null, place: isThere ? place - 1 : null, cell: isThere ? [place - 1 - begin, token].join() : null,
-  };
+  return place - 1 < begin ? null : { inside: "logits", moment: null, place: place - 1, cell: [place - 1 - begin, token].join() };
 }

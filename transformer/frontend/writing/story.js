@@ -4,16 +4,36 @@
 import { ranking } from "./draw.js";
 import { floatsOf } from "./stream.js";
 import { Tree } from "./texts.js";
+/** @import { Recording } from "../recording.js" */
+/** @import { Dials, Token } from "./texts.js" */
+
+/** @typedef {{ label: string, shown: string, first: string }} Kind a token of the vocabulary: its label, and as it is shown; the first of a text */
 
 const KEPT_HEADS = 24; // heads whose rows are remembered
 
 export class Story {
-  /** about: { prompt, source, vocabulary, end, context, title, arrow }; tree: the texts after this prompt. */
+  /** @type {Tree} */ tree;
+  /** @type {Map<number, Kind>} */ kinds;
+  /** @type {Record<number, string>} */ vocabulary;
+  /** @type {number | null} */ end;
+  /** @type {number} */ context;
+  /** @type {string} */ title;
+  /** @type {string | undefined} */ arrow;
+
+  /**
+   * @param {{
+   *   prompt?: number[], source?: number[], vocabulary?: Record<number, string>, end?: number | null, context?: number, title?: string,
+   *   arrow?: string,
+   * }} [about]
+   * @param {Tree} [tree] the texts after this prompt
+   * @param {Map<number, Kind>} [kinds]
+   */
   constructor({ prompt = [], source = [], ...about } = {}, tree = new Tree(prompt.length), kinds = new Map()) {
     Object.assign(this, about, { tree, kinds });
     this.ids = { prompt, source };
     this.rows = new Map(); // head → place → { start, weights }
     this.whole = new Map(); // place → its logits, of a large vocabulary
+    /** @type {Partial<Token> | null} */
     this.next = null; // what is known of the place after the text, while no token stands ahead there
     this.name();
   }
@@ -27,6 +47,7 @@ export class Story {
     this.tokens.forEach((token, at) => (this.tokens[at] = this.asShown(token, at)));
   }
 
+  /** @returns {Token} */
   asShown(token, at) {
     return { ...token, ...this.named(token.id, token.flag, at === 0 && this.ids.source.length > 0) };
   }
@@ -70,8 +91,15 @@ export class Story {
     if (told.row && whose) this.rowsOf(whose).set(told.position, { start: told.row_start, weights: floatsOf(told.row) });
   }
 
-  /** What the engine thought of the tokens from a place on, and which would come next with these dials. isDrawn: it may. */
-  addScores({ tensors, metadata: { first, kinds } }, dials, isDrawn) {
+  /**
+   * What the engine thought of the tokens from a place on, and which would come next with these dials. isDrawn: it may.
+   *
+   * @param {Recording} scores
+   * @param {Dials} dials
+   * @param {boolean} isDrawn
+   */
+  addScores({ tensors, metadata }, dials, isDrawn) {
+    const { first, kinds } = metadata;
     this.learn(kinds);
     const { drawn, points, probability, rank, entropy, window_start: starts, logits, top_ids: topIds, top_logits: topLogits, normaliser } = tensors;
     const count = drawn.data.length;
@@ -151,6 +179,7 @@ export class Story {
     return known;
   }
 
+  /** @returns {Kind} */
   kind(id) {
     return this.kinds.get(id) ?? { label: `#${id}`, shown: `#${id}`, first: `#${id}` };
   }
@@ -161,13 +190,13 @@ export class Story {
     return { id, label, shown: isFirst ? first : shown, flag };
   }
 
-  /** The token at an index of the strip. */
+  /** The token at an index of the strip. @returns {Token} */
   at(index) {
     const place = index - this.before;
     return place < 0 ? this.source[index] : this.prompt[place] ?? this.tokens[place - this.start];
   }
 
-  /** The token at a place; undefined where none has come. */
+  /** The token at a place; undefined where none has come. @returns {Token | undefined} */
   token(place) {
     return this.at(place + this.before);
   }
@@ -179,6 +208,7 @@ export class Story {
     return { start: found.start + (whose[0] === "cross" ? 0 : this.before), weights: found.weights };
   }
 
+  /** @returns {Partial<Token> | null} */
   known(place) {
     return place === this.have ? this.next : place < this.start ? null : this.token(place) ?? null;
   }

@@ -1,13 +1,38 @@
 // The texts that were written after one prompt, as branches of a tree, and how a tab keeps them over a reload. No drawing here.
 //
-// A token is { id, flag, … }: flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't
-// known how it came to be there. What else is known of it, the `Story` adds.
+// A token's flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't known how it came to be
+// there. What else is known of it, the `Story` adds.
+/** @import { Numbers } from "../recording.js" */
 
-const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
+/**
+ * @typedef {object} Token
+ * @property {number} id
+ * @property {string} flag
+ * @property {string} [label]
+ * @property {string} [shown]
+ * @property {number} [probability]
+ * @property {number} [rank]
+ * @property {number} [entropy] in nats
+ * @property {number | null} [point] the random number
+ * @property {Dials | null} [dials] that it was drawn by
+ * @property {number} [windowStart] where the window begins that it was predicted from
+ * @property {Numbers | null} [logits] of its place; of a large vocabulary only the top is known
+ * @property {{ ids: ArrayLike<number>, logits: Numbers, normaliser: number } | null} [top]
+ *
+ * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number }} Dials
+ */
+
+export const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
 const MOST_TREES = 8; // prompts of before whose texts are kept
 const SNIPPET = 24; // tokens of a branch that are shown after it has parted
 
 export class Branch {
+  /** @type {number} */ id;
+  /** @type {number} */ begin;
+  /** @type {Branch | null} */ parent;
+  /** @type {Token[]} */ tokens;
+  /** @type {number} */ seen;
+
   /** begin: how many tokens the prompt has; tokens: what was written, and what is computed ahead; seen: how many were seen. */
   constructor(id, begin, parent = null, tokens = [], seen = tokens.length) {
     Object.assign(this, { id, begin, parent, tokens, seen });
@@ -104,13 +129,14 @@ export class Tree {
     return { begin: this.begin, current: this.current.id, branches, dials: dials.map((each) => JSON.parse(each)) };
   }
 
-  /** What `toJSON` gave, as far as it can be used; another one of no tokens where it can't. */
+  /** What `toJSON` gave; another one of no tokens where it is something else. */
   static from(found, begin) {
     const tree = new Tree(begin);
-    if (found?.begin !== begin || !Array.isArray(found.branches) || !found.branches.length) return tree;
+    const isTree = found?.begin === begin && found.branches?.length && found.branches.every((each) => Array.isArray(each?.tokens) && each.tokens.every(Array.isArray));
+    if (!isTree) return tree;
     const made = new Map();
     for (const { id, parent, tokens } of found.branches) {
-      const read = tokens.map(([token, flag, point, dial]) => ({ id: token, flag, point, dials: found.dials[dial] ?? null }));
+      const read = tokens.map(([token, flag, point, dial]) => ({ id: token, flag, point, dials: found.dials?.[dial] ?? null }));
       made.set(id, new Branch(id, begin, made.get(parent) ?? null, read));
     }
     tree.branches = [...made.values()];
@@ -139,12 +165,15 @@ function nameOf(branch, kind) {
 
 /** The trees of the prompts that a tab had, the newest few; a store keeps them over a reload. */
 export class Shelf {
+  /** @type {Storage | null} */ store;
+  /** @type {string} */ key;
+
   /** store: such as sessionStorage, or null; key: what they are kept under. */
   constructor(store, key) {
     Object.assign(this, { store, key });
     this.trees = new Map();
     try {
-      this.kept = JSON.parse(store?.getItem(key) ?? "{}");
+      this.kept = Object(JSON.parse(store?.getItem(key) ?? "{}"));
     } catch {
       this.kept = {};
     }
@@ -164,8 +193,12 @@ export class Shelf {
   }
 
   keep() {
+    for (const [prompt, tree] of this.trees) {
+      delete this.kept[prompt];
+      if (!isEmpty(tree)) this.kept[prompt] = tree.toJSON();
+    }
+    this.kept = Object.fromEntries(Object.entries(this.kept).slice(-MOST_TREES));
     try {
-      this.kept = Object.fromEntries([...this.trees].filter(([, tree]) => !isEmpty(tree)).map(([prompt, tree]) => [prompt, tree.toJSON()]));
       this.store?.setItem(this.key, JSON.stringify(this.kept));
     } catch {
       // A browser that keeps nothing, or has no room for so much: a reload brings back what the address holds.

@@ -2,6 +2,14 @@
 import { attribute, put } from "../dom.js";
 
 export class Timeline {
+  /** @type {HTMLInputElement} */ timeline;
+  /** @type {HTMLButtonElement} */ previous;
+  /** @type {HTMLButtonElement} */ next;
+  /** @type {HTMLElement} */ place;
+  /** @type {(at: number) => void} */ onGo;
+  /** @type {number} */ count;
+  /** @type {number} */ at;
+
   /** onGo(at): the at-th written token, from 0, is to be looked at. */
   constructor({ timeline, previous, next, place }, onGo) {
     Object.assign(this, { timeline, previous, next, place, onGo, count: 0, at: 0 });
@@ -19,8 +27,8 @@ export class Timeline {
     const { timeline, previous, next, place } = this;
     Object.assign(this, { count, at });
     const isNext = at >= count;
-    timeline.max = Math.max(count, 1);
-    timeline.value = isNext ? count : at + 1;
+    timeline.max = String(Math.max(count, 1));
+    timeline.value = String(isNext ? count : at + 1);
     timeline.disabled = count < 1;
     // Not `disabled`: a button that ends where it stands would lose the focus to the page.
     attribute(previous, "aria-disabled", String(count < 1 || at === 0));

@@ -3,6 +3,8 @@
 import { ApiError } from "../api.js";
 import { sameDials } from "./draw.js";
 import { eventsOf } from "./stream.js";
+/** @import { Api } from "../api.js" */
+/** @import { Story } from "./story.js" */
 
 const REST_MS = 200; // after a dial was turned, before the next token is drawn anew
 const AGAIN_MS = 1500; // after a connection broke off, before it is tried again
@@ -10,6 +12,12 @@ const MOST_AT_ONCE = 500; // tokens of one question
 const AROUND = 100; // places before and after the one that is looked at, whose rows are asked for with its own
 
 export class Writer {
+  /** @type {Api} */ api;
+  /** @type {Story} */ story;
+  /** @type {Record<string, string[]>} */ modules;
+  /** @type {number | null} */ wanted; // the length that is asked for
+  /** @type {AbortController | null} */ stream;
+
   /**
    * on: { changed(), problem(sentence), dials(), whose() }: something has come; why nothing comes, or empty; { temperature, top_k,
    * top_p, seed }; [attention, layer, head] that is looked at, or null.
@@ -24,11 +32,12 @@ export class Writer {
     this.halt();
     Object.assign(this, { api, story, modules, wanted: null, asking: null });
     this.refused.clear();
+    this.hasFailed = false;
     const unknown = story.tokens.findIndex(({ probability }) => probability === undefined);
     return this.score(unknown < 0 ? story.have : story.start + unknown);
   }
 
-  /** Whether the engine is being asked for tokens. */
+  /** Whether the engine is being asked for tokens, or for what it thinks of those that are here. */
   get isAsking() {
     return Boolean(this.stream || this.scoring);
   }
@@ -41,6 +50,7 @@ export class Writer {
   /** Have the text written on until so many tokens are there, and, while it is `open`, one more. */
   async ensure(length) {
     this.wanted = length;
+    this.hasFailed = false;
     while (!this.stream && this.wanted !== null && !this.story.ended && this.story.have < this.wanted) await this.write();
   }
 
@@ -64,7 +74,8 @@ export class Writer {
       }
     } catch (error) {
       if (stream !== this.stream) return;
-      if (error instanceof ApiError && error.isFinal) this.wanted = null;
+      this.hasFailed = error instanceof ApiError && error.isFinal;
+      if (this.hasFailed) this.wanted = null;
       on.problem(error instanceof ApiError ? error.message : "The connection has broken off. Writing goes on when it is back.");
       on.changed();
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
@@ -89,7 +100,7 @@ export class Writer {
     if (ahead.length && ahead.every((token) => sameDials(token.dials, this.on.dials()))) return;
     this.halt();
     story.dropAhead(length);
-    this.timer = setTimeout(() => (goal === null ? this.score(length) : this.ensure(goal + 1)), REST_MS);
+    this.timer = setTimeout(() => (goal === null ? this.scoreAgain(length) : this.ensure(goal + 1)), REST_MS);
   }
 
   /** What the engine thinks of the text from a place on, and which token comes next. */
@@ -106,6 +117,22 @@ export class Writer {
     } finally {
       if (scoring === this.scoring) this.scoring = null;
       if (story === this.story) on.changed();
+    }
+  }
+
+  /** The same of another text on screen, until it is answered, or another one is there. */
+  async scoreAgain(first) {
+    const { story } = this;
+    const { current } = story.tree;
+    while (story === this.story && current === story.tree.current) {
+      try {
+        return await this.score(first);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        this.on.problem(error.message);
+        if (error.isFinal) return;
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
     }
   }
 

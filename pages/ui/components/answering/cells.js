@@ -11,7 +11,7 @@ class Cells {
     this.scroller = node("div", "scroller", parts.body);
     this.table = node("table", "", this.scroller);
     attribute(this.table, "role", "grid");
-    this.table.onclick = ({ target }) => this.choose(target.closest("td"));
+    this.table.onclick = ({ target }) => this.choose(/** @type {Element} */ (target).closest("td"));
     this.table.onkeydown = (event) => this.press(event);
   }
 
@@ -33,8 +33,9 @@ class Cells {
     attribute(this.table, "data-turned", String(keys.some((text) => text.length > LONGEST_UPRIGHT)));
     this.table.replaceChildren();
     const head = node("tr", "", node("thead", "", this.table));
-    put(node("td", "hidden corner", head), "");
-    head.firstChild.style.background = "none";
+    const corner = node("td", "hidden corner", head);
+    put(corner, "");
+    corner.style.background = "none";
     this.columns = keys.map((text) => {
       const made = node("th", "", head);
       made.scope = "col";
@@ -50,6 +51,7 @@ class Cells {
       put(made, text);
       this.heads.push(made);
       return keys.map((other, key) => {
+        /** @type {HTMLTableCellElement & { hiddenByMask?: boolean }} */
         const cell = node("td", "", row);
         const hidden = causal && key > query;
         attribute(cell, "role", "gridcell");

@@ -4,6 +4,8 @@ import { TermList } from "../guide/term_list.js";
 import { glossaryTerms } from "../guide/terms.js";
 
 class View {
+  /** @type {TermList} */ list;
+
   constructor({ root }) {
     this.root = root;
     this.parts = { root };

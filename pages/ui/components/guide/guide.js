@@ -13,6 +13,8 @@ const THEME = ["text-color", "background-color", "border-color", "primary-color"
 
 /** What there is once in a tab. templates: of what lies over the page, of the page's own style, and of presented instruments'. */
 class Guide {
+  /** @type {(name: string, value: unknown) => void} */ tell;
+
   constructor({ overlay, page, presented }, terms) {
     this.host = document.createElement("div");
     this.host.dataset.testid = "guide-overlay";

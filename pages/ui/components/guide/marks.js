@@ -86,15 +86,15 @@ export class Marks {
     }
     const touched = new Set();
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) => {
-      if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
+      if (!(node instanceof Element)) return NodeFilter.FILTER_ACCEPT;
       return node.matches(FOREIGN) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
     });
     if (element.closest?.(BLOCKS)) touched.add(element.closest(BLOCKS));
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      if (node.nodeType === Node.TEXT_NODE) {
+      if (node instanceof Text) {
         const block = node.parentElement?.closest(BLOCKS);
         if (block && node.data.trim()) touched.add(block);
-      } else if (node.shadowRoot) this.lookInto(node.shadowRoot);
+      } else if (node instanceof Element && node.shadowRoot) this.lookInto(node.shadowRoot);
     }
     for (const block of touched) this.mark(block);
   }
@@ -104,11 +104,11 @@ export class Marks {
     this.forget(block);
     const found = [];
     const walker = document.createTreeWalker(block, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) => {
-      if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
+      if (!(node instanceof Element)) return NodeFilter.FILTER_ACCEPT;
       return node.matches(FOREIGN) || node.matches(BLOCKS) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
     });
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      for (const { term, start, end } of termsIn(node.data, this.matcher)) {
+      for (const { term, start, end } of termsIn(node.nodeValue, this.matcher)) {
         if (found.some((mark) => mark.term === term)) continue;
         found.push({ term, range: new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: end }) });
       }

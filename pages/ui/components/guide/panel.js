@@ -1,9 +1,14 @@
 // The terms of this page as a panel beside it, opened and closed by a key or a button.
 import { put } from "../../../../transformer/frontend/dom.js";
 import { TermList } from "./term_list.js";
+/** @import { Marks } from "./marks.js" */
 
 export class Panel {
-  /** parts: the overlay's; terms: the glossary; marks: what stands on the page. */
+  /**
+   * @param {Record<string, any>} parts the overlay's
+   * @param {object[]} terms the glossary
+   * @param {Marks} marks what stands on the page
+   */
   constructor({ panel, panelTitle, panelClose, panelBody }, terms, marks) {
     this.element = panel;
     this.title = panelTitle;
@@ -41,9 +46,9 @@ export class Panel {
   }
 }
 
-/** What has the focus, in whichever shadow tree. */
+/** What has the focus, in whichever shadow tree. @returns {HTMLElement | null} */
 function focused() {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-  return element;
+  return /** @type {HTMLElement | null} */ (element);
 }

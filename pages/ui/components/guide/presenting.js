@@ -85,6 +85,7 @@ export class Presenting {
 
   /** To the next view or the one before; in a lesson to its next step; past the last view to the next page. */
   turn(by) {
+    /** @type {HTMLButtonElement | null} */
     const inLesson = document.querySelector(`.st-key-${by > 0 ? "learn_next" : "learn_previous"} button`);
     if (inLesson) {
       if (!inLesson.disabled) inLesson.click();
@@ -127,7 +128,9 @@ function nearness() {
 }
 
 function turnPage(by) {
-  const links = [...document.querySelectorAll(PAGE_LINK)];
+  /** @type {NodeListOf<HTMLAnchorElement>} */
+  const found = document.querySelectorAll(PAGE_LINK);
+  const links = [...found];
   const here = links.findIndex(({ textContent }) => textContent.trim().endsWith(openPage()));
   if (here >= 0) links[here + by]?.click();
 }

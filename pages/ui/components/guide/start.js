@@ -57,7 +57,9 @@ export class Start {
     const hadFocus = this.parts.card.contains(this.parts.card.getRootNode().activeElement);
     this.parts.card.hidden = this.parts.spot.hidden = true;
     document.documentElement.toggleAttribute("data-starting", false);
-    if (hadFocus) document.querySelector("[data-testid=stMain]")?.focus();
+    /** @type {HTMLElement | null} */
+    const main = document.querySelector("[data-testid=stMain]");
+    if (hadFocus) main?.focus();
   }
 
   get record() {

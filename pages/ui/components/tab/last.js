@@ -10,7 +10,7 @@ export function lastAddress() {
 }
 
 /** The parameters in the bar that say how the app is framed. */
-export function embedding() {
+export function ofTheFrame() {
   return new URLSearchParams([...new URLSearchParams(location.search)].filter(([name]) => name.startsWith("embed"))).toString();
 }
 

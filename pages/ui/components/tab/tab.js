@@ -1,7 +1,7 @@
 // Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
 // room for; and tells the server what it doesn't know of the tab, where it has to.
 import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
-import { embedding, keepLeftOut, lastAddress, sameParameters, unknownToSession } from "./last.js";
+import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 
@@ -19,7 +19,7 @@ export default function ({ data, setTriggerValue }) {
   last.query = data.query;
   keepLeftOut(data.query, data.kept);
   looked().set(data.told);
-  putIntoBar(looked().merged([data.query, embedding()].filter(Boolean).join("&")));
+  putIntoBar(looked().merged([data.query, ofTheFrame()].filter(Boolean).join("&")));
   const held = looked().all();
   if (data.wants && isOther(held, data.knows)) setTriggerValue("held", held);
 }

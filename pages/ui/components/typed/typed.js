@@ -3,6 +3,7 @@
 // applied when the connection is lost, and forgets it with the next change of page.)
 const NAME = "headsup_typed";
 const BOXES = "[data-testid=stTextArea] textarea, [data-testid=stTextInput] input";
+/** @typedef {HTMLInputElement | HTMLTextAreaElement} Box */
 const LOOK_EVERY_MS = 100;
 const LOOKS = 50; // for the box, which the page may be about to draw
 
@@ -24,6 +25,7 @@ function store(typed) {
 }
 
 const labelOf = (box) => box.getAttribute("aria-label") ?? "";
+/** @returns {target is Box} */
 const isBox = (target) => target instanceof Element && target.matches(BOXES);
 const reachesPython = () => Boolean(document.querySelector("[data-test-connection-state=CONNECTED]"));
 
@@ -57,7 +59,9 @@ function bringBack(isNew, looks = LOOKS) {
   const typed = stored();
   if (!typed || typed.path !== location.pathname || looks <= 0) return;
   const again = () => setTimeout(bringBack, LOOK_EVERY_MS, false, looks - 1);
-  const box = [...document.querySelectorAll(BOXES)].find((found) => labelOf(found) === typed.label && !found.disabled);
+  /** @type {NodeListOf<Box>} */
+  const boxes = document.querySelectorAll(BOXES);
+  const box = [...boxes].find((found) => labelOf(found) === typed.label && !found.disabled);
   if (!box) {
     setTimeout(bringBack, LOOK_EVERY_MS, isNew, looks - 1);
     return;

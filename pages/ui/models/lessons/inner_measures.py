@@ -181,7 +181,7 @@ def number_of_heads(scene: Scene) -> int:
     return shape.n_heads * sum(map(len, attention_modules(shape).values()))
 
 
-def _needed(scene: Scene) -> changed.Needed:
+def _needed(scene: Scene) -> changed.Ablation:
     return changed.needed(scene.name, scene.window, scene.source, -1, scene.begin, scene.interventions)
 
 

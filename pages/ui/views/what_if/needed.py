@@ -15,7 +15,6 @@ import streamlit as st
 from pages.ui.components.effects import Cell, Matrix, effects
 from pages.ui.markdown import code
 from pages.ui.models import changed, library
-from pages.ui.models.changed import CHOOSABLE, Needed
 from pages.ui.shell import changes, widgets
 from pages.ui.shell.sidebar import Session
 from pages.ui.shell.widgets import Tie
@@ -23,6 +22,7 @@ from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, read
+from transformer.api.effects import CHOOSABLE, Ablation
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
 EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
@@ -89,7 +89,7 @@ def show(session: Session) -> None:
     lines.needed(session, reading, token)
 
 
-def needed_here(session: Session, reading: Read) -> Needed | None:
+def needed_here(session: Session, reading: Read) -> Ablation | None:
     """What each part is needed for; of a large model None until it has been asked for and computed."""
     return computed(
         changed.needed, session.name, reading.tokens, reading.source, reading.place, reading.begin,
@@ -130,7 +130,7 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
     return found
 
 
-def _token(session: Session, found: Needed) -> int:
+def _token(session: Session, found: Ablation) -> int:
     """The token whose logit is looked at, and the dial that chooses it: the likeliest next one unless it is chosen."""
     tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
     order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
@@ -144,7 +144,7 @@ def _token(session: Session, found: Needed) -> int:
     return widgets.selectbox("Token", order, Tie("token", default=order[0]), tokenizer.label, width=200)
 
 
-def _column(found: Needed, token: int) -> int:
+def _column(found: Ablation, token: int) -> int:
     """Where a token's logits are."""
     return int(np.flatnonzero(found.tokens == token)[0])
 
@@ -174,7 +174,7 @@ def _how(session: Session, reading: Read, token: int | None, beyond: bool) -> st
     )
 
 
-def _verdict(found: Needed, values: np.ndarray, unit: str) -> str:
+def _verdict(found: Ablation, values: np.ndarray, unit: str) -> str:
     """The parts with the largest effects, either way."""
     told = []
     for word, index in (("rises most", int(values.argmax())), ("falls most", int(values.argmin()))):
@@ -186,7 +186,7 @@ def _verdict(found: Needed, values: np.ndarray, unit: str) -> str:
     return f"{', and '.join(told)}.".replace("it", "It", 1)
 
 
-def _table(session: Session, found: Needed, token: int | None) -> pd.DataFrame:
+def _table(session: Session, found: Ablation, token: int | None) -> pd.DataFrame:
     made = pd.DataFrame({
         "part": [part_in_words(part) for part in found.parts],
         "hook point": [part.point for part in found.parts],

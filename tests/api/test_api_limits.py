@@ -1,0 +1,204 @@
+"""Limits hold for any client: how often, how much at once, how long; by a signed cookie, with a cap by address."""
+
+import time
+
+import pytest
+
+from transformer.api import limits
+from transformer.api.app import create_app
+from transformer.api.errors import ApiError
+from transformer.api.limits import (
+    AT_ONCE,
+    BURST,
+    CLASSES,
+    COOKIE,
+    PER_SECOND,
+    REMEMBERED,
+    STRANGERS,
+    Counts,
+    Limits,
+)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass when they are told to."""
+    now = [1000.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    return now
+
+
+class Door:
+    """The limits in front of an application that answers at once."""
+
+    def __init__(self):
+        async def app(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        self.limits = Limits(app)
+
+    def ask(self, cookie="", address="203.0.113.7", forwarded=()):
+        """The status, and the cookie that is set."""
+        sent = []
+
+        async def note(message):
+            sent.append(message)
+
+        headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
+        if cookie:
+            headers.append((b"cookie", f"{COOKIE}={cookie}".encode()))
+        scope = {"type": "http", "query_string": b"", "path": "/", "headers": headers, "client": (address, 1)}
+        _run(self.limits(scope, None, note))
+        set_cookie = dict(sent[0]["headers"]).get(b"set-cookie", b"").decode()
+        return sent[0]["status"], set_cookie.partition(f"{COOKIE}=")[2].partition(";")[0]
+
+    def visitor(self, **where):
+        """The cookie of a new visitor."""
+        return self.ask(**where)[1]
+
+
+def _run(coroutine):
+    """Run what never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waited")
+
+
+def test_a_flood_is_told_to_wait_while_others_are_served(make_client):
+    client = make_client(limited=True)
+    client.get("/health")  # which brings the cookie
+    began, answers = time.monotonic(), []
+    while not answers or answers[-1].status_code == 200:
+        answers.append(client.get("/health"))
+        assert time.monotonic() - began < 60, "it never ended"
+    refused = answers[-1]
+    assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
+    assert refused.json() == {"error": "Too many questions at once; ask again in a second.", "parameter": ""}
+    assert len(answers) >= BURST
+    client.cookies.clear()  # another visitor, at the same address
+    assert [client.get("/health").status_code for _ in range(20)] == [200] * 20
+
+
+def test_a_flood_without_a_cookie_is_told_to_wait_and_visitors_at_its_address_are_served(clock):
+    door = Door()
+    visitor = door.visitor()
+    statuses = [door.ask()[0] for _ in range(STRANGERS * BURST + 100)]
+    assert statuses.count(429) >= 100 and statuses[-1] == 429
+    assert door.ask(visitor)[0] == 200
+    assert door.ask(address="198.51.100.1")[0] == 200
+    clock[0] += 1
+    assert door.ask()[0] == 200
+
+
+def test_thirty_visitors_behind_one_address_never_meet_its_cap(clock):
+    door, visitors, fast = Door(), [], 50
+    for _ in range(30):  # all open a page at once, which asks ten things before it has a cookie
+        answers = [door.ask() for _ in range(10)]
+        assert {status for status, _ in answers} == {200}
+        visitors.append(answers[-1][1])
+    for _ in range(4 * fast):
+        clock[0] += 1 / fast
+        assert {door.ask(visitor)[0] for visitor in visitors} == {200}
+    assert fast < PER_SECOND
+
+
+def test_an_address_has_a_cap_however_many_cookies_it_shows(clock):
+    door = Door()
+    door.limits._counts = Counts(1.0, 5)
+    visitors = [door.limits._signer.sign(f"{each}").decode() for each in range(2 * CLASSES)]
+    statuses = [door.ask(visitor)[0] for visitor in visitors for _ in range(5)]
+    assert statuses.count(200) == 5 * CLASSES
+
+
+def test_a_cookie_that_was_tampered_with_is_nobody_s(clock):
+    door = Door()
+    cookie = door.visitor()
+    assert door.ask(cookie)[1] == ""  # it is known
+    name, _, signature = cookie.partition(".")
+    for wrong in (f"{name}.{signature[::-1]}", f"0{cookie}", name, "....", "é", f"{name}.{signature[:-1]}"):
+        status, other = door.ask(wrong)
+        assert status == 200 and other and other != cookie
+    assert Door().ask(cookie)[1], "another secret has signed it"
+
+
+def test_replicas_that_share_a_secret_know_each_other_s_visitors(monkeypatch):
+    monkeypatch.setenv(limits.SECRET_VARIABLE, "a secret")
+    assert Door().ask(Door().visitor())[1] == ""
+
+
+FLOOD = STRANGERS * BURST + 50
+
+
+@pytest.mark.parametrize(
+    ("proxies", "client", "header", "is_one"),
+    [
+        ("", "203.0.113.7", lambda at: [f"198.51.100.{at % 250}"], True),  # whoever says so may lie
+        ("203.0.113.7", "203.0.113.7", lambda at: [f"198.51.100.{at % 250}"], False),
+        ("203.0.113.0/24", "203.0.113.7", lambda at: [f"10.0.0.{at % 250}, 198.51.100.1"], True),  # the proxy's word
+        ("203.0.113.7", "203.0.113.7", lambda at: [f"10.0.0.{at % 250}", "198.51.100.1"], True),  # in its own line
+        ("203.0.113.7,192.0.2.1", "203.0.113.7", lambda at: [f"10.0.0.9, 198.51.100.{at % 250}, 192.0.2.1"], False),
+        ("203.0.113.7", "192.0.2.9", lambda at: [f"198.51.100.{at % 250}"], True),
+        ("", "2001:db8:1:2::{at:x}", lambda at: [], True),  # a household has a network
+        ("", "2001:db8:1:{at:x}::1", lambda at: [], False),
+    ],
+)  # fmt: skip
+def test_a_forwarded_address_counts_from_a_configured_proxy_alone(clock, monkeypatch, proxies, client, header, is_one):
+    monkeypatch.setenv(limits.PROXIES_VARIABLE, proxies)
+    door = Door()
+    statuses = {door.ask(address=client.format(at=at % 250), forwarded=header(at))[0] for at in range(FLOOD)}
+    assert statuses == ({200, 429} if is_one else {200})
+
+
+def test_a_setting_that_names_no_proxy_is_said_as_the_server_starts(monkeypatch):
+    monkeypatch.setenv(limits.PROXIES_VARIABLE, "everybody")
+    with pytest.raises(ValueError, match="HEADSUP_PROXIES is 'everybody'; it must name addresses"):
+        create_app()
+
+
+def test_only_so_many_questions_of_a_visitor_are_under_way():
+    counts = Counts()
+    for _ in range(AT_ONCE):
+        counts.begin("one")
+    with pytest.raises(ApiError) as told:
+        counts.begin("one")
+    assert told.value.status_code == 429
+    counts.begin("other")
+    counts.end("one")
+    counts.begin("one")
+
+
+def test_what_is_remembered_is_bounded_though_some_are_still_being_answered(clock):
+    counts = Counts()
+    counts.begin("reads a stream")
+    for each in range(REMEMBERED + 500):
+        counts.begin(f"{each}")
+        counts.end(f"{each}")
+    assert len(counts._counts) <= REMEMBERED + 1
+    counts.end("reads a stream")
+
+
+def test_what_is_too_long_is_refused_before_it_is_read(client):
+    long = client.get("/overview", params={"model": "rotary", "text": "a" * 9000})
+    assert long.status_code == 414 and "body of a POST" in long.json()["error"]
+    for body in (b"x" * 300_000, (b"x" * 1000 for _ in range(300))):  # with a length, and in pieces
+        large = client.post("/overview", content=body, headers={"Content-Type": "application/json"})
+        assert large.status_code == 413 and large.json()["error"].startswith("The body has more than")
+    assert client.post("/overview", json={"model": "rotary", "text": "To be"}).status_code == 200
+
+
+def test_errors_are_sentences_wherever_they_come_from(client):
+    for method, path, status in (("GET", "/nothing", 404), ("DELETE", "/overview", 405), ("POST", "/models", 405),
+                                 ("POST", "/overview", 400), ("GET", "/tensors/../app", 404)):  # fmt: skip
+        found = client.request(method, path)
+        assert found.status_code == status and found.json()["error"].endswith(".")
+        assert found.headers["cache-control"] == "no-store"
+
+
+def test_a_fault_of_ours_is_told_as_one(make_client, monkeypatch):
+    client = make_client(raise_server_exceptions=False)
+    monkeypatch.setattr(client.app.state.service, "model", None)
+    found = client.get("/overview", params={"model": "rotary", "text": "To be"})
+    assert found.status_code == 500 and found.json()["error"].endswith("in its log.")

@@ -1,0 +1,240 @@
+"""Streams: ablation and patching are the engine's, with progress; they end, and their computing, when nobody reads."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.api.conftest import served
+from transformer import Client, Scaled, Within, patching, silencing, to_code
+from transformer.api import app, effects
+from transformer.api.errors import ApiError
+from transformer.api.flights import AbandonedError, Flights
+
+TEXT = {"rotary": "To be, or not", "grouped": "To be", "local": "To be, or not", "translator": "two hundred and five"}
+
+
+def events_of(response):
+    """The events of a response, (name, data) each."""
+    assert response.headers["content-type"].startswith("text/event-stream")
+    found = [dict(line.split(": ", 1) for line in block.splitlines()) for block in response.text.split("\n\n") if block]
+    return [(each["event"], json.loads(each["data"])) for each in found]
+
+
+def inputs(library, model, text):
+    checkpoint = library.open(model).checkpoint
+    ids, start = tuple(checkpoint.tokenizer.encode(text)), checkpoint.card.start_token_id
+    return checkpoint.model, *((ids, ()) if start is None else ((start,), ids))
+
+
+@pytest.mark.parametrize("changes", [(), (Scaled("blocks.0.attn.hook_z", 1), Scaled("blocks.1.hook_mlp_out"))])
+@pytest.mark.parametrize("model", TEXT)
+def test_ablation_is_the_engine_s(client, library, model, changes):
+    if model == "translator":
+        changes = tuple(Scaled(f"decoder.{each.point}".replace("blocks.1", "blocks.0"), each.head) for each in changes)
+    asked = {"model": model, "text": TEXT[model], "changes": "!".join(map(to_code, changes))}
+    *progress, (name, result) = events_of(client.get("/ablation", params=asked))
+    assert name == "result" and {each for each, _ in progress} <= {"progress"}
+    engine, tokens, source = inputs(library, model, TEXT[model])
+    found = silencing(engine, tokens, source, changes)
+    parts = [(each["point"], each["head"]) for each in result["parts"]]
+    assert parts == [(part.point, part.head) for part in found.parts]
+    free = [at for at, part in enumerate(found.parts) if part not in changes]  # those are put back
+    if len(tokens) > 1:
+        np.testing.assert_allclose(np.array(result["loss"])[free], found.loss(tokens).numpy()[free], atol=1e-5)
+    else:
+        assert result["loss"] is None
+    assert result["token"] == int(found.plain[-1].argmax())
+    rises = found.logit(len(tokens) - 1, result["token"]).numpy()
+    np.testing.assert_allclose(np.array(result["logit"])[free], rises[free], atol=1e-5)
+    assert min(result["divergence"]) > -1e-9
+    silenced = [at for at, part in enumerate(found.parts) if part in changes]
+    assert all(abs(result["logit"][at]) > 1e-6 for at in silenced)
+
+
+def test_a_position_and_a_token_can_be_chosen(client, library):
+    engine, tokens, source = inputs(library, "rotary", TEXT["rotary"])
+    asked = {"model": "rotary", "text": TEXT["rotary"], "position": 2, "token": 7}
+    result = events_of(client.get("/ablation", params=asked))[-1][1]
+    np.testing.assert_allclose(result["logit"], silencing(engine, tokens, source).logit(2, 7).numpy(), atol=1e-5)
+    for parameter, value in (("position", 99), ("token", 10**6)):
+        found = client.get("/ablation", params={**asked, parameter: value})
+        assert found.status_code == 400 and found.json()["parameter"] == parameter
+
+
+@pytest.mark.parametrize(
+    ("model", "clean", "stack"),
+    [("rotary", "So be, or not", None), ("local", "To be, ar not", None),
+     ("translator", "six hundred and five", "encoder")],
+)  # fmt: skip
+@pytest.mark.parametrize("begin", [0, 2])
+def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
+    change = Scaled("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
+    engine, tokens, source = inputs(library, model, TEXT[model])
+    _, clean_tokens, clean_source = inputs(library, model, clean)
+    given = {"model": model, "text": TEXT[model], "clean_text": clean, "answer": 3, "against": 4, "begin": begin,
+             "changes": to_code(change), **({"stack": stack} if stack else {})}  # fmt: skip
+    *progress, (name, result) = events_of(client.get("/patching", params=given))
+    shares = [data["share"] for _, data in progress]
+    assert name == "result" and shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
+    expected = patching(engine, clean_tokens, tokens, 3, 4, clean_source, source, stack=stack or "",
+                        interventions=(Within(change, begin),))  # fmt: skip
+    assert result["restored"] == expected.restored.tolist()
+    assert (result["clean"], result["corrupted"]) == (expected.clean, expected.corrupted)
+    assert result["sites"] == list(expected.sites) and result["points"] == [list(each) for each in expected.points]
+
+
+def test_a_decoder_s_own_tokens_can_be_patched(client, library):
+    engine, tokens, source = inputs(library, "translator", "forty-two")
+    asked = {"model": "translator", "tokens": f"{tokens[0]},5,6", "source": ",".join(map(str, source)),
+             "stack": "decoder", "clean_tokens": f"{tokens[0]},7,6", "answer": 3, "against": 4}  # fmt: skip
+    result = events_of(client.get("/patching", params=asked))[-1][1]
+    expected = patching(engine, (tokens[0], 7, 6), (tokens[0], 5, 6), 3, 4, source, source, stack="decoder")
+    assert result["restored"] == expected.restored.tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "parameter"),
+    [({"clean_text": "To b"}, "clean_text"), ({}, "clean_text"),
+     ({"clean_text": "So", "clean_tokens": "1"}, "clean_text"),
+     ({"clean_text": "So be", "answer": 10**6}, "answer"), ({"clean_tokens": "1,2,3,4,9999"}, "clean_tokens"),
+     ({"clean_text": "So be", "stack": "decoder"}, "stack"), ({"clean_text": "To be"}, None)],
+)  # fmt: skip
+def test_what_can_not_be_patched_is_said(client, more, parameter):
+    asked = {"model": "rotary", "text": "To be", "answer": 3, "against": 4, **more}
+    found = client.get("/patching", params=asked)
+    if parameter is None:  # only computing shows it
+        name, data = events_of(found)[-1]
+        assert name == "error" and data["error"].endswith(".")
+    else:
+        assert found.status_code == 400 and found.json()["parameter"] == parameter
+
+
+def test_a_cached_result_is_answered_at_once_and_an_error_is_not_cached(client, library, monkeypatch):
+    asked = {"model": "rotary", "text": "To be", "version": library.version("rotary")}
+    first = client.get("/ablation", params=asked)
+    assert first.headers["cache-control"] == "no-store"
+    compute = effects.ablation
+    monkeypatch.setattr(effects, "ablation", lambda *args: 1 / 0)
+    again = client.get("/ablation", params=asked)
+    assert events_of(again) == events_of(first)[-1:] and "immutable" in again.headers["cache-control"]
+    asked["text"] = "or not"
+    name, data = events_of(client.get("/ablation", params=asked))[-1]
+    assert name == "error" and "in its log" in data["error"]
+    monkeypatch.setattr(effects, "ablation", compute)
+    assert events_of(client.get("/ablation", params=asked))[-1][0] == "result"
+
+
+@pytest.mark.parametrize("path", ["/ablation", "/patching"])
+def test_what_would_take_too_long_is_not_begun(client, monkeypatch, path):
+    monkeypatch.setattr(effects, "MOST_WORK", 1000)
+    monkeypatch.setattr(effects, "ablation", None)
+    monkeypatch.setattr(app, "patching", None)
+    more = {"clean_text": "So be", "answer": 3, "against": 4} if path == "/patching" else {}
+    found = client.get(path, params={"model": "rotary", "text": "To be", **more})
+    assert found.status_code == 413 and "shorter text" in found.json()["error"]
+
+
+def test_a_model_without_layers_has_nothing_to_silence(client):
+    name, data = events_of(client.get("/ablation", params={"model": "bigram", "text": "To be"}))[-1]
+    assert name == "error" and "no layers" in data["error"]
+
+
+# Readers that go away
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """Ablation whose batches never end, and how many there were."""
+    seen, batches = [], effects.silenced_in_batches
+
+    def again(*args):
+        while True:
+            for each in batches(*args):
+                seen.append(time.monotonic())
+                time.sleep(0.02)
+                yield each
+
+    monkeypatch.setattr(effects, "silenced_in_batches", again)
+    return seen
+
+
+def waits_for(condition, seconds=10):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.01)
+
+
+def test_computing_ends_when_the_reader_goes_away(client, endless):
+    with served(client.app) as url:
+        events = Client(url).events("ablation", model="rotary", text="To be")
+        assert next(events)[0] == "progress"
+        waits_for(lambda: len(endless) > 3)
+        events.close()
+        time.sleep(0.5)
+        count = len(endless)
+        time.sleep(0.3)
+        assert len(endless) == count
+    assert client.app.state.service.counts == {"ablation:computed": 1}
+
+
+def test_computing_goes_on_while_one_of_two_readers_stays(client, endless):
+    with served(client.app) as url:
+        one, other = (Client(url).events("ablation", model="rotary", text="To be") for _ in range(2))
+        assert next(one)[0] == next(other)[0] == "progress"
+        one.close()
+        time.sleep(0.5)
+        count = len(endless)
+        waits_for(lambda: len(endless) > count + 3)
+        other.close()
+        time.sleep(0.5)
+        count = len(endless)
+        time.sleep(0.3)
+        assert len(endless) == count
+
+
+def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):
+    ended, trace = threading.Event(), app.patching
+
+    def slowly(*args, on_progress, **kwargs):
+        try:
+            while True:
+                trace(*args, on_progress=on_progress, **kwargs)
+                time.sleep(0.02)
+        except AbandonedError:
+            ended.set()
+            raise
+
+    monkeypatch.setattr(app, "patching", slowly)
+    with served(client.app) as url:
+        events = Client(url).events("patching", model="rotary", text="To be", clean_text="So be", answer=3, against=4)
+        assert next(events)[0] == "progress" and not ended.wait(0.3)
+        events.close()
+        assert ended.wait(5)
+
+
+def test_what_was_abandoned_before_it_began_never_begins():
+    flights, free, begun = Flights(1, 3), threading.Event(), []
+    with flights.joined("long", lambda progress: free.wait(20)):
+        with flights.joined("abandoned", lambda progress: begun.append(1)), flights.joined("more", lambda progress: 0):
+            with pytest.raises(ApiError) as told, flights.joined("too many", lambda progress: 0):
+                pass
+            assert told.value.status_code == 503 and told.value.retry_after
+        with flights.joined("last", lambda progress: begun.append(2)) as last:
+            free.set()
+            last.future.result(10)
+    assert begun == [2]
+    flights.close()
+
+
+def test_whoever_joins_finds_the_computation_waited_for():
+    """A computation that says at once how far it is must not think that nobody waits."""
+    flights = Flights(4, 300)
+    for each in range(200):
+        with flights.joined(each, lambda progress: progress(0.5)) as flight:
+            flight.future.result(10)
+            assert flight.share == 0.5
+    flights.close()

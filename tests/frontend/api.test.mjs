@@ -1,0 +1,100 @@
+// Questions to the engine: their addresses, their answers, and what becomes of those that fail.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { beforeEach, mock, test } from "node:test";
+import { Api, ApiError, parametersOf } from "../../transformer/frontend/api.js";
+
+const BASE = new URL("http://host/app/api/");
+const recording = readFileSync(`${process.env.HEADSUP_FIXTURES}/recording.safetensors`);
+const ok = () => new Response(recording);
+const refused = (status, body) => new Response(JSON.stringify(body), { status });
+let asked;
+let answers;
+mock.timers.enable({ apis: ["setTimeout"] });
+
+beforeEach(() => {
+  [asked, answers] = [[], []];
+  globalThis.fetch = async (url, options) => {
+    asked.push({ url: String(url), ...options });
+    const answer = answers.length > 1 ? answers.shift() : answers[0];
+    if (answer instanceof Error) throw answer;
+    return answer();
+  };
+});
+
+const api = (about = {}, options = {}) => new Api({ model: "m", version: "v", ...about }, { base: BASE, ...options });
+
+/** What a promise gives while all waiting takes no time. */
+async function hurried(promise) {
+  let isOver = false;
+  promise.then(() => (isOver = true), () => (isOver = true));
+  while (!isOver) {
+    await new Promise(setImmediate);
+    mock.timers.tick(1000);
+  }
+  return promise;
+}
+
+test("a question is one address, which holds all that its answer depends on", async () => {
+  answers = [ok];
+  const found = await api({ tokens: "1,2", source: null, changes: undefined }).recording("tensors", { names: ["a[:, 3]", "b"], begin: 0 });
+  assert.deepEqual(found.metadata.depth, { layers: 2 });
+  assert.equal(asked[0].url, "http://host/app/api/tensors?model=m&version=v&tokens=1,2&names=a%5B%3A,+3%5D&names=b&begin=0");
+  assert.equal(asked[0].method, undefined);
+});
+
+test("what is too long for an address is a body", async () => {
+  answers = [ok];
+  await api().recording("overview", { text: "é".repeat(2_000) });
+  assert.equal(asked[0].url, "http://host/app/api/overview");
+  assert.equal(asked[0].method, "POST");
+  assert.deepEqual(JSON.parse(asked[0].body), { model: "m", version: "v", text: "é".repeat(2_000) });
+});
+
+test("an own model's token is in a header, and in no address", async () => {
+  answers = [ok];
+  await api({ model: "own" }, { token: "secret" }).recording("outline");
+  assert.equal(asked[0].headers["HeadsUp-Model"], "secret");
+  assert.ok(!asked[0].url.includes("secret"));
+});
+
+test("what the server refuses is said in its words, and not asked again", async () => {
+  answers = [() => refused(400, { error: "names can't be used: no such thing.", parameter: "names" })];
+  await assert.rejects(api().recording("tensors"), (error) => error instanceof ApiError && error.isFinal
+    && error.message === "names can't be used: no such thing." && error.parameter === "names");
+  assert.equal(asked.length, 1);
+});
+
+test("without a connection it is asked three times, and then said", async () => {
+  answers = [new TypeError("Failed to fetch")];
+  await assert.rejects(hurried(api().recording("outline")), (error) => error instanceof ApiError && !error.isFinal && /can't be reached/.test(error.message));
+  assert.equal(asked.length, 3);
+});
+
+for (const [name, first] of [["busy", () => refused(503, { error: "Busy." })], ["flooded", () => refused(429, {})], ["away", new TypeError("x")]]) {
+  test(`a server that is ${name} at first is asked again`, async () => {
+    answers = [first, ok];
+    assert.ok((await hurried(api().recording("outline"))).tensors);
+    assert.equal(asked.length, 2);
+  });
+}
+
+test("an answer that is no JSON is a sentence, too", async () => {
+  answers = [() => new Response("<html>", { status: 502 })];
+  await assert.rejects(hurried(api().json("checks")), (error) => error.message === "The server answered with 502.");
+});
+
+test("once it has ended, nothing is asked and nobody is told", async () => {
+  const one = api();
+  globalThis.fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  let settled = false;
+  one.recording("outline").finally(() => (settled = true));
+  one.end();
+  await new Promise(setImmediate);
+  assert.ok(!settled);
+});
+
+test("parameters keep their commas, and leave out what isn't given", () => {
+  assert.equal(parametersOf({ a: null, b: undefined, c: 0, d: "", e: [1, null, "x y"] }), "c=0&d=&e=1&e=x+y");
+  assert.equal(parametersOf({ tokens: "1,2,3" }), "tokens=1,2,3");
+});

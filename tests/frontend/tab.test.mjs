@@ -1,0 +1,63 @@
+// What a tab knows that a session that begins doesn't, and what it keeps over a reload.
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+const kept = new Map();
+Object.assign(globalThis, {
+  sessionStorage: {
+    getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name),
+  },
+  location: { search: "?model=a&layer=1&embed=true" },
+  addEventListener: () => {},
+});
+const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last.js");
+const { looked } = await import("../../transformer/frontend/looked.js");
+looked(); // begins with what the tab was opened with
+
+beforeEach(() => {
+  kept.clear();
+  globalThis.headsupAddress = undefined;
+  location.search = "?model=a&layer=1&embed=true";
+});
+
+test("a tab that is new knows nothing more, and keeps nothing", () => {
+  assert.equal(unknownToSession(), undefined);
+  location.search = "";
+  assert.equal(unknownToSession(), undefined);
+  keepLeftOut("model=a", {});
+  assert.equal(kept.size, 0);
+});
+
+test("a tab whose session was lost knows what its bar says, and what it was told last where the bar is empty", () => {
+  lastAddress().query = "model=a&prompt=b";
+  assert.deepEqual(unknownToSession(), { query: "model=a", kept: {}, looked: { layer: "1" } });
+  location.search = "";
+  assert.deepEqual(unknownToSession(), { query: "model=a&prompt=b", kept: {}, looked: { layer: "1" } });
+});
+
+test("what an address had no room for belongs to that address, whatever is looked at", () => {
+  keepLeftOut("model=a", { prompt: "long" });
+  assert.deepEqual(unknownToSession(), { query: "model=a", kept: { prompt: "long" }, looked: { layer: "1" } });
+  location.search = "?model=a&layer=5";
+  assert.deepEqual(unknownToSession().kept, { prompt: "long" });
+  location.search = "?model=a&prompt=other";
+  assert.equal(unknownToSession(), undefined);
+  lastAddress().query = "model=a";
+  location.search = "";
+  assert.deepEqual(unknownToSession().kept, { prompt: "long" });
+});
+
+test("what a browser keeps badly, or not at all, is nothing", () => {
+  kept.set("headsup-left-out", "{");
+  assert.equal(unknownToSession(), undefined);
+  kept.set("headsup-left-out", "null");
+  assert.equal(unknownToSession(), undefined);
+  globalThis.sessionStorage.setItem = () => assert.fail();
+  keepLeftOut("model=a", { prompt: "long" });
+});
+
+test("parameters are the same in any order and encoding", () => {
+  assert.ok(sameParameters("a=x+y&b=%C3%A9", "?b=é&a=x%20y"));
+  assert.ok(!sameParameters("a=1", "a=1&b="));
+  assert.ok(sameParameters("", ""));
+});

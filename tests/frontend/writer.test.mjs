@@ -1,0 +1,175 @@
+// A text is written on from what is here, whatever happens to the connection; a dial that is turned draws what is ahead anew.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ApiError } from "../../transformer/frontend/api.js";
+import { Story } from "../../transformer/frontend/writing/story.js";
+import { Writer } from "../../transformer/frontend/writing/writer.js";
+
+const PROMPT = [1, 2];
+const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
+const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+
+/** @typedef {[after: number, what: Error | string] | undefined} Fault */
+
+/** An engine whose token at a place is (place + seed) % 5. faults: of each question for tokens, [after how many tokens, what happens]. */
+class Engine {
+  asked = [];
+  recordings = [];
+  aborted = 0;
+
+  /** @param {Fault[]} [faults] */
+  constructor(faults = []) {
+    this.faults = faults;
+  }
+
+  async ask(path, values, { signal }) {
+    const [most = Infinity, fault = null] = this.faults.shift() ?? [];
+    this.asked.push(values);
+    if (most === 0 && fault instanceof Error) throw fault;
+    const first = values.tokens.split(",").length;
+    let made = 0;
+    signal.addEventListener("abort", () => (this.aborted += 1));
+    const pull = async (controller) => {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      if (signal.aborted) return controller.error(signal.reason);
+      if (made === most) return fault instanceof Error ? controller.error(fault) : controller.enqueue(encoded(fault));
+      if (made === values.max_new_tokens) return controller.close();
+      const position = first + made++;
+      controller.enqueue(encoded(event("token", {
+        id: tokenAt(position, values.seed), position, probability: 0.5, rank: 1, entropy: 1, point: 0.5, window_start: 0, logits: packed([0, 1]),
+      })));
+    };
+    return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }));
+  }
+
+  async recording(path, values) {
+    this.recordings.push([path, values]);
+    const fault = this.faults.shift();
+    if (fault) throw fault[1];
+    const of = (data, ...shape) => ({ shape: [data.length, ...shape], data });
+    const count = values.tokens.split(",").length;
+    const drawn = Array.from({ length: count - values.first + 1 }, (_, at) => tokenAt(values.first + at, values.seed));
+    const each = (value) => of(drawn.map(() => value));
+    return {
+      metadata: { first: values.first, kinds: {} },
+      tensors: {
+        drawn: of(drawn), points: each(0.5), probability: each(0.5), rank: each(1), entropy: each(1), window_start: each(0),
+        logits: { shape: [drawn.length, 2], data: drawn.flatMap(() => [0, 1]) },
+      },
+    };
+  }
+}
+
+const encoded = (text) => new TextEncoder().encode(text);
+const tokenAt = (place, seed) => (place + seed) % 5;
+const expected = (from, to, seed = 1) => Array.from({ length: to - from }, (_, at) => tokenAt(from + at, seed));
+
+async function writing(engine, ids = []) {
+  const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1 };
+  const problems = [];
+  const writer = new Writer({ changed() {}, problem: (sentence) => problems.push(sentence), dials: () => ({ ...dials }), whose: () => null });
+  const story = new Story({ prompt: PROMPT, source: [], end: null });
+  story.tree.restore(ids);
+  await writer.begin(engine, story, {});
+  return { writer, story, dials, problems };
+}
+
+const idsOf = (story) => story.tokens.map(({ id }) => id);
+const rest = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+async function until(isSo) {
+  for (let tries = 0; tries < 800 && !isSo(); tries++) await rest(5);
+  assert.ok(isSo());
+}
+
+test("what is known of a text at first is asked for, with the token that comes next", async () => {
+  const engine = new Engine();
+  const { story } = await writing(engine, [3, 0]);
+  assert.deepEqual([idsOf(story), story.tokens.map(({ flag }) => flag)], [[3, 0, 0], ["w", "u", "w"]]);
+  assert.deepEqual(engine.recordings.map(([path, { tokens, first }]) => [path, tokens, first]), [["scores", "1,2,3,0", 2]]);
+});
+
+test("tokens come until so many are there, of one question", async () => {
+  const engine = new Engine();
+  const { writer, story } = await writing(engine);
+  await writer.ensure(20);
+  assert.deepEqual([idsOf(story), engine.asked.length, engine.asked[0].max_new_tokens], [expected(2, 20), 1, 17]);
+  assert.ok(!writer.isAsking && story.tokens.every(({ dials }) => dials.seed === 1));
+});
+
+test("a connection that breaks is taken up again from the tokens that are here", async () => {
+  const away = new ApiError("The server can't be reached.", { isFinal: false });
+  const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")]]); // scores, then tokens
+  const { writer, story, problems } = await writing(engine);
+  await writer.ensure(20);
+  assert.deepEqual(idsOf(story), expected(2, 20));
+  assert.deepEqual(engine.asked.map(({ tokens }) => tokens.split(",").length), [3, 7, 7, 9]);
+  assert.ok(problems.some((sentence) => sentence.includes("goes on when it is back")) && problems.at(-1) === "");
+});
+
+/** @type {Record<string, Fault>} */
+const FINAL = {
+  answer: [0, new ApiError("There is no such model.", { isFinal: true })],
+  stream: [2, event("error", { error: "The text can't be written on." })],
+};
+for (const [name, fault] of Object.entries(FINAL)) {
+  test(`an error of the ${name} that asking again won't mend ends the writing and is said`, async () => {
+    const engine = new Engine([undefined, fault]);
+    const { writer, story, problems } = await writing(engine);
+    await writer.ensure(20);
+    assert.deepEqual([engine.asked.length, writer.hasFailed, writer.wanted, writer.isAsking], [1, true, null, false]);
+    assert.equal(idsOf(story).length, 1 + fault[0]);
+    assert.match(problems.at(-1), /no such model|can't be written on/);
+  });
+}
+
+test("stopping ends the stream, and what has come stays", async () => {
+  const engine = new Engine();
+  const { writer, story } = await writing(engine);
+  const ended = writer.ensure(300);
+  await until(() => story.have > 8);
+  writer.halt();
+  const have = story.have;
+  await rest(30);
+  assert.deepEqual([story.have, engine.aborted, writer.isAsking], [have, 1, false]);
+  await ended;
+  await writer.ensure(have + 3);
+  assert.deepEqual(idsOf(story), expected(2, have + 3));
+});
+
+test("a dial that is turned while it writes counts from the next token that is seen", async () => {
+  const engine = new Engine();
+  const { writer, story, dials } = await writing(engine);
+  writer.ensure(300);
+  await until(() => story.have > 12);
+  story.tree.current.seen = 5;
+  dials.seed = 3;
+  writer.redraw(2 + 5, 30);
+  assert.equal(story.have, 7);
+  await until(() => story.have === 31 && !writer.isAsking);
+  assert.deepEqual(idsOf(story), [...expected(2, 7), ...expected(7, 31, 3)]);
+});
+
+test("a dial that is turned at rest draws the next token anew; turned back at once, nothing is asked", async () => {
+  const engine = new Engine();
+  const { writer, story, dials } = await writing(engine);
+  dials.seed = 3;
+  writer.redraw(2, null);
+  await until(() => story.tokens[0]?.dials.seed === 3);
+  assert.deepEqual(idsOf(story), expected(2, 3, 3));
+  const asked = engine.recordings.length;
+  writer.redraw(2, null);
+  await rest(300);
+  assert.equal(engine.recordings.length, asked);
+});
+
+test("what isn't known of another text on screen is asked for until it is answered", async () => {
+  const engine = new Engine();
+  const { writer, story, problems } = await writing(engine);
+  engine.faults.push([0, new ApiError("The server can't be reached just now.", { isFinal: false })]);
+  story.tree.restore([4, 4]);
+  writer.scoreAgain(2);
+  await until(() => problems.includes("The server can't be reached just now."));
+  await until(() => story.tokens[1].probability === 0.5);
+  assert.equal(problems.at(-1), "");
+});

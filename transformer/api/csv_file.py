@@ -1,0 +1,64 @@
+"""A tensor as CSV that spreadsheets read: where each cell is, the tokens there, its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+
+from .tensors import Part
+
+FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
+"""What a spreadsheet takes for a formula begins like this."""
+MARK = "\ufeff"
+"""Of byte order: without it Excel doesn't take a file for UTF-8."""
+MOST_ROWS = 500_000
+
+
+def csv_file(
+    part: Part, values: np.ndarray, texts: dict[str, Sequence[str]], vocabulary: Callable[[Sequence[int]], list[str]]
+) -> bytes:
+    """A row a cell: its place along each dimension, tokens along those that have some, and its value.
+
+    values: of the part. texts: labels of "text" and "source". vocabulary: labels tokens by id.
+    """
+    info = part.info
+    index = [*part.index, *[slice(None)] * (len(info.sizes) - len(part.index))]
+    places = [list(range(*each.indices(size))) if isinstance(each, slice) else [each]
+              for each, size in zip(index, info.sizes, strict=True)]  # fmt: skip
+    labels: dict[int, list[str]] = {}
+    for at, dim in enumerate(info.dims):
+        if dim == "vocab":
+            labels[at] = [_field(label) for label in vocabulary(places[at])]
+        elif dim in ("pos", "query", "key") and info.kind != "parameter":
+            is_source = info.name.startswith("encoder.") or (dim == "key" and ".cross_attn." in info.name)
+            labels[at] = [_field(texts["source" if is_source else "text"][place]) for place in places[at]]
+    written = [list(map(str, each)) for each in places]
+    lines = [",".join([*info.dims, *(f"{info.dims[at]} token" for at in labels), "value"])]
+    for cell, value in zip(product(*(range(len(each)) for each in places)), values.reshape(-1), strict=True):
+        lines.append(",".join([
+            *(written[at][place] for at, place in enumerate(cell)),
+            *(named[cell[at]] for at, named in labels.items()), str(value),
+        ]))  # fmt: skip
+    return (MARK + "".join(f"{line}\r\n" for line in lines)).encode()
+
+
+def as_text(value: object) -> object:
+    """A text that a spreadsheet would take for a formula, with an apostrophe in front; anything else as it is."""
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not _is_number(value) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _field(label: str) -> str:
+    """A text as a field (RFC 4180); of spaces at its ends, too, which some readers would take away."""
+    text = str(as_text(label))
+    return '"{}"'.format(text.replace('"', '""')) if re.search(r'[",\r\n]|^\s|\s$', text) else text

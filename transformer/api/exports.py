@@ -1,0 +1,250 @@
+"""What is saved of a pass: its numbers as a file for Python, a tensor as a table, an instrument as a page of its own.
+
+Asked for as in `tensors`. All are made from a pass of their own, and not cached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..frontend.saved_page import attention_fits, inside_page, page, page_fit
+from ..inference.attention_outline import names_around
+from ..inference.outline import TensorInfo, tensors_of
+from ..inference.overview import LIMIT
+from ..inference.recompute import whole_pass
+from ..inference.recording import Recording, record
+from ..inference.whole_recording import record_pass
+from ..model.equations import LOGITS, PROBABILITIES
+from ..model.registry import attention_modules
+from . import tensors
+from .csv_file import MOST_ROWS, csv_file
+from .errors import ApiError, wrong
+from .file_names import attachment, slug
+from .open_models import OpenModel
+from .overviews import whole_overview
+from .queries import ExportQuery, PassInputs, check_size, kind_of, part_named
+from .service import RECORDING, Answer
+from .tensors import Interventions, Tokens, bytes_of_pass, infos_of, of_parameters, one_at_a_time
+
+MOST_BYTES = 64_000_000
+"""Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
+
+
+def too_much(model: OpenModel, tokens: Tokens, source: Tokens, place: str | None) -> str | None:
+    """Why the numbers of a view, as `file_of` takes it, or of the whole pass, don't go into a file, and what would.
+
+    place: as in `file_of`; None for the whole pass. Returns None where they do go.
+    """
+    size = _size(model, len(tokens), len(source), place)
+    if size <= MOST_BYTES:
+        return None
+    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
+    said = f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
+    if place in infos and infos[place].kind == "parameter":
+        return f"{said} They are weights, and all in the model's own file, `model.safetensors`."
+    ways = []
+    if longest := _longest(model, len(tokens), len(source), place):
+        ways.append("take a text of one token" if longest == 1 else f"take a text of at most {longest} tokens")
+    if place not in infos:
+        ways.append("choose a part of the model, such as a sublayer or a tensor")
+    return f"{said} {' or '.join(ways).capitalize()}." if ways else said
+
+
+def _longest(model: OpenModel, tokens: int, source: int, place: str | None) -> int:
+    """How many tokens a text may have at most, so that the numbers of a view go into a file; 0 where none does."""
+    low, high = 0, tokens
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = _size(model, middle, source, place) <= MOST_BYTES
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _size(model: OpenModel, tokens: int, source: int, place: str | None) -> int:
+    """Bytes of the numbers of a view, of a text of so many tokens."""
+    infos = tensors_of(model.checkpoint.model.config, tokens, source)
+    return sum(math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4)
+               for name, info in infos.items() if _is_in_view(name, info, place))  # fmt: skip
+
+
+def file_of(
+    model: OpenModel, tokens: Tokens, source: Tokens, place: str, interventions: Interventions = ()
+) -> Recording:  # fmt: skip
+    """The numbers of a view, for a file, named and laid out as the engine has them.
+
+    place: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
+    they are what its picture is drawn of: the residual stream and what is added to it, the attention weights, the
+    logits and probabilities.
+    Raises: ValueError, saying what would do, for a view of more than `MOST_BYTES`.
+    """
+    if problem := too_much(model, tokens, source, place):
+        raise ValueError(problem)
+    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
+    chosen = [name for name, info in infos.items() if _is_in_view(name, info, place)]
+    known = of_parameters(model.checkpoint).tensors
+    points = [name for name in chosen if name not in known]
+    with one_at_a_time:
+        found = whole_pass(model.checkpoint.model, tokens, source, names=frozenset(points).__contains__,
+                           interventions=interventions,
+                           outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen))  # fmt: skip
+    labels = model.checkpoint.tokenizer.labels
+    return Recording(
+        {name: found.tensors[name].detach().numpy() for name in chosen},
+        {
+            "config": found.config.to_dict(),
+            "labels": {"text": labels(tokens), "source": labels(source)},
+            "ids": {"text": tokens, "source": source},
+        },
+    )
+
+
+def page_of(
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *,
+    options: Mapping[str, Any],
+) -> str:  # fmt: skip
+    """A pass as an HTML page that needs no server. options: what else `inside_page` takes.
+
+    Raises: ValueError for a pass that is too large.
+    """
+    checkpoint = model.checkpoint
+    with one_at_a_time:
+        found = record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels,
+                            interventions=interventions)  # fmt: skip
+        return inside_page(found, **options).html
+
+
+def _is_in_view(name: str, info: TensorInfo, place: str | None) -> bool:
+    if place is None:
+        return True
+    if place:
+        return name == place or name.startswith(f"{place}.")
+    return info.kind == "output" or name.endswith("hook_pattern") or (
+        info.kind == "point" and info.dims == ("pos", "d_model")
+    )
+
+
+def whole_layer(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, layer: int, interventions: Interventions = ()
+) -> Recording:
+    """Every hook point of one attention, all heads, as `record` names them."""
+    checkpoint = model.checkpoint
+    module = attention_modules(checkpoint.model.config)[kind][layer]
+    labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
+    return record(checkpoint.model, _inputs(tokens, source), lambda point: point.startswith(f"{module}."),
+                  labels=labels, interventions=interventions)  # fmt: skip
+
+
+def whole_attention(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = ()
+) -> Recording:
+    """All that the picture of an attention is derived from, in every layer: for a page that has no server to ask.
+
+    Weights are there for a short text only: of a long one they are most of the bytes, and follow from the rest.
+    """
+    checkpoint = model.checkpoint
+    shape = checkpoint.model.config
+    modules = attention_modules(shape)[kind]
+    around = [names_around(shape, kind, layer) for layer in range(len(modules))]
+    names = [name for each in around for name in each.values() if name]
+    is_short = max(_lengths(tokens, source, kind)) <= LIMIT
+    points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
+    names += [f"{module}.{point}" for module in modules for point in points]
+    return record(checkpoint.model, _inputs(tokens, source), names, interventions=interventions,
+                  parameters=[f"{module}.out.weight" for module in modules])  # fmt: skip
+
+
+def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
+    """How many queries and keys an attention has."""
+    return len(source if kind == "encoder" else tokens), len(tokens if kind in ("self", "decoder") else source)
+
+
+def _inputs(tokens: Tokens, source: Tokens) -> list[Tensor]:
+    return [torch.tensor([part]) for part in (source, tokens) if part]
+
+
+def export(query: ExportQuery, found: PassInputs) -> Callable[[], Answer]:
+    """What makes the file that `/export` answers. Raises: ApiError for what there isn't, or is too much for one."""
+    model, passed = found.model, (found.model, found.tokens, found.source)
+    title = slug(model.checkpoint.card.title)
+    if query.format == "csv":
+        return _table(query, found, title)
+    if query.format == "html":
+        return _page(query, found, f"{title}-{query.view}")
+    config, name = model.checkpoint.model.config, query.name
+    infos = infos_of(config, len(found.tokens), len(found.source))
+    if name is not None and not any(each == name or each.startswith(f"{name}.") for each in infos):
+        raise wrong("name", f"this model has no {name[:60]!r}; it has {', '.join(list(infos)[:3])} and so on")
+    if problem := too_much(*passed, name):
+        raise ApiError(413, problem, "name")
+
+    def numbers() -> Answer:
+        if name is not None:
+            saved = file_of(*passed, name, found.interventions)
+        else:
+            checkpoint = model.checkpoint
+            with one_at_a_time:
+                saved = record_pass(checkpoint.model, *passed[1:], labels=checkpoint.tokenizer.labels,
+                                    interventions=found.interventions)  # fmt: skip
+        return Answer(RECORDING, saved.to_bytes(), headers=attachment(f"{title}-{slug(name or 'pass')}.safetensors"))
+
+    return numbers
+
+
+def _table(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Answer]:
+    if query.name is None:
+        raise ApiError(400, "A table is of one tensor, or of a part of one; give its name.", "name")
+    part = part_named(query.name, "name", found)
+    if part.cells > MOST_ROWS:
+        raise ApiError(413, f"This table would have {part.cells:,} rows, and one has at most {MOST_ROWS:,}; take a "
+                            "part of the tensor, such as [0:8].", "name")  # fmt: skip
+    check_size([part], "name")
+    tokenizer = found.model.checkpoint.tokenizer
+    texts = {"text": tokenizer.labels(found.tokens), "source": tokenizer.labels(found.source)}
+
+    def table() -> Answer:
+        values = tensors.tensors(found.model, found.tokens, found.source, [part], found.interventions)[part.text]
+        body = csv_file(part, values, texts, tokenizer.labels)
+        return Answer("text/csv; charset=utf-8", body, headers=attachment(f"{title}-{slug(part.text)}.csv"))
+
+    return table
+
+
+def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Answer]:
+    config, lengths = found.model.checkpoint.model.config, (len(found.tokens), len(found.source))
+    passed = found.model, found.tokens, found.source
+    if query.view == "inside":
+        fits = bytes_of_pass(config, *lengths) <= tensors.MOST_RECORDED and page_fit(config, *lengths) is not None
+    else:
+        kind = kind_of(query, found.model)
+        fits = attention_fits(config, kind, *lengths)
+    if not fits:
+        raise ApiError(413, "All numbers of this pass are too many for one page; take a shorter text, or a smaller "
+                            "model.", "view")  # fmt: skip
+
+    def make() -> Answer:
+        if query.view == "inside":
+            page = page_of(*passed, found.interventions, options={"title": title, "offset": query.begin})
+        else:
+            page = attention_page(*passed, kind, found.interventions, query.begin, title=title)
+        return Answer("text/html; charset=utf-8", page.encode(), headers=attachment(f"{title}.html"))
+
+    return make
+
+
+def attention_page(
+    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = (), begin: int = 0,
+    **options: Any,
+) -> str:  # fmt: skip
+    """An attention as an HTML page that needs no server. begin: the first token's place in the whole text.
+
+    options: what else `page` takes.
+    """
+    read = model, tokens, source, kind, interventions
+    offsets = {"queries": 0 if kind == "encoder" else begin, "keys": begin if kind in ("self", "decoder") else 0}
+    outlined = whole_overview(model.checkpoint, *read[1:])
+    return page(outlined, whole_attention(*read), **{"offsets": offsets, **options}).html

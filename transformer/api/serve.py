@@ -1,0 +1,43 @@
+"""The API by itself, without the pages: `python -m transformer serve`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import torch
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.routing import Mount, Route
+
+from .app import create_app
+from .library import Library
+from .store import model_store
+
+
+def application(library: Library) -> Starlette:
+    """An ASGI application that has the API under /api, and leads from / to its documentation.
+
+    Raises: ValueError for an environment variable that says what it can't; OSError for a store that can't be made.
+    """
+    api = create_app(lambda: library, model_store().get)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        torch.set_num_threads(1)  # several answers are computed at once, and tiny tensors gain nothing from more
+        yield
+        api.state.service.close()
+
+    async def lead(request: Request) -> RedirectResponse:
+        return RedirectResponse("/api/docs")
+
+    return Starlette(routes=[Route("/", lead), Route("/api", lead), Mount("/api", api)], lifespan=lifespan)
+
+
+def serve(library: Library, host: str, port: int) -> None:
+    """Serve until interrupted. Raises: as `application`."""
+    import uvicorn
+
+    # Whose forwarded addresses count is HEADSUP_PROXIES' to say, not uvicorn's.
+    uvicorn.run(application(library), host=host, port=port, proxy_headers=False, server_header=False)
