@@ -160,7 +160,7 @@ def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
     look_at(at, **LINKED)
     assert looked_at(at) == SAID
     checked(at.run())
-    assert given(at) == before | {"opening": {"layer": 1, "head": 1}}  # which is looked at only where nothing else is
+    assert given(at) == before
     other = start("Attention", **link_of(at))
     assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
     assert given(other)["asks"] == before["asks"]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import effects, generation, hooks, inside, latency, load, measuring
+from tests.benchmarks import effects, generation, hooks, inside, latency, load, measuring, visitors
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, TrainingConfig, build_model
@@ -25,7 +25,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
     assert written.out == ""
     assert written.err.startswith("There is no benchmark 'speed'; there are ")
     assert "hooks" in dispatcher.benchmark_names()
-    assert not {"measuring", "protocol", "visitors"} & set(dispatcher.benchmark_names())
+    assert not {"chromium", "engine_client", "measuring", "protocol", "visitors"} & set(dispatcher.benchmark_names())
 
 
 def test_the_last_line_is_one_object_with_every_figure(capsys, monkeypatch):
@@ -224,3 +224,7 @@ def test_a_walk_through_the_pages_makes_each_change_once():
 @pytest.mark.parametrize(("percent", "expected"), [(50, 3), (95, 5), (100, 5), (20, 1), (21, 2)])
 def test_a_percentile_is_one_of_the_values(percent, expected):
     assert load.percentile([5, 1, 4, 2, 3], percent) == expected
+
+
+def test_a_text_is_seen_at_its_pace_or_as_it_comes():
+    assert visitors.seen_at([1.0, 1.1, 1.2, 5.0, 5.1], pace=2) == [1.0, 1.5, 2.0, 5.0, 5.5]

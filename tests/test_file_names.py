@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models.library import slug
-from tests.app_driver import PAGES, choose, given, go, open_drawers, start
+from tests.app_driver import choose, given, go, open_drawers, start
 from tests.tiny_models import save_tiny
 from transformer.checkpoints.archive import pack_checkpoint
 
@@ -17,7 +17,6 @@ SLUG = "mi-modelo-2-0-ñandú"
 @pytest.fixture
 def names(monkeypatch):
     """The names of all files that pages offer, from now on."""
-    monkeypatch.setitem(PAGES, "Train", "pages/Train.py")
     found, plain = [], st.download_button
     monkeypatch.setattr(st, "download_button", lambda label, data, file_name=None, *args, **options: (
         found.append(file_name), plain(label, data, file_name, *args, **options))[1])  # fmt: skip

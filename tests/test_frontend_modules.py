@@ -171,23 +171,6 @@ def test_any_text_is_linked_or_refused(tmp_path_factory, text):
 # The scripts
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_imports_what_it_uses_of_others_and_nothing_else(path):
-    declaring = r"^(?:export\s+)?(?:async\s+)?(?:function|class|const)\s+(\w+)"
-    others = [other.read_text(encoding="utf-8") for other in SCRIPTS if other != path]
-    exported = {name for text in others for name in re.findall(rf"^export {declaring[1:]}", text, re.MULTILINE)}
-    source = path.read_text(encoding="utf-8")
-    imports = re.findall(r"^import \{([^}]*)\} from .*$", source, re.MULTILINE)
-    imported = {name.strip() for names in imports for name in names.split(",") if name.strip()}
-    code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
-    code = re.sub(r"^import [^;]*;|^\s*//.*", "", code, flags=re.MULTILINE)
-    used = r"(?<![.\w-])(\w+)(?=\s*\()|(?<=\bnew )(\w+)|\b([A-Z_]{3,})\b"  # calls, classes, constants
-    called = {name for names in re.findall(used, code) for name in names}
-    own = set(re.findall(declaring, source, re.MULTILINE)) | set(re.findall(r"^  (\w+)\(.*\{$", code, re.MULTILINE))
-    assert called & exported <= imported | own
-    assert imported == {name for name in imported if re.search(rf"\b{name}\b", code)}
-
-
 def test_the_instrument_knows_nothing_of_who_shows_it():
     """Only what mounts them on a page does, and tells a page that frames it where it is."""
     shows = {"on_page.js", "looked.js"}
@@ -206,7 +189,6 @@ def test_an_installed_engine_has_the_scripts(tmp_path):
     packed = set(zipfile.ZipFile(tmp_path / built.stdout.split()[-1]).namelist())
     there = {path.relative_to(ROOT).as_posix() for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind)}
     assert there and there <= packed
-
 
 
 # Node

@@ -13,7 +13,6 @@ from tests.app_driver import (
     go,
     ids_of,
     link_of,
-    look_at,
     overview,
     press,
     prompt,
@@ -102,7 +101,16 @@ def test_another_page_keeps_what_was_written(page):
         checked(at.get("button_group")[-1].set_value("all").run())
         assert "".join(overview(at).metadata["labels"]["text"]).endswith(text.replace(" ", "␣").replace("\n", "↵"))
     go(at, "Generate")
-    assert text_of(at) == text and given(at)["written"] == link_of(at)["written"]
+    assert text_of(at) == text and ids_of(at) == list(at.session_state["visitor"].written)
+
+
+def test_what_a_tab_has_told_begins_nothing_anew_and_what_is_brought_does():
+    at = start(tokens=5)
+    before = given(at)
+    turn(write(at), layer=1, head=0, temperature=0.5)
+    assert given(checked(at.run())) == before and at.session_state["visitor"].layer == 1
+    again = start(**link_of(at))
+    assert given(again)["written"] == link_of(at)["written"] and given(again)["opening"] == {"layer": 1, "head": 0}
 
 
 def test_another_prompt_begins_without_what_was_written_after_the_former():
@@ -147,7 +155,7 @@ def test_dials_are_the_tab_s_and_in_the_link():
     assert dials(checked(at.run()))["temperature"] == 1.5
     turn(at, temperature=0.8)  # as it is at first
     assert "temperature" not in link_of(at)
-    checked(look_at(at, seed=9).run())
+    turn(at, seed=9)
     assert at.session_state["visitor"].seed == 9
 
 

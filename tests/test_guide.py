@@ -48,7 +48,7 @@ def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
     heard = []
     monkeypatch.setattr(guide, "told", lambda key, event: told)
     monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
-    guide.guide((), begins=False, asked=0, on_present=heard.append)
+    guide.guide(begins=False, asked=0, on_present=heard.append)
     assert heard == ([told] if type(told) is bool else [])
 
 

@@ -12,11 +12,12 @@ from pages.ui.models import (
     library,
     tracing,
 )
+from pages.ui.views.what_if import needed
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
 from transformer.api import cache as api_cache
-from transformer.api import exports, overviews, tensors, texts
+from transformer.api import effects, exports, overviews, tensors, texts
 
 PROMPT = "the cat and the hat"
 
@@ -25,7 +26,7 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (activations, changed, overviews):
+    for module in (effects, overviews):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
     monkeypatch.setattr(texts, "SMALL_VOCABULARY", 100)
     monkeypatch.setattr(tensors, "BY_ROW", 1000)
@@ -77,10 +78,10 @@ def test_what_takes_long_is_asked_for_and_then_there(folder):
 
 def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_over_all(folder, monkeypatch):
     """Of 49,152 tokens, all logits without each of 300 parts are more than is remembered of all models together."""
-    monkeypatch.setattr(changed, "CHOOSABLE", 40)
+    monkeypatch.setattr(effects, "CHOOSABLE", 40)
     model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
     few = changed.needed(model, tokens, (), -1, 0, (also,))
-    monkeypatch.setattr(changed, "LARGEST_VOCABULARY", 10**6)
+    monkeypatch.setattr(effects, "LARGEST_VOCABULARY", 10**6)
     api_cache.clear()
     all_of_it = changed.needed(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
@@ -96,7 +97,8 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
 
 
 def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch):
-    monkeypatch.setattr(changed, "CHOOSABLE", 40)
+    for module in (effects, needed):
+        monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
     checked(named(at.button, "Silence one part after another").click().run())
     assert at.session_state["job"].wait(60)

@@ -10,7 +10,6 @@ from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
 from tests.tiny_models import CONTEXT
-from tests.writers import save_models
 from transformer import Averaged, Sampling, Scaled, Weighed, Without, generate
 from transformer.inference.windows import window_start
 
@@ -23,11 +22,6 @@ CHANGES = (
 )
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return save_models(tmp_path_factory.mktemp("checkpoints"))
-
-
 @pytest.fixture(autouse=True)
 def models(folder):
     """The tiny models, in every test."""
@@ -37,21 +31,17 @@ def models(folder):
 @given(some.sampled_from(["shakespeare", "martin-fierro"]), some.integers(1, 3 * CONTEXT), some.integers(0, 9),
        some.sampled_from(CHANGES))  # fmt: skip
 def test_each_token_is_scored_as_it_was_predicted(name, length, seed, changes):
-    """In one go, one by one as of a large vocabulary, and alone."""
+    """In one go, and alone."""
     prompt = (5,)
     steps = list(generate(library.model(name).model, prompt, max_new_tokens=length, sampling=Sampling(seed=seed),
                           interventions=changes))  # fmt: skip
     tokens = prompt + tuple(step.token_id for step in steps)
     opened = library.opened(name)
     found = activations.scored(opened, tokens, (), changes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(activations, "LARGEST_VOCABULARY", 0)
-        one_by_one = list(activations.scored_one_by_one(opened, tokens, (), changes))
-    assert len(steps) == len(found.logits) == len(one_by_one)
-    for step, row, rank, (logits, told) in zip(steps, found.logits, found.rank, one_by_one, strict=True):
+    assert len(steps) == len(found.logits)
+    for step, row, rank in zip(steps, found.logits, found.rank, strict=True):
         np.testing.assert_allclose(row, step.logits, atol=1e-4)
-        np.testing.assert_allclose(logits, step.logits, atol=1e-4)
-        assert rank == told[1] == step.rank
+        assert rank == step.rank
     logits, rows = activations.next_token(opened, tokens[:-1], (), changes)
     np.testing.assert_allclose(logits, steps[-1].logits, atol=1e-4)
     assert rows["self"].shape[-1] == len(tokens) - 1 - window_start(len(tokens) - 1, CONTEXT)

@@ -10,12 +10,12 @@ import torch
 from pages.ui.figures.what_if import percent
 from pages.ui.models import changed, library
 from tests.app_driver import (
-    FILES,
     ROOT,
     checked,
     choose,
     component,
     figure,
+    go,
     link_of,
     markdown_with,
     named,
@@ -26,6 +26,7 @@ from tests.app_driver import (
     start,
     step,
     tell,
+    text_of,
     use,
 )
 from tests.tiny_models import save_tiny, save_translator
@@ -252,11 +253,11 @@ def test_a_single_token_has_no_loss_but_a_logit():
 
 def test_the_text_that_was_written_can_be_asked_about():
     at = step(start(prompt="To"))
-    at.switch_page(FILES["What if"])
+    whole = "To" + text_of(at)
+    go(at, "What if")
     at.session_state["visitor"].question = "needed"
     checked(at.run())
     checked(named(at.get("button_group"), "Text").set_value("all").run())
-    whole = "To" + link_of(at)["text"]
     rise = loss(run("shakespeare", ids(whole), SILENCED), ids(whole)) - loss(run("shakespeare", ids(whole)), ids(whole))
     assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-5)
 

@@ -101,9 +101,11 @@ class Tab:
     async def tell(self, component: str, event: str, value: Any) -> float:
         """What a component tells, and the run of its fragment that this causes."""
         placed = self._component(component)
+        name = placed.element.bidi_component.id
+        state = WidgetState(id=name, json_value="{}")
         told = json.dumps([{"event": event, "value": value}])
-        state = WidgetState(id=_make_trigger_id(placed.element.bidi_component.id, "events"), json_trigger_value=told)
-        return await self._ask(_Request(placed.fragment, self.page), state)
+        trigger = WidgetState(id=_make_trigger_id(name, "events"), json_trigger_value=told)
+        return await self._ask(_Request(placed.fragment, self.page), state, trigger)
 
     def data(self, component: str) -> dict[str, Any]:
         """What a component is given."""

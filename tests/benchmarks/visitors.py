@@ -237,7 +237,8 @@ class Visitor:
         written = self._written[about["id"]]
         written += ids
         await asyncio.sleep(max(pressed + seen[-1] - time.perf_counter(), 0))
-        told = {"for": about["id"], "written": ".".join(map(str, written)), "at": int(1000 * time.time())}
+        held = {"written": ".".join(map(str, written)), "pace": "fast"}
+        told = {"for": about["id"], "held": held, "at": int(1000 * time.time())}
         await self.log.timed("told", self.tab.tell("headsup_writing", "text", told))
         return times[0], len(seen) / seen[-1]
 

@@ -44,8 +44,9 @@ CHROMIUM_ARGS = (
 )
 # One process for all pages of a server: each that it shows after the first finds what the others have loaded.
 SHARING = "--process-per-site"
-LOOKS_FOR_ITS_SERVER = re.compile(r"/_stcore/(health|host-config)$")
 FAILED = pytest.StashKey[bool]()
+LOOKED_FOR_IN_VAIN = re.compile(r"/\w+/_stcore/(health|host-config)$")
+"""Of a page that is opened by its address, Streamlit asks for its server below that first."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("HEADSUP_RERUNS", "2"))))  # a busy machine can outlast a time limit; a fault stays
+        item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
 
@@ -228,8 +229,7 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
                 errors.append(error)
 
         def note_console(message: "ConsoleMessage") -> None:
-            # A page that is opened by its link, Streamlit asks first whether it is the server itself.
-            if message.type == "error" and not LOOKS_FOR_ITS_SERVER.search(message.location["url"]):
+            if message.type == "error" and not LOOKED_FOR_IN_VAIN.search(message.location["url"]):
                 note(message.page, f"{message.text} ({message.location['url']})")
 
         def note_exception(error: "WebError") -> None:

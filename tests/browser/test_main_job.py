@@ -168,7 +168,7 @@ def test_stop_goes_on_step_inspect_pick_and_clear(visit, wait_ready):
     main_button(page, "Clear").click()
     expect(tokens(page)).to_have_count(prompt)
     expect(main_button(page, "Clear")).to_be_disabled()
-    expect(page).not_to_have_url(re.compile("text="))
+    expect(page).not_to_have_url(re.compile("written="))
 
 
 def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_ready):
@@ -176,7 +176,7 @@ def test_a_token_picked_before_anything_is_written_can_be_cleared(visit, wait_re
     prompt = tokens(page).count()
     page.get_by_test_id("live-text-candidates").get_by_role("button").nth(5).click()
     until_written(page, prompt + 1)
-    expect(page).to_have_url(re.compile("text="))
+    expect(page).to_have_url(re.compile("written="))
     main_button(page, "Clear").click()
     expect(tokens(page)).to_have_count(prompt)
 

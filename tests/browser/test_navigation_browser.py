@@ -101,19 +101,20 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     page = visit("?tokens=6")
     main = page.get_by_test_id("stMain")
+    tokens(page).first.wait_for()
     given = tokens(page).count()
     main.get_by_role("button", name="Generate", exact=True).click()
     expect(tokens(page)).to_have_count(given + 6)
     wait_ready(page)
-    until(page, lambda: len(parameters(page).get("text", "")) == 6)
-    written = parameters(page)["text"]
+    until(page, lambda: parameters(page).get("written", "").count(".") == 5)
+    written = parameters(page)["written"]
     turn_to(page, "Positions", wait_ready)
     type_prompt(page, "KING:", wait_ready)
-    until(page, lambda: "text" not in parameters(page))
+    until(page, lambda: "written" not in parameters(page))
     page.go_back()
     until_on(page, "Generate", wait_ready)
     expect(tokens(page)).to_have_count(given + 6)
-    until(page, lambda: parameters(page).get("text") == written)
+    until(page, lambda: parameters(page).get("written") == written)
 
 
 def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
@@ -231,7 +232,7 @@ def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):
         if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>""")
     framed = page.frame_locator("iframe")
     framed.get_by_role("heading", level=1, name="Masks").wait_for(timeout=60_000)
-    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&layer=0&head=0&filler=5")
+    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&filler=5&layer=0&head=0")
     framed.get_by_role("textbox", name="Prompt", exact=True).fill("KING:")
     framed.get_by_role("textbox", name="Prompt", exact=True).press("Control+Enter")
     until(page, lambda: "prompt=KING%3A" in page.evaluate("window.told"))
@@ -262,7 +263,7 @@ def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_rea
     page = visit("?tokens=3&pace=unbounded")
     page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).focus()
     page.keyboard.press("Enter")
-    until(page, lambda: len(parameters(page).get("text", "")) == 3)
+    until(page, lambda: parameters(page).get("written", "").count(".") == 2)
     until(page, lambda: focused(page) == "Generate")
     wait_ready(page)
     assert focused(page) == "Generate"

@@ -1,12 +1,15 @@
 """What the browser tests of the page Generate share: its buttons and tokens, what is on screen, when it is at rest."""
 
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)
 
+SHOWN = "[data-state=shown]"
+"""An instrument that has been answered what it asked first."""
 FOCUSED = """() => {
   let active = document.activeElement;
   while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
@@ -45,9 +48,21 @@ def until_written(page, count):
     tokens(page).nth(count - 1).wait_for(timeout=60_000)
 
 
+def until_shown(page):
+    """Until the model has said what it thinks of the text that is there."""
+    page.locator(SHOWN).get_by_test_id("live-text").wait_for(timeout=60_000)
+
+
 def until_at_rest(page, wait_ready):
-    main_button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
+    """Until nothing is being written, and the page has heard what was."""
+    page.locator("[data-testid=live-text][data-live=false]").wait_for(timeout=60_000)
     wait_ready(page, timeout=60)
+
+
+def written(page):
+    """The tokens that the address holds."""
+    found = parse_qs(urlsplit(page.evaluate("location.href")).query).get("written", [""])[0]
+    return [int(each) for each in found.split(".") if each]
 
 
 def look_at(page, name, words):

@@ -81,12 +81,12 @@ for (const [name, first] of [["busy", () => refused(503, { error: "Busy." })], [
 
 test("an answer that is no JSON is a sentence, too", async () => {
   answers = [() => new Response("<html>", { status: 502 })];
-  await assert.rejects(hurried(api().json("checks")), (error) => error.message === "The server answered with 502.");
+  await assert.rejects(hurried(api().json("checks")), { message: "The server answered with 502." });
 });
 
 test("once it has ended, nothing is asked and nobody is told", async () => {
   const one = api();
-  globalThis.fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  globalThis.fetch = (_, { signal } = /** @type {RequestInit} */ ({})) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   let settled = false;
   one.recording("outline").finally(() => (settled = true));
   one.end();

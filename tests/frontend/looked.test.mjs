@@ -43,7 +43,7 @@ test("the address follows soon, at once when asked, and no oftener than browsers
     tab.set({ layer });
     mock.timers.tick(400);
   }
-  assert.ok(written > 50 && written <= 75, written);
+  assert.ok(written > 50 && written <= 75, String(written));
   tab.set({ head: 1 });
   tab.flush();
   const now = written;
@@ -98,7 +98,7 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
   };
   tab.set({ layer: 8 });
   tab.flush();
-  globalThis.parent = globalThis; // which isn't framed
+  globalThis.parent = /** @type {any} */ (globalThis); // which isn't framed
   globalThis.history.replaceState = (...entry) => entries.push(entry);
   putIntoBar("");
   assert.equal(entries.at(-1)[2], "/Attention#x");

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { namesOf } from "../../transformer/frontend/attention/questions.js";
 import { askFor } from "../../transformer/frontend/inside/questions.js";
 
+/** @type {any} */
 const ABOUT = {
   config: { n_heads: 4, n_kv_heads: 2 }, uniform: false, modules: ["blocks.0.attn"],
   names: [{ q: "Q", k: "K", v: "V", before: "before", out: "out", after: "after" }],
@@ -23,8 +24,10 @@ test("a row is what the model computed there, and the stream around it as far as
 });
 
 const SIZES = { a: [["pos", 3], ["d", 4]], z: [["pos", 3], ["head", 2], ["d", 4]], big: [["pos", 1000], ["d", 1500]], vast: [["pos", 3000], ["d", 1000]] };
+/** @type {any} */
 const pass = { describe: (name) => ({ dims: SIZES[name].map(([dim]) => dim), sizes: SIZES[name].map(([, size]) => size) }) };
 
+/** @returns {any} */
 function fake() {
   const asked = [];
   const answer = async (path, values) => {
@@ -38,13 +41,13 @@ function fake() {
 test("tensors, heads and rows are one question, and have the names that a pass gives them", async () => {
   const api = fake();
   const found = await askFor(api, pass, [["tensor", "a"], ["slice", "z", 1], ["row", "a", 2]]);
-  assert.deepEqual(api.asked, [["tensors", { names: ["a", "z[:, 1]", "a[2]"] }]].map(([path, { names }]) => [path, { names: names.map((name) => (name === "z[:, 1]" ? "z[:, 1]" : name)) }]));
+  assert.deepEqual(api.asked, [["tensors", { names: ["a", "z[:, 1]", "a[2]"] }]]);
   assert.deepEqual(Object.keys(found.tensors), ["a", "z[1]", "a[2]"]);
 });
 
 test("each other question has an address of its own, and all come together", async () => {
   const api = fake();
-  const found = await askFor(api, pass, [["lens", 2], ["who", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], ["nonsense", 1]]);
+  const found = await askFor(api, pass, [["lens", 2], ["who", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], /** @type {any} */ (["nonsense", 1])]);
   assert.deepEqual(Object.keys(found.tensors).sort(), ["a", "circuit[qk, blocks.0.attn, 1].left", "lens.rank[2]", "lens[2]", "who[2, 7]"]);
   assert.deepEqual(found.metadata.who, { names: ["embed"] });
   assert.deepEqual(found.metadata.checks, [{ name: "a" }]);

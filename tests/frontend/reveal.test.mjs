@@ -6,6 +6,11 @@ import { Reveal, rateOf } from "../../transformer/frontend/writing/reveal.js";
 /**
  * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames
  * that come when something may be due, or when more has come. frames: what is noted of each of them.
+ *
+ * @param {{
+ *   rate: number, frame?: number, until: number, there?: (now: number) => number, hidden?: (now: number) => boolean, lazy?: boolean,
+ *   frames?: number[],
+ * }} options
  */
 function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false, lazy = false, frames = [] }) {
   const reveal = new Reveal();

@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
 const kept = new Map();
-globalThis.sessionStorage = {
-  getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name),
-};
-globalThis.location = { search: "?model=a&layer=1&embed=true" };
-globalThis.addEventListener = () => {};
+Object.assign(globalThis, {
+  sessionStorage: {
+    getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name),
+  },
+  location: { search: "?model=a&layer=1&embed=true" },
+  addEventListener: () => {},
+});
 const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last.js");
 const { looked } = await import("../../transformer/frontend/looked.js");
 looked(); // begins with what the tab was opened with

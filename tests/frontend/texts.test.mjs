@@ -19,9 +19,10 @@ function tree(...ids) {
 
 /** Numbers that are the same every time. */
 function random(seed) {
+  let state = seed;
   return (below) => {
-    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    return Math.floor((seed / 2 ** 32) * below);
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
   };
 }
 

@@ -9,10 +9,17 @@ const PROMPT = [1, 2];
 const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
 const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
+/** @typedef {[after: number, what: Error | string] | undefined} Fault */
+
 /** An engine whose token at a place is (place + seed) % 5. faults: of each question for tokens, [after how many tokens, what happens]. */
 class Engine {
+  asked = [];
+  recordings = [];
+  aborted = 0;
+
+  /** @param {Fault[]} [faults] */
   constructor(faults = []) {
-    Object.assign(this, { faults, asked: [], aborted: 0, recordings: [] });
+    this.faults = faults;
   }
 
   async ask(path, values, { signal }) {
@@ -91,8 +98,8 @@ test("tokens come until so many are there, of one question", async () => {
 });
 
 test("a connection that breaks is taken up again from the tokens that are here", async () => {
-  const engine = new Engine([null, [4, new TypeError("network error")], [0, new ApiError("The server can't be reached.", { isFinal: false })], [2, new TypeError("again")]].slice(1));
-  engine.faults.unshift(undefined); // scores
+  const away = new ApiError("The server can't be reached.", { isFinal: false });
+  const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")]]); // scores, then tokens
   const { writer, story, problems } = await writing(engine);
   await writer.ensure(20);
   assert.deepEqual(idsOf(story), expected(2, 20));
@@ -100,7 +107,12 @@ test("a connection that breaks is taken up again from the tokens that are here",
   assert.ok(problems.some((sentence) => sentence.includes("goes on when it is back")) && problems.at(-1) === "");
 });
 
-for (const [name, fault] of [["answer", [0, new ApiError("There is no such model.", { isFinal: true })]], ["stream", [2, event("error", { error: "The text can't be written on." })]]]) {
+/** @type {Record<string, Fault>} */
+const FINAL = {
+  answer: [0, new ApiError("There is no such model.", { isFinal: true })],
+  stream: [2, event("error", { error: "The text can't be written on." })],
+};
+for (const [name, fault] of Object.entries(FINAL)) {
   test(`an error of the ${name} that asking again won't mend ends the writing and is said`, async () => {
     const engine = new Engine([undefined, fault]);
     const { writer, story, problems } = await writing(engine);

@@ -10,15 +10,9 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl
 
-from streamlit.testing.v1 import AppTest
-
 from pages.ui.markdown import JOINER
-from tests.app_driver import ROOT, checked, dials, given, looked_at, outline, overview, tab_of, writing
+from tests.app_driver import dials, given, looked_at, outline, overview, start, tab_of, writing
 
-SCRIPTS = {"Generate": "app.py"} | {
-    page: f"pages/{page.replace(' ', '_')}.py"
-    for page in ("Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
-}
 INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
@@ -31,11 +25,7 @@ class Seen:
     """
 
     def __init__(self, page: str, query: str) -> None:
-        self.at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        self.at.switch_page(SCRIPTS[page])
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            self.at.query_params[name] = value
-        checked(self.at.run())
+        self.at = start(page, **dict(parse_qsl(query, keep_blank_values=True)))
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
 
     @property

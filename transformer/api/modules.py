@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json"}
+_IMPORT = re.compile(rb"""^(?:import|export)\b[^"']*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
 
 
 class Modules:
@@ -36,6 +39,16 @@ class Modules:
         """A file's address, relative to where this is mounted. Raises: KeyError if there is no such file."""
         self._texts[path]
         return f"{self.version}/{path}"
+
+    @functools.cache  # noqa: B019  it lives as long as the process
+    def needs(self, path: str) -> tuple[str, ...]:
+        """A module and all that it imports, directly or not, the nearest first. Raises: KeyError if one isn't there."""
+        found = [path]
+        for module in found:  # which grows
+            for imported in _IMPORT.findall(self._texts[module]):
+                if (name := normpath(join(dirname(module), imported.decode()))) not in found:
+                    found.append(name)
+        return tuple(found)
 
     @functools.cache  # noqa: B019  it lives as long as the process
     def _compressed(self, path: str) -> bytes:

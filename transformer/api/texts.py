@@ -20,7 +20,7 @@ from ..inference.interventions import hooks_of
 from ..inference.logits import logits_in_pieces, stream_of
 from ..inference.recording import Recording
 from ..inference.sampling import Sampling, random_points, token_at
-from ..inference.windows import by_window, in_window, looks_ahead, window_start
+from ..inference.windows import by_window, in_window
 from .cache import cached
 from .open_models import OpenModel
 from .tensors import Interventions, Tokens
@@ -145,20 +145,12 @@ def _expected(
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """Of each place: where its window begins, the place, and the logits (vocab,) that its token is chosen from."""
     model = checkpoint.model
-    for start, lengths in _windows(checkpoint, places, interventions):
+    for start, lengths in by_window(places, checkpoint.model.config.context_length, interventions):
         hooks = hooks_of(in_window(interventions, start), model)
         stream = stream_of(model, tokens[start : lengths[-1]], source, hooks)[lengths[0] - 1 - start :]
         for rows, logits in logits_in_pieces(model, stream):
             for row, place in zip(logits, lengths[rows.start : rows.stop], strict=True):
                 yield start, place, row.float()
-
-
-def _windows(checkpoint: Checkpoint, places: range, interventions: Interventions) -> list[tuple[int, list[int]]]:
-    """The passes that these places take: one serves a window, unless an earlier token would see those after it."""
-    context = checkpoint.model.config.context_length
-    if any(map(looks_ahead, interventions)):
-        return [(window_start(place, context), [place]) for place in places]
-    return by_window(places, context)
 
 
 def rows(
@@ -172,7 +164,7 @@ def rows(
     """
     checkpoint = model.checkpoint
     found: dict[int, tuple[int, np.ndarray]] = {}
-    for start, lengths in _windows(checkpoint, places, interventions)[-MOST_WINDOWS:]:
+    for start, lengths in by_window(places, checkpoint.model.config.context_length, interventions)[-MOST_WINDOWS:]:
         pattern = _pattern(model, tokens[start : lengths[-1]], source, module, in_window(interventions, start))
         for place in lengths:
             at = place - 1 - start

@@ -19,12 +19,6 @@ const EVERYWHERE = "";
 /** An intervention's code. values: of its fields; null for what is left open. */
 export const codeOf = (kind, ...values) => [kind, ...values.map((value) => (value === null ? "" : value === true ? 1 : value === false ? 0 : value))].join("~");
 
-const DIALS = { scale: 1, weigh: 2 }; // at the end of a code
-
-/** What a change is of, however much: the last word of a dial stands for those before it. */
-export const topicOf = ({ add, remove }) =>
-  [...add.map((code) => code.split("~").slice(0, -DIALS[code.split("~")[0]] || undefined).join("~")), "", ...remove].join("!");
-
 const scaled = ({ point, head }, position, factor) => codeOf("scale", point, head, position, Number.isInteger(factor) ? `${factor}.0` : factor);
 
 export class Changing {

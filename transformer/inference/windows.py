@@ -25,12 +25,17 @@ def window_start(length: int, context_length: int) -> int:
     return max(0, -(-(length - context_length) // step)) * step
 
 
-def by_window(lengths: Iterable[int], context_length: int) -> list[tuple[int, list[int]]]:
-    """Lengths in ascending order, with the start of the window that each is predicted from: one pass serves a window.
+def by_window(
+    lengths: Iterable[int], context_length: int, interventions: Iterable[Intervention] = ()
+) -> list[tuple[int, list[int]]]:
+    """Lengths in ascending order, with the start of the window that each is predicted from: one pass serves a window,
+    unless an intervention lets a token see those after it.
 
     >>> by_window(range(7, 12), 8)
     [(0, [7, 8]), (2, [9, 10]), (4, [11])]
     """
+    if any(map(looks_ahead, interventions)):
+        return [(window_start(each, context_length), [each]) for each in lengths]
     return [(start, list(group)) for start, group in groupby(lengths, lambda each: window_start(each, context_length))]
 
 

@@ -1,6 +1,7 @@
 """The files of a component: what it has in its own folder, and what it uses of the frontend.
 
-Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are.
+Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are,
+all that a script imports included, so that the browser fetches it at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ MOUNTED_AT = "modules"
 """Where the app serves them, relative to its pages."""
 HERE = Path(__file__).parent
 GLOSSARY = "pages/ui/glossary.json"
-LOADER = """const module = import(new URL(%s, document.baseURI));
+LOADER = """const [base, first, ...others] = [new URL(%s, document.baseURI), ...%s];
+for (const path of others) {
+  const link = { rel: "modulepreload", href: new URL(path, base) };
+  document.head.append(Object.assign(document.createElement("link"), link));
+}
+const module = import(new URL(first, base));
 export default function (component) {
   module.then((loaded) => loaded.default(component), () => {
     const root = component.parentElement.querySelector("[data-part=root]");
@@ -66,4 +72,4 @@ def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str
 
 
 def _loader(path: str) -> str:
-    return LOADER % json.dumps(address(path))
+    return LOADER % (json.dumps(f"{MOUNTED_AT}/{MODULES.version}/"), json.dumps(MODULES.needs(path)))

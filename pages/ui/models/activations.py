@@ -8,7 +8,7 @@ Dimensions: layer, head, key, position, d_model, vocab.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,14 +27,9 @@ from transformer import (
 )
 from transformer.hooks import ForwardHook, NamesFilter
 from transformer.inference.interventions import hooks_of
-from transformer.inference.logits import logits_in_pieces, stream_of
-from transformer.inference.windows import by_window, in_window, looks_ahead, window_start
+from transformer.inference.windows import by_window, in_window, window_start
 
 Interventions = tuple[Intervention, ...]
-
-
-LARGEST_VOCABULARY = 4096
-"""Of a larger one no logits are kept but the largest."""
 
 
 @dataclass(frozen=True)
@@ -85,45 +80,14 @@ def scored(
     begin = 0
     hooks = hooks_of(interventions, checkpoint.model, lambda: begin)  # for all passes: another text is recorded once
     rows = []
-    for begin, lengths in _passes(checkpoint, len(tokens), interventions):
+    context = checkpoint.model.config.context_length
+    for begin, lengths in by_window(range(1, len(tokens)), context, interventions):
         logits = _run(checkpoint, tokens[begin : lengths[-1]], source, (), hooks)[0][0]
         rows += [logits[length - 1 - begin].clone() for length in lengths]
     found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
     probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
     logits = torch.stack(rows) if rows else torch.empty(0, checkpoint.model.config.vocab_size)
     return Scored(np.array(probability), np.array(rank), np.array(entropy), logits.numpy())
-
-
-def _passes(checkpoint: Checkpoint, length: int, interventions: Interventions) -> list[tuple[int, list[int]]]:
-    """The passes that predict all tokens of a text but the first: where each begins, and after how many tokens of the
-    text it is asked for. One serves a whole window, unless an earlier token would see what comes after it."""
-    lengths, context = range(1, length), checkpoint.model.config.context_length
-    if any(map(looks_ahead, interventions)):
-        return [(window_start(each, context), [each]) for each in lengths]
-    return by_window(lengths, context)
-
-
-def scored_one_by_one(
-    model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
-) -> Iterator[tuple[np.ndarray, tuple[float, int, float]]]:
-    """The same token by token: the logits (vocab,) it was expected from, and its probability, rank and entropy.
-
-    Of a large vocabulary nothing is remembered, and few logits are held at once.
-    """
-    shape = model.checkpoint.model.config
-    if shape.vocab_size <= LARGEST_VOCABULARY:
-        known = scored(model, tokens, source, interventions)
-        for row, *numbers in zip(known.logits, known.probability, known.rank, known.entropy, strict=True):
-            probability, rank, entropy = (number.item() for number in numbers)
-            yield row, (probability, rank, entropy)
-        return
-    engine = model.checkpoint.model
-    for begin, lengths in _passes(model.checkpoint, len(tokens), interventions):
-        hooks = hooks_of(in_window(interventions, begin), engine)
-        stream = stream_of(engine, tokens[begin : lengths[-1]], source, hooks)[lengths[0] - 1 - begin :]
-        for rows, logits in logits_in_pieces(engine, stream):
-            for row, length in zip(logits, lengths[rows.start : rows.stop], strict=True):
-                yield row.numpy(), token_statistics(row, tokens[length])
 
 
 @remembered

@@ -92,11 +92,6 @@ def turn_to(page: str) -> None:
     st.session_state["turning_to"] = page
 
 
-def is_turning() -> bool:
-    """Whether such a button has been pressed, and its page hasn't seen it."""
-    return "turning_to" in st.session_state
-
-
 def turning_to(among: Collection[str] | None = None) -> str | None:
     """The page that such a button leads to, if it is among these; once, None after that."""
     page = st.session_state.get("turning_to")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import streamlit as st
+
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.components.tab import texts_of
 from pages.ui.models import places
@@ -25,7 +27,8 @@ LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
 def show(session: Session) -> None:
     """The instrument."""
     current, text, config = session.visitor, session.text, session.config
-    kind = places.chosen_attention(config, current.attention, among=("self", *reversed(LOOKS_AT)))
+    begins = _begins(session)
+    kind = begins["attention"]
     choosable = [value for value in LOOKS_AT if session.source and kind]
     checkpoint = text.model.checkpoint
 
@@ -45,15 +48,13 @@ def show(session: Session) -> None:
             "id": text.identity,
             "prompt": text.prompt,
             "source": text.source,
-            "written": ".".join(map(str, text.written)),
+            **begins,
             "brought": [session_id(), brought_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
             "end": checkpoint.card.end_token_id,
             "arrow": ARROW,
             "title": session.file_name,
-            "attention": kind,
-            "opening": {"layer": current.layer or 0, "head": current.head or 0},
             "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},
             "choices": {
                 "layers": places.depth(config, kind or ""),
@@ -65,6 +66,20 @@ def show(session: Session) -> None:
         on_turn=turn_along,
         on_text=take,
     )
+
+
+def _begins(session: Session) -> dict[str, Any]:
+    """What the instrument begins a text with. From then on the tab has it, and what it tells begins nothing anew."""
+    current, text = session.visitor, session.text
+    of = text.identity, brought_texts()
+    if st.session_state.get("text_begun_of") != of:
+        st.session_state["text_begun_of"] = of
+        st.session_state["text_begins"] = {
+            "written": ".".join(map(str, text.written)),
+            "attention": places.chosen_attention(session.config, current.attention, ("self", *reversed(LOOKS_AT))),
+            "opening": {"layer": current.layer or 0, "head": current.head or 0},
+        }
+    return st.session_state["text_begins"]
 
 
 def _in_words(pace: str) -> str:

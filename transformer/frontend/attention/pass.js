@@ -7,7 +7,7 @@ import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
 /** @import { Place } from "../changed.js" */
 /** @import { Intervention } from "../changing.js" */
-/** @import { Numbers, Recording, Tensor, Tensors } from "../recording.js" */
+/** @import { Recording, Tensor, Tensors } from "../recording.js" */
 /** @import { Config } from "../shape.js" */
 
 /**

@@ -12,7 +12,7 @@ import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";
 import { prepared } from "../canvas.js";
 /** @import { Page } from "../canvas.js" */
-/** @import { Layout, PlacedStack, Span } from "./layout.js" */
+/** @import { Layout, Span } from "./layout.js" */
 /** @import { InsidePass } from "./pass.js" */
 /** @import { Scene } from "./scene.js" */
 

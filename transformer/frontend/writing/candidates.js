@@ -42,7 +42,8 @@ export class Candidates {
     put(this.title, title);
     this.rows.forEach(({ button, label, model, sampled, value, tick, more }, row) => {
       const one = found[row];
-      button.style.visibility = one ? "" : "hidden"; // a missing row keeps its place
+      button.style.visibility = one || !found.length ? "" : "hidden"; // a missing row keeps its place
+      button.style.opacity = found.length ? "" : "0"; // while none is known yet, a button keeps the focus, too
       // Not `disabled`: a button that can't be used for a moment would lose the focus to the page.
       attribute(button, "aria-disabled", String(locked || !one));
       if (!one) return;

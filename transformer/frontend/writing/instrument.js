@@ -28,6 +28,7 @@ export class WritingInstrument {
     this.goal = null; // at which length the present writing ends; null at rest
     this.owed = 0; // single steps that wait for their tokens
     this.step = null; // the place that is looked at; null: the newest
+    this.early = null; // the button that was pressed before there was a text
     this.reveal = new Reveal();
     this.writer = new Writer({
       changed: () => this.came(), problem: (sentence) => host.problem(sentence), dials: () => this.dials, whose: () => this.whose,
@@ -37,7 +38,7 @@ export class WritingInstrument {
       pick: (token) => this.pick(this.place, token),
       back: (to) => this.go(() => this.tree.find(to) && (this.tree.current = this.tree.find(to))),
       compare: (other) => this.compare(other),
-      press: (name) => this.isShown && this[name](),
+      press: (name) => (this.isShown ? this[name]() : (this.early = name)),
       turn: (name, value) => this.isShown && this.turn(name, value),
       leave: host.inside && ((token) => this.openInside(token)),
     });
@@ -57,6 +58,9 @@ export class WritingInstrument {
     this.story.name();
     this.isShown = true;
     this.show();
+    const { early } = this;
+    this.early = null;
+    if (early) this[early]();
   }
 
   /** What somebody else has decided to look at, for example a link. */
@@ -151,11 +155,12 @@ export class WritingInstrument {
 
   // What is done
 
-  generate() {
-    if (this.isLive || this.isOver) return;
+  /** goal: the length at which the writing ends. */
+  generate(goal = this.length + this.chosen.tokens) {
+    if (this.isLive || this.isOver || goal <= this.length) return;
     this.lookAt(null);
     this.owed = 0;
-    this.goal = this.length + this.chosen.tokens;
+    this.goal = goal;
     this.screen.strip.atEnd = true;
     this.reveal.restart();
     this.shownAt = performance.now();

@@ -40,7 +40,7 @@ class WritingView {
     const gone = new AbortController();
     const flush = (event) => {
       if (!root.isConnected) gone.abort();
-      else if (!event.composedPath().includes(root)) this.tell(); // what is pressed may lead to another page, which shows the text
+      else if (!event.composedPath().includes(root)) this.save(); // what is pressed may lead to another page, which reads the address
     };
     for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
@@ -56,17 +56,21 @@ class WritingView {
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
     const codes = looked().get("branches");
-    if (codes && !isKnown) branchesIn(codes, tree, about.vocabulary);
     const [session, count] = brought;
     // What a new session has of a tab that was there before is of another time.
     const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
-    if (isBrought) tree.restore(idsIn(written)); // a link's, or a lesson's
+    // The address of a reload is that of a moment before: what was written since, the tab has kept.
+    const isReloaded = !before && isReload() && isKnown && `${writtenIn(this.idsOf(tree))}.`.startsWith(written && `${written}.`);
+    if (isBrought && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
+    if (codes && !isKnown && (isBrought || !before)) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
     this.told = written;
     before = { prompt, session, count, ids: this.idsOf(tree) };
     this.show(tree);
+    const goal = tree === this.instrument.tree ? this.instrument.goal : null; // as where the server has come back, and knows nobody
     await this.instrument.begin(api, about, tree, this.chosen());
+    if (goal !== null) this.instrument.generate(goal);
     this.tell();
   }
 
@@ -100,17 +104,22 @@ class WritingView {
     this.telling = setTimeout(() => this.tell(true), REST_MS);
   }
 
-  /** Tell the page what is written, if it doesn't know; other pages show it. always: dials were turned. */
+  /** Have address and storage hold all that is seen. */
+  save() {
+    if (!this.about) return;
+    this.show(this.instrument.tree);
+    this.keep();
+    looked().flush();
+  }
+
+  /** Tell the page what is written, if it doesn't know; what it says of the text follows. always: dials were turned. */
   tell(always = false) {
     clearTimeout(this.telling);
     if (!this.about) return;
-    const { tree } = this.instrument;
-    this.show(tree);
-    this.keep();
-    const written = writtenIn(this.idsOf(tree));
+    this.save();
+    const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.told && !always) return;
     this.told = written;
-    looked().flush();
     this.host.tell("text", { for: this.about.id, held: looked().all(), at: Date.now() });
   }
 
@@ -121,6 +130,11 @@ class WritingView {
   draw() {
     this.instrument.draw();
   }
+}
+
+function isReload() {
+  const [entry] = performance.getEntriesByType("navigation");
+  return /** @type {PerformanceNavigationTiming} */ (entry)?.type === "reload";
 }
 
 function storage() {

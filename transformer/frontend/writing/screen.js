@@ -136,7 +136,7 @@ export class Screen {
     const token = story.token(place);
     const label = (id) => story.kind(id).label;
     // Nobody knows the random number of a token that was written without one, or elsewhere.
-    const point = token && (token.dials?.temperature !== 0 || isNext) ? token.point : null;
+    const point = token && (token.dials?.temperature !== 0 || isNext) ? token.point ?? null : null;
     const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point, written: token?.id ?? null, label });
     put(parts.drawnPlace, isNext ? `the next token, at place ${place}` : `token ${place} “${token.label}”`);
     this.verdict = verdictOf({ token, drawn, chosen, isNext, isStale, label });

@@ -190,13 +190,13 @@ export class Story {
     return { id, label, shown: isFirst ? first : shown, flag };
   }
 
-  /** The token at an index of the strip. */
+  /** The token at an index of the strip. @returns {Token} */
   at(index) {
     const place = index - this.before;
     return place < 0 ? this.source[index] : this.prompt[place] ?? this.tokens[place - this.start];
   }
 
-  /** The token at a place; undefined where none has come. */
+  /** The token at a place; undefined where none has come. @returns {Token | undefined} */
   token(place) {
     return this.at(place + this.before);
   }

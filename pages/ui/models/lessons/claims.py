@@ -7,7 +7,7 @@ from typing import Any
 
 from pages.ui.models.lessons.calls import Call
 from pages.ui.models.lessons.expressions import Expression, ExpressionError
-from pages.ui.models.lessons.lesson import Lesson, Step
+from pages.ui.models.lessons.lesson import Step
 
 
 class Values(Mapping[str, Any]):
@@ -40,11 +40,6 @@ def unmet(step: Step, values: Values | None = None) -> list[str]:
         except ExpressionError as error:
             found.append(f"{claim.text} ({error})")
     return found
-
-
-def unmet_claims(lesson: Lesson) -> list[str]:
-    """Those of all its steps."""
-    return [f"{step.title}: {each}" for step in lesson.steps for each in unmet(step)]
 
 
 def _measured(claim: Expression, values: Values) -> str:
