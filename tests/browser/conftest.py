@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
+        item.add_marker(pytest.mark.flaky(reruns=0))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
 
@@ -233,7 +233,7 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
                 note(message.page, f"{message.text} ({message.location['url']})")
 
         def note_exception(error: "WebError") -> None:
-            note(error.page, f"uncaught: {error.error}")
+            note(error.page, f"uncaught: {error.error.stack}")
 
         # follow_reruns also follows a tab that the page itself opens
         listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
