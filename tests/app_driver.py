@@ -92,6 +92,9 @@ def checked(at):
     """Nothing has gone wrong, and the tab has heard what was said, and said what is wanted of it."""
     assert not at.exception, [error.message for error in at.exception]
     tab = tab_of(at)
+    if tab.leave:
+        page, tab.leave = tab.leave, None
+        return go(at, page)
     if tab.wanted:
         tab.wanted = False
         tell_page(at, "headsup_tab", "held", tab.looked)
@@ -108,6 +111,8 @@ class Tab:
     """The other parameters of the address bar."""
     heard: float = 0.0
     """When the page said the last that the tab has heard."""
+    leave: str | None = None
+    """The title of the page that is to be opened next."""
     wanted: bool = False
     """Whether the page wants to know what the tab holds, and doesn't."""
 
@@ -124,6 +129,7 @@ def tab_of(at):
         if said["at"] > tab.heard:
             tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
             look(tab, said["told"])
+            tab.leave = said["leave"]
             tab.wanted = said["wants"] and tab.looked != said["knows"]
             at.query_params = {**tab.query, **tab.looked}
     return tab

@@ -93,6 +93,9 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
   location.search = "?model=m&layer=7&query=3";
   listeners.popstate();
   assert.deepEqual(tab.all(), { layer: "7", query: "3" });
+  location.search = ""; // of a page that was left before its address was written
+  listeners.popstate();
+  assert.deepEqual(tab.all(), { layer: "7", query: "3" });
   globalThis.history.replaceState = () => {
     throw new Error("too often");
   };
@@ -100,6 +103,7 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
   tab.flush();
   globalThis.parent = /** @type {any} */ (globalThis); // which isn't framed
   globalThis.history.replaceState = (...entry) => entries.push(entry);
+  location.search = "?model=m";
   putIntoBar("");
   assert.equal(entries.at(-1)[2], "/Attention#x");
   assert.equal(told.length, 1);

@@ -101,7 +101,8 @@ export function looked() {
     const flush = () => shared.flush();
     // What is pressed may run the page, which reads the bar.
     for (const kind of ["pointerdown", "keydown", "pagehide"]) addEventListener(kind, flush, { capture: true });
-    addEventListener("popstate", () => shared.become(location.search), { capture: true });
+    // An address without parameters was left before they were written.
+    addEventListener("popstate", () => location.search && shared.become(location.search), { capture: true });
   }
   return shared;
 }

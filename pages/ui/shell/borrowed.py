@@ -50,7 +50,7 @@ def turn_to(page: str) -> None:
     """Called as a page's run begins, before its URL is read: leaving the lessons brings back the visitor's own view."""
     current, found = state.visitor(), loan()
     if page == LESSONS:
-        if found:
+        if found and not state.is_turning():
             found.along = False
         elif state.returns(page) and (name := st.query_params.get("lesson")):
             _put_away(current, StepPlace(name, -1))  # the URL is about to take its place

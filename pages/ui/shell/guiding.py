@@ -7,6 +7,7 @@ import os
 import streamlit as st
 
 from pages.ui.components.guide import guide
+from pages.ui.shell import state
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server offers the start only to those who ask for it: for a class that is led, and for tests."""
@@ -24,7 +25,7 @@ def offer_start() -> None:
     """A button that begins the start on the page Generate, wherever it stands."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
         st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
-        st.switch_page("Generate.py")
+        state.turn_to("Generate")
 
 
 def is_presented() -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Collection
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
@@ -50,7 +49,7 @@ def begin_run(page: str) -> Visitor:
     if has_returned:
         _return_to(current, links.from_query(parameters))
     if has_returned or st.session_state.get("page") != page:
-        turning_to()
+        st.session_state.pop("turning_to", None)
         st.session_state["known_addresses"] = []
     if parameters != _written():
         st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
@@ -84,18 +83,17 @@ def end_run() -> None:
 
 
 def turn_to(page: str) -> None:
-    """Called back by a button beside an instrument that leads to a page of its own: what it returns can be lost.
+    """Leave for another page, by its title, once this run has been drawn.
 
-    A press that comes in one message with an event of the instrument, Streamlit takes for the instrument's fragment:
-    the button is called back, but not drawn. The next run of its page finds the wish by `turning_to`.
+    The browser does so by the page's link. `st.switch_page` would leave an address without parameters in the history,
+    so that *Back* took two steps, the first of them to nothing that was ever looked at.
     """
     st.session_state["turning_to"] = page
 
 
-def turning_to(among: Collection[str] | None = None) -> str | None:
-    """The page that such a button leads to, if it is among these; once, None after that."""
-    page = st.session_state.get("turning_to")
-    return None if among is not None and page not in among else st.session_state.pop("turning_to", None)
+def is_turning() -> bool:
+    """Whether this run is about to be left for another page."""
+    return "turning_to" in st.session_state
 
 
 def completed_runs() -> int:
@@ -159,13 +157,14 @@ def write_address(key: str = "tab") -> None:
     told, knows = looked.changed(current)
     place = (st.session_state["page"], parameters, left_out)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    if place != before or told:
+    leave = st.session_state.pop("turning_to", None)
+    if place != before or told or leave:
         before, at = st.session_state["written_address"] = place, time.time()
         _know(parameters)
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
-    tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, path=path, begins=begins,
-        key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
+    tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, leave=leave, path=path,
+        begins=begins, key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
 
 
 def _written() -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import own_training as training
-from pages.ui.shell import borrowed, widgets
+from pages.ui.shell import borrowed, state, widgets
 from pages.ui.shell.model_files import offer_download
 from pages.ui.shell.state import visitor, write_address
 from pages.ui.shell.widgets import Tie
@@ -137,13 +137,10 @@ def _result(job: Job, name: str | None) -> None:
                     "download it to keep it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
-                      on_click=_open, args=(name, "Generate.py"))  # fmt: skip
+                      on_click=_open, args=(name, "Generate"))  # fmt: skip
             st.button("Look at its attention", icon=":material/grid_on:", key="open_attention",
-                      on_click=_open, args=(name, "Attention.py"))  # fmt: skip
+                      on_click=_open, args=(name, "Attention"))  # fmt: skip
             _offer_download(job.result)
-    if page := st.session_state.pop("open_page", None):
-        borrowed.take_along()
-        st.switch_page(page)
 
 
 def _offer_download(result: Checkpoint) -> None:
@@ -154,7 +151,8 @@ def _open(name: str, page: str) -> None:
     from pages.ui.shell.model_picker import choose_model
 
     choose_model(name)
-    st.session_state["open_page"] = page
+    borrowed.take_along()
+    state.turn_to(page)
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:

@@ -16,7 +16,7 @@ _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js")
 
 def tab(
     query: str, at: float, *, kept: Mapping[str, str], told: Mapping[str, str | None], knows: Mapping[str, str],
-    wants: bool, path: str, begins: bool, key: str, on_return: Callable[[str, dict[str, str]], None],
+    wants: bool, leave: str | None, path: str, begins: bool, key: str, on_return: Callable[[str, dict[str, str]], None],
     on_held: Callable[[dict[str, str]], None],
 ) -> None:  # fmt: skip
     """Put parameters into the address bar.
@@ -25,6 +25,7 @@ def tab(
     ignored. kept: parameters that the address has no room for, which the tab keeps over a reload.
     told: what is to be looked at now, None for what is as at first; knows: all that is looked at, as far as the server
     knows; wants: on_held is to be called with what the tab holds, if that is something else.
+    leave: the title of another page, which is then opened by its link.
     path: of the page that they are about; while the bar holds another, to which the visitor has just gone back, nothing
     is written. begins: the session is new; if the tab knows of more than the session's address says, since its server
     was restarted, or of what the address had no room for, nothing is written, and on_return is called with that.
@@ -41,7 +42,7 @@ def tab(
             on_held(found)
 
     data = {"query": query, "at": at, "kept": dict(kept), "told": dict(told), "knows": dict(knows), "wants": wants,
-            "path": path, "begins": begins}  # fmt: skip
+            "leave": leave, "path": path, "begins": begins}  # fmt: skip
     _mount(key=key, data=data, on_before_change=returned, on_held_change=held)
 
 

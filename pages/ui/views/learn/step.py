@@ -12,7 +12,7 @@ from pages.ui.models.lessons.claims import Values, unmet
 from pages.ui.models.lessons.expressions import ExpressionError, Words
 from pages.ui.models.lessons.scenes import NotYet
 from pages.ui.shell import borrowed, state
-from pages.ui.shell.sidebar import PAGES, Session
+from pages.ui.shell.sidebar import Session
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
 from pages.ui.views.learn import entering, handout, room
 from pages.ui.views.learn.asking import ask, show_votes
@@ -117,8 +117,6 @@ def _live_view(session: Session, entered: Entered) -> None:
         if not entered.is_open:
             st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
                       icon=":material/open_in_full:", on_click=_turn_to, args=(page,))  # fmt: skip
-        if state.turning_to() == page:
-            _open_on(page)
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
 
@@ -126,8 +124,3 @@ def _live_view(session: Session, entered: Entered) -> None:
 def _turn_to(page: str) -> None:
     borrowed.take_along()
     state.turn_to(page)
-
-
-def _open_on(page: str) -> None:
-    borrowed.take_along()
-    st.switch_page(next(file for file, title, _ in PAGES if title == page))
