@@ -30,6 +30,7 @@ from tests.app_driver import (
     tell,
     text_of,
     type_prompt,
+    wish,
 )
 
 SAMPLES = Path(__file__).with_name("lessons")
@@ -246,6 +247,13 @@ def test_a_lessons_view_can_be_taken_along_and_given_back():
     assert looked_at(at)["head"] == 0
     at = click(at, "give_back")
     assert prompt(at) == "KING:\nAye" and "give_back" not in [each.key for each in at.button]
+
+
+def test_an_instrument_takes_a_lessons_view_along_to_the_page_that_it_leads_to():
+    at = wish(click(choose(open_step(CHOOSE), 1), "lesson_answer"), "turn", {"page": "Inside"})
+    assert at.title[0].value == "Inside" and prompt(at) == "kR7wZq3xB kR7wZ"
+    at = click(at, "give_back")
+    assert prompt(at) != "kR7wZq3xB kR7wZ" and "give_back" not in [each.key for each in at.button]
 
 
 def test_a_press_counts_though_it_comes_in_one_message_with_an_event_of_the_view():

@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.flaky(reruns=0))  # a busy machine can outlast a time limit; a fault stays
+        item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
 

@@ -92,7 +92,7 @@ def take_along() -> None:
 
 
 def turn_along(wish: Mapping[str, Any]) -> None:
-    """Called by an instrument that leads to another page: a lesson's view is taken along to it.
+    """Called by an instrument that is about to open another page: a lesson's view is taken along to it.
 
     wish: its page, and the attention and the text that it is to show; it can be anything.
     """

@@ -229,6 +229,7 @@ export class WritingInstrument {
     this.lookAt(null);
     this.owed = 0;
     act();
+    this.story.name(); // what a link or a reload has brought has no names yet
     const { current } = this.tree;
     let shared = 0;
     while (shared < Math.min(before.length, current.seen) && before[shared].id === current.tokens[shared].id) shared += 1;

@@ -1,7 +1,7 @@
 // Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
 // room for; and tells the server what it doesn't know of the tab, where it has to.
 import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
-import { pageLink } from "../page_link.js";
+import { pageLink } from "../../../../transformer/frontend/page_link.js";
 import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
