@@ -362,8 +362,8 @@ def parts(at, *more):
 
 
 def wish(at, event, value):
-    """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, "text"
-    that was written."""
+    """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, whose
+    link it then follows, "text" that was written."""
     (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
     return tell_page(at, name, event, value)
 

@@ -222,7 +222,7 @@ def test_the_dials_of_the_page_generate_follow():
 def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
     at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
     look_at(at, **frontend("writing/place.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
-    wish(at, "turn", {"page": "Inside"})
+    go(wish(at, "turn", {"page": "Inside"}), "Inside")
     assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
 
 

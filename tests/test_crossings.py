@@ -78,7 +78,7 @@ def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more
 def turned(at, page, looked, **shown):
     """The other page, after the instrument has led to it: the tab looks there by then, as place.js has it."""
     look_at(at, **looked)
-    return wish(at, "turn", {"page": page, **shown})
+    return go(wish(at, "turn", {"page": page, **shown}), page)
 
 
 def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():

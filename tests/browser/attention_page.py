@@ -66,6 +66,8 @@ class Traffic:
     def forget(self):
         self.page_runs = 0
         """Runs that the page has asked for, of itself or of a part of it."""
+        self.fragment_runs = 0
+        """Those of a part of it."""
         self.questions = []
         """Addresses of the API that it has asked."""
         self.since = self.last = time.monotonic()
@@ -79,6 +81,7 @@ class Traffic:
         message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
         if message.WhichOneof("type") == "rerun_script":
             self.page_runs += 1
+            self.fragment_runs += bool(message.rerun_script.fragment_id)
 
     def _asked(self, request):
         if "/api/" in request.url:

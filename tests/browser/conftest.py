@@ -233,7 +233,7 @@ def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
                 note(message.page, f"{message.text} ({message.location['url']})")
 
         def note_exception(error: "WebError") -> None:
-            note(error.page, f"uncaught: {error.error}")
+            note(error.page, f"uncaught: {error.error.stack}")
 
         # follow_reruns also follows a tab that the page itself opens
         listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}

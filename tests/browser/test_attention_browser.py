@@ -25,6 +25,7 @@ from tests.browser.attention_page import (
     until_shown,
     visits,
 )
+from transformer.inference.windows import window_start
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_prompts_of_any_length_keep_the_instrument_alive(visit):
     long = "To be, or not to be, that is the question: " * 6
     for typed in ("To be", "a", long[:256], "KING: I am", long):
         type_prompt(page, typed)
-        last = len(typed[-256:]) - 1
+        last = len(typed) - window_start(len(typed), 256) - 1
         expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(last + 1)
         page.locator(WHOLE).wait_for()
         traffic.settle()

@@ -83,6 +83,7 @@ def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
     for _ in range(7):
         drawer.get_by_label("Scale").press("ArrowLeft")
     until(page, lambda: changes(page) == "scale~blocks.1.attn.hook_z~0~~0.3")
+    until(page, lambda: any("set by: layer 1, head 0 × 0.3" in badge for badge in badges(page)))
     place = shown(page)
     weight = drawer.get_by_label(re.compile("^Weight that"))
     weight.press("Home")  # the heaviest key of its row has no weight any more

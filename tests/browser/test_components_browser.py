@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-DEMO = Path(__file__).with_name("component_demo.py")
+DEMO = Path(__file__).with_name("component_app.py")
 
 
 @pytest.fixture(scope="module")

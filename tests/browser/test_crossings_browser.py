@@ -29,6 +29,7 @@ def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server,
     page.get_by_role("button", name="block 0", exact=True).first.click()
     page.get_by_role("button", name="Open in Attention").click()
     page.get_by_role("heading", level=1, name="Attention").wait_for()
+    page.locator(WHOLE).wait_for()
     until(page, lambda: shown(page)[:3] == (0, 1, 5))
     page.go_back()
     page.locator("[data-testid=inside][data-open='blocks.0']").wait_for()

@@ -47,7 +47,8 @@ def test_a_text_is_seen_at_its_pace_and_goes_on_after_what_was_written(app_serve
             assert first > 0
             assert rate <= 26  # tokens a second
         about = visitor.tab.data("headsup_writing")
-        assert len(about["written"].split(".")) == 20 + TOKENS  # the page knows what was written
+        known = visitor.tab.data("headsup_tab")["knows"]["written"]
+        assert len(known.split(".")) == 20 + TOKENS  # the page knows what was written
         await visitor.lengthen()
         assert len(visitor._text()) == about["context"] + 1
         assert len(visitor.log.stalls) == 2

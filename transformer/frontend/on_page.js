@@ -3,6 +3,7 @@
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
 import { looked } from "./looked.js";
+import { pageLink } from "./page_link.js";
 /** @import { Parameters } from "./api.js" */
 
 /**
@@ -134,5 +135,6 @@ class OnPage {
     looked().set(change, this.listener);
     looked().flush();
     this.tell("turn", { page, ...shown });
+    setTimeout(() => pageLink(page)?.click()); // the page is told first, and what is then on screen has gone
   }
 }

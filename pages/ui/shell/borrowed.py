@@ -92,7 +92,7 @@ def take_along() -> None:
 
 
 def turn_along(wish: Mapping[str, Any]) -> None:
-    """Called by an instrument that leads to another page: a lesson's view is taken along to it.
+    """Called by an instrument that is about to open another page: a lesson's view is taken along to it.
 
     wish: its page, and the attention and the text that it is to show; it can be anything.
     """
@@ -103,7 +103,6 @@ def turn_along(wish: Mapping[str, Any]) -> None:
         with contextlib.suppress(ValueError):
             setattr(current, name, PARSERS[name](wish.get(name)))
     take_along()
-    state.turn_to(wish["page"])
 
 
 def show_ways_back() -> None:

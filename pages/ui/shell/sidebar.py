@@ -111,7 +111,6 @@ def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], 
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page.
     """
-    _leave_for(state.turning_to(among=borrowed.INSTRUMENTS))
     borrowed.turn_to(title)
     current = state.begin_run(title)
     opening = decide()
@@ -155,13 +154,6 @@ def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], 
 def session() -> Session:
     """What the page that is open works on."""
     return st.session_state["session"]
-
-
-def _leave_for(page: str | None) -> None:
-    """Go to the page that an instrument leads to, if it leads to one."""
-    paths = [path for path, title, _ in PAGES if title == page]
-    if paths:
-        st.switch_page(*paths)
 
 
 def finish() -> None:

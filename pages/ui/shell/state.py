@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Collection
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
@@ -92,10 +91,9 @@ def turn_to(page: str) -> None:
     st.session_state["turning_to"] = page
 
 
-def turning_to(among: Collection[str] | None = None) -> str | None:
-    """The page that such a button leads to, if it is among these; once, None after that."""
-    page = st.session_state.get("turning_to")
-    return None if among is not None and page not in among else st.session_state.pop("turning_to", None)
+def turning_to() -> str | None:
+    """The page that such a button leads to; once, None after that."""
+    return st.session_state.pop("turning_to", None)
 
 
 def completed_runs() -> int:

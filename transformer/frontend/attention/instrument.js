@@ -63,7 +63,7 @@ export class AttentionInstrument {
     this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
       const code = change.add.findLast((each) => each.startsWith("weigh"));
-      if (code) this.chosen = { ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys };
+      if (code) this.host.select({ ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys });
       host.change(change);
     }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());

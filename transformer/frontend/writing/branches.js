@@ -70,7 +70,7 @@ export class Branches {
         if (span.token === token) return;
         span.token = token;
         dress(span, token);
-        span.title = `“${token.label}”, probability ${chance(token.probability)}, rank ${token.rank}`;
+        span.title = `“${token.label}”, probability ${chance(token.probability)}, rank ${token.rank ?? "–"}`;
         span.classList.toggle("parting", at === 0);
       });
       while (box.children.length > side.tokens.length) box.lastChild.remove();
@@ -81,6 +81,7 @@ export class Branches {
 /** "At 34 “o”: 120 tokens, 1.52 nats a token": how the model rated what was written from there. */
 export function sideTitle(name, tokens) {
   if (!tokens.length) return `${name}: nothing written yet`;
+  if (tokens.some(({ probability }) => probability === undefined)) return `${name}: ${counted(tokens.length, "token")}`;
   const nats = tokens.reduce((sum, { probability }) => sum - Math.log(probability), 0) / tokens.length;
   return `${name}: ${counted(tokens.length, "token")}, ${nats.toFixed(2)} nats a token`;
 }

@@ -229,6 +229,7 @@ export class WritingInstrument {
     this.lookAt(null);
     this.owed = 0;
     act();
+    this.story.name(); // what a link or a reload has brought has no names yet
     const { current } = this.tree;
     let shared = 0;
     while (shared < Math.min(before.length, current.seen) && before[shared].id === current.tokens[shared].id) shared += 1;
@@ -250,7 +251,18 @@ export class WritingInstrument {
     const { written } = this.tree.current;
     let first = 0;
     while (branch && first < Math.min(written.length, branch.seen) && written[first].id === branch.tokens[first].id) first += 1;
-    this.compared = branch && { other, first: this.story.start + first, tokens: branch.written.slice(first) };
+    const tokens = branch?.written.slice(first).map((token, at) => this.story.asShown(token, first + at));
+    this.compared = branch && { other, first: this.story.start + first, tokens };
+    this.show();
+    if (tokens?.some(({ probability }) => probability === undefined)) this.rate(branch, this.compared);
+  }
+
+  /** Have what the engine thinks of a branch that a link or a reload has brought, while it is compared. */
+  async rate(branch, compared) {
+    const scores = await this.writer.scoresOf(branch.written, compared.first);
+    if (!scores || this.compared !== compared) return;
+    const { probability, rank } = scores.tensors;
+    compared.tokens = compared.tokens.map((token, at) => ({ ...token, probability: probability.data[at], rank: rank.data[at] }));
     this.show();
   }
 

@@ -114,8 +114,7 @@ export class Story {
       const how = { point: points.data[at], dials };
       if (token) {
         const isOurs = token.flag === "u" && token.id === drawn.data[at]; // the present dials lead to it
-        Object.assign(token, known, isOurs && { ...how, flag: "w" });
-        this.tokens[index] = this.asShown(token, index);
+        this.tokens[index] = this.asShown({ ...token, ...known, ...(isOurs && { ...how, flag: "w" }) }, index); // who shows it sees another one
       } else if (at === count - 1 && index === this.tokens.length) {
         if (isDrawn) this.tokens.push(this.asShown({ id: drawn.data[at], flag: "w", ...known, ...how }, index));
         else this.next = known;

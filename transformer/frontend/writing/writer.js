@@ -136,6 +136,18 @@ export class Writer {
     }
   }
 
+  /** What the engine thinks of the tokens of another branch from a place on; null if that can't be had. */
+  async scoresOf(written, first) {
+    const tokens = [...this.story.ids.prompt, ...written.map(({ id }) => id)];
+    try {
+      return await this.api.recording("scores", { ...this.sampling(), tokens: tokens.join(), first });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.on.problem(error.message);
+      return null;
+    }
+  }
+
   /** Have what is looked at: the row of a head at a place, and all logits of it. */
   async look(whose, place) {
     const { story, api } = this;

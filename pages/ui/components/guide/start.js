@@ -3,7 +3,7 @@
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
-import { openPage, pageLink } from "../page_link.js";
+import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 import { PATH } from "./path.js";
 
 const SEEN = "headsup-start";

@@ -1,0 +1,12 @@
+"""The demo app as it is served: its script, and the modules that its components fetch."""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from pages.ui.serving import routes
+
+app = st.App(Path(__file__).with_name("component_demo.py"), routes=routes())
