@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter
@@ -22,6 +23,15 @@ QUIET_SECONDS = 1.5
 """When nothing has come for so long, everything that is fetched ahead has."""
 PARTS = {"api": "numbers", "modules": "modules"}
 """By the first part of a path, what comes from there; everything else over HTTP is Streamlit's own frontend."""
+# When an element was first there, looked for within the page: Playwright looks only twice a second after a while.
+NOTE_DRAWN = """(selector) => {
+  const look = () => {
+    const roots = [document, ...[...document.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean)];
+    if (roots.some((root) => root.querySelector(selector))) window.drawnAt = performance.now();
+    else setTimeout(look, 10);
+  };
+  look();
+}"""
 
 
 class Traffic:
@@ -33,6 +43,10 @@ class Traffic:
 
     def __init__(self, page: Any) -> None:
         self.parts: Counter[str] = Counter()
+        self._came: list[tuple[float, str, int]] = []
+        """When what came over HTTP did, in seconds since 1970."""
+        self.drawn_at = 0.0
+        self._epoch = 0.0
         self.urls: list[str] = []
         """Asked for, in this order."""
         self.page_runs = 0
@@ -49,6 +63,14 @@ class Traffic:
         """Of everything but Streamlit's own frontend."""
         return self.parts.total() - self.parts["streamlit"]
 
+    @property
+    def first(self) -> Counter[str]:
+        """The bytes by part that had come when the page was drawn, and all messages."""
+        found = Counter({"messages": self.parts["messages"]})
+        for came, part, size in self._came:
+            found[part] += size if came <= self.drawn_at else 0
+        return found
+
     def settle(self, page: Any) -> None:
         """Wait until nothing has come for a while."""
         while time.perf_counter() - self._last < QUIET_SECONDS:
@@ -63,12 +85,15 @@ class Traffic:
     def _asked(self, event: dict[str, Any]) -> None:
         self.urls.append(event["request"]["url"])
         self._open[event["requestId"]] = urlsplit(event["request"]["url"]).path.split("/")[1]
+        self._epoch = event["wallTime"] - event["timestamp"]
         self._last = time.perf_counter()
 
     def _answered(self, event: dict[str, Any]) -> None:
         folder = self._open.pop(event["requestId"], None)
         if folder is not None:
-            self.parts[PARTS.get(folder, "streamlit")] += int(event["encodedDataLength"])
+            part, size = PARTS.get(folder, "streamlit"), int(event["encodedDataLength"])
+            self.parts[part] += size
+            self._came.append((self._epoch + event["timestamp"], part, size))
             self._last = time.perf_counter()
 
     def _note(self, payload: bytes | str) -> None:
@@ -123,12 +148,13 @@ def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[Browser]:
 
 def opened(browser: Browser, address: str, drawn: str, *, is_new: bool = False) -> tuple[Any, Traffic, float]:
     """A tab with an address; its traffic; milliseconds from the navigation until an element is there. drawn: its
-    selector; is_new: as `Browser.tab` has it."""
+    selector, within one root; is_new: as `Browser.tab` has it."""
     page, traffic = browser.tab(is_new=is_new)
-    began = time.perf_counter()
+    page.add_init_script(f"({NOTE_DRAWN})({json.dumps(drawn)})")
     page.goto(address, wait_until="commit")
-    page.wait_for_selector(drawn, timeout=60_000)
-    return page, traffic, 1000 * (time.perf_counter() - began)
+    page.wait_for_function("window.drawnAt", timeout=60_000)
+    traffic.drawn_at = page.evaluate("(performance.timeOrigin + window.drawnAt) / 1000")
+    return page, traffic, page.evaluate("window.drawnAt")
 
 
 def answer(page: Any, watch: str, argument: Any, act: Callable[[], None]) -> float:

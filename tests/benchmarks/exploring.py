@@ -10,6 +10,7 @@ a text that nobody has asked for before.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable
 
 from .chromium import Browser, Traffic, answer, app_in_chromium, opened
@@ -90,7 +91,7 @@ def _fetched(browser: Browser, times: int) -> dict[str, float]:
     waits = []
     for at in range(2 * times):
         page, traffic = _open(browser, 256, layer=0, head=0)
-        if any(f"blocks.5.attn.hook_q%5B%3A%2C+{at % 6}%5D" in url for url in traffic.urls):
+        if any(f"blocks.5.attn.hook_rot_q%5B%3A%2C+{at % 6}%5D" in url for url in traffic.urls):
             continue  # fetched ahead already
         waits.append(_answer(page, page.get_by_test_id("head-grid-head").nth(30 + at % 6).click))
         if len(waits) == times:
@@ -103,17 +104,20 @@ def _bytes(browser: Browser) -> dict[str, float]:
     """Kilobytes of the page with a text of 64 tokens: until the head is drawn, and when all has come."""
     found = {}
     for how in ("not_cached", "cached"):  # the second visit has what came with the first
-        page, traffic, _ = opened(browser, browser.address("Attention", 64), WHOLE, is_new=how == "not_cached")
-        found |= _kilobytes(traffic, f"first_paint_kB_6x6_at_64_{how}")
-        traffic.settle(page)
+        first, traffic = _first_bytes(browser, is_new=how == "not_cached")
+        name = f"first_paint_kB_6x6_at_64_{how}"
+        found[name] = (first.total() - first["streamlit"]) / 1000
+        found |= {f"{name}_{part}": size / 1000 for part, size in sorted(first.items())}
         found[f"everything_kB_6x6_at_64_{how}"] = traffic.bytes / 1000
-    _, traffic, _ = opened(browser, browser.address("Attention", 64, model="martin-fierro"), WHOLE)
-    return found | {"first_paint_kB_4x4_at_64_cached": traffic.bytes / 1000}
+    first, _ = _first_bytes(browser, model="martin-fierro")
+    return found | {"first_paint_kB_4x4_at_64_cached": (first.total() - first["streamlit"]) / 1000}
 
 
-def _kilobytes(traffic: Traffic, name: str) -> dict[str, float]:
-    """Of everything, and of each part."""
-    return {name: traffic.bytes / 1000, **{f"{name}_{part}": size / 1000 for part, size in traffic.parts.items()}}
+def _first_bytes(browser: Browser, *, is_new: bool = False, **parameters: object) -> tuple[Counter[str], Traffic]:
+    """What has come by part when the head is drawn, and the traffic once all has."""
+    page, traffic, _ = opened(browser, browser.address("Attention", 64, **parameters), WHOLE, is_new=is_new)
+    traffic.settle(page)
+    return traffic.first, traffic
 
 
 def _first_paints(browser: Browser, times: int) -> dict[str, float]:

@@ -40,7 +40,8 @@ export class Fetcher {
 
   /** What was asked for has come. */
   arrived() {
-    this.pending = null;
+    const head = this.pending?.head;
+    if (!head || this.pass.has(...head)) this.pending = null; // what nobody waits for may come before it
     clearTimeout(this.timer);
     this.next();
   }
@@ -52,7 +53,9 @@ export class Fetcher {
     this.rests(!wanted.length);
     if (!wanted.length) return;
     const urgent = wanted[0][0] === "head" && wanted[0][1] === this.at.layer && wanted[0][2] === this.at.head;
-    const wait = this.pending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();
+    const head = urgent ? wanted[0].slice(1) : null;
+    const isPending = this.pending && (!urgent || this.pending.head?.join() === head.join()); // a head that is looked at waits for no other
+    const wait = isPending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();
     if (wait > 0) {
       this.timer = setTimeout(() => {
         this.pending = null;
@@ -60,7 +63,7 @@ export class Fetcher {
       }, wait);
       return;
     }
-    this.pending = { until: performance.now() + ANSWER_MS };
+    this.pending = { until: performance.now() + ANSWER_MS, head };
     if (wanted.isAhead) this.fetched += wanted.length * this.headBytes;
     this.want(wanted);
     this.timer = setTimeout(() => {
