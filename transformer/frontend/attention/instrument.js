@@ -59,7 +59,7 @@ export class AttentionInstrument {
     this.tip = new Tip(this.parts.tip);
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
-    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
+    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
     this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
       const code = change.add.findLast((each) => each.startsWith("weigh"));
@@ -229,6 +229,7 @@ export class AttentionInstrument {
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
+    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share }); // it comes while this is drawn
     const window = (this.window = chosen.zoom);
     this.showControls();
     this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry });
@@ -239,7 +240,6 @@ export class AttentionInstrument {
     this.overview.select(layer, head);
     this.changing.show(changesAt(pass, chosen, cell, model));
     this.arrange();
-    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
     attribute(parts.root, "data-whole", String(Boolean(steps)));
   }
