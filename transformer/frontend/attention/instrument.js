@@ -36,6 +36,8 @@ import { closer, farther, fitted, following } from "./zoom.js";
  * @property {(cell: { query: number, key: number }) => void} [turn]
  */
 
+const LATE_MS = 100; // after which what is roughly known of a head is drawn until its numbers come
+
 /** @type {Chosen} */
 const BEGIN = {
   layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
@@ -195,7 +197,14 @@ export class AttentionInstrument {
       const { layer, head, zoom } = this.chosen;
       this.chosen.zoom = following(zoom, this.findCell(this.pass.steps(layer, head)));
     }
-    this.show();
+    const { layer, head, share } = this.chosen;
+    if (this.pass.has(layer, head)) this.show();
+    else { // to draw what is roughly known would only delay what is about to come
+      this.fetcher.look({ layer, head, row: this.cell.row, share });
+      this.overview.select(layer, head);
+      clearTimeout(this.late);
+      this.late = setTimeout(() => this.show(), LATE_MS);
+    }
     this.host.select(this.chosen);
   }
 
@@ -221,6 +230,7 @@ export class AttentionInstrument {
   }
 
   show() {
+    clearTimeout(this.late);
     const { pass, parts } = this;
     const chosen = (this.chosen = fitted(this.chosen, pass));
     const { layer, head } = chosen;
