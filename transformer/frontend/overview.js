@@ -13,9 +13,14 @@ export class OverviewGrid {
   /** @type {number} */ keys;
   /** @type {Uint8Array} */ cells;
 
-  /** onSelect(layer, head): a head was clicked, or chosen with Enter or Space; the layer as it is called. */
-  constructor(parent, onSelect) {
+  /**
+   * @param {HTMLElement} parent
+   * @param {(layer: number, head: number) => void} onSelect a head was clicked, or chosen with Enter or Space; the layer as it is called
+   * @param {(layer: number, head: number) => void} [onPoint] the pointer, or the keyboard's focus, has come to a head
+   */
+  constructor(parent, onSelect, onPoint) {
     this.onSelect = onSelect;
+    this.onPoint = onPoint;
     this.cards = []; // one a head, in the order of layers and heads
     this.shown = []; // those on screen, in the order of the screen
     this.layers = [];
@@ -176,6 +181,7 @@ export class OverviewGrid {
   }
 
   readOut(card) {
+    if (card) this.onPoint?.(card.layer, card.head);
     const told = card ?? this.selected;
     const changed = told && this.told.has(`${told.layer},${told.head}`) ? "changed" : "";
     const words = told ? [nameOf(told), told.caption, changed, told === this.selected ? "selected" : ""] : [];

@@ -38,6 +38,13 @@ export class Fetcher {
     this.next();
   }
 
+  /** The hand is over a head, which may be looked at next. */
+  hint(layer, head) {
+    if (!this.pass || this.pass.has(layer, head) || this.pending?.head) return;
+    this.pending = { until: performance.now() + ANSWER_MS, head: [layer, head] };
+    this.want([["head", layer, head]]);
+  }
+
   /** What was asked for has come. */
   arrived() {
     const head = this.pending?.head;

@@ -36,6 +36,8 @@ import { closer, farther, fitted, following } from "./zoom.js";
  * @property {(cell: { query: number, key: number }) => void} [turn]
  */
 
+const LATE_MS = 100; // after which what is roughly known of a head is drawn until its numbers come
+
 /** @type {Chosen} */
 const BEGIN = {
   layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
@@ -59,7 +61,7 @@ export class AttentionInstrument {
     this.tip = new Tip(this.parts.tip);
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
-    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }));
+    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
     this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
       const code = change.add.findLast((each) => each.startsWith("weigh"));
@@ -195,7 +197,14 @@ export class AttentionInstrument {
       const { layer, head, zoom } = this.chosen;
       this.chosen.zoom = following(zoom, this.findCell(this.pass.steps(layer, head)));
     }
-    this.show();
+    const { layer, head, share } = this.chosen;
+    if (this.pass.has(layer, head)) this.show();
+    else { // to draw what is roughly known would only delay what is about to come
+      this.fetcher.look({ layer, head, row: this.cell.row, share });
+      this.overview.select(layer, head);
+      clearTimeout(this.late);
+      this.late = setTimeout(() => this.show(), LATE_MS);
+    }
     this.host.select(this.chosen);
   }
 
@@ -221,6 +230,7 @@ export class AttentionInstrument {
   }
 
   show() {
+    clearTimeout(this.late);
     const { pass, parts } = this;
     const chosen = (this.chosen = fitted(this.chosen, pass));
     const { layer, head } = chosen;
@@ -229,6 +239,7 @@ export class AttentionInstrument {
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
+    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share }); // it comes while this is drawn
     const window = (this.window = chosen.zoom);
     this.showControls();
     this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry });
@@ -239,7 +250,6 @@ export class AttentionInstrument {
     this.overview.select(layer, head);
     this.changing.show(changesAt(pass, chosen, cell, model));
     this.arrange();
-    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share });
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
     attribute(parts.root, "data-whole", String(Boolean(steps)));
   }
