@@ -4,7 +4,7 @@ import contextlib
 
 import streamlit as st
 
-from pages.ui.shell.sidebar import PAGES, Finished, Opening, finish, open_page
+from pages.ui.frame.sidebar import PAGES, Finished, Opening, finish, open_page
 
 OPENINGS = {
     "Generate": Opening(
@@ -40,8 +40,11 @@ OPENINGS = {
 }
 
 # Their icons stand in the sidebar: those of a page would be fetched from the network, for the browser's tab.
-page = st.navigation([st.Page(file, title=title, default=title == "Generate") for file, title, _ in PAGES],
-                     position="hidden")  # fmt: skip
+FILES = {title: (file, title.replace(" ", "_")) for file, title, _ in PAGES}
+page = st.navigation(
+    [st.Page(file, title=title, url_path=path, default=title == "Generate") for title, (file, path) in FILES.items()],
+    position="hidden",
+)
 with contextlib.suppress(Finished):
     if page.title == "Learn":
         from pages.ui.views.learn import entering, step

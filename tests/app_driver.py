@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
+from pages.ui.frame import sidebar
+from pages.ui.frame.link import LOOKED
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
-from pages.ui.shell import sidebar
-from pages.ui.shell.link import LOOKED
 from tests.frontend_calls import Looked, frontend
 from transformer import Recording
 from transformer.api import cache

@@ -213,7 +213,7 @@ def test_the_project_is_found():
 BAD = [
     (the_engine_imports_its_parts, {"transformer/model/models.py": "from transformer import generate"}),
     (the_engine_imports_its_parts, {"transformer/model/masks.py": "from .. import causal_mask"}),
-    (pages_are_thin, {"pages/Attention.py": "import pages.ui.shell.sidebar\nimport torch"}),
+    (pages_are_thin, {"pages/attention.py": "import pages.ui.frame.sidebar\nimport torch"}),
     (pages_are_thin, {"app.py": "from pages.ui import sidebar\nfrom torch.nn import functional"}),
     (pages_are_thin, {"app.py": "import streamlit as st"}),
     (shared_parts_know_no_page, {"pages/ui/sidebar.py": "from pages.attention import draw"}),
@@ -254,7 +254,7 @@ def test_the_rule_accepts_what_is_right(rule):
         "transformer/training/presets.py": "",
         "pages/ui/figures/masks.py": "import numpy as np\nfrom pages.ui.figures.palette import Theme",
         "pages/ui/models/library.py": "import streamlit as st\nimport torch\nfrom transformer import load_checkpoint",
-        "pages/Attention.py": "import streamlit as st\nfrom pages.ui.views import attention",
+        "pages/attention.py": "import streamlit as st\nfrom pages.ui.views import attention",
         "app.py": "import streamlit as st\nfrom pages.ui.models.library import model\nmodel('x')",
     }
     assert rule([Module(path, source) for path, source in files.items()]) == []
@@ -271,7 +271,7 @@ BREAKING = {
     "The paper": ("transformer/model/masks.py", "from .attention import attention"),
     "What is drawn in a browser": ("pages/ui/views/attention.py", "from transformer import frontend"),
     "The engine knows no interface": ("transformer/model/layers.py", "import streamlit"),
-    "What pages share": ("pages/ui/shell/state.py", "from pages.ui.views import attention"),
+    "What pages share": ("pages/ui/frame/state.py", "from pages.ui.views import attention"),
     "Figures are drawn from arrays": ("pages/ui/figures/palette.py", "import torch"),
 }
 """An import that breaks each contract, by the beginning of the contract's name."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pages.ui.frame.model_picker import _duration, _size
 from pages.ui.markdown import JOINER, architecture, code, command, counted, passage, plain, unmarked
-from pages.ui.shell.model_picker import _duration, _size
 from tests.helpers import tiny_config
 
 

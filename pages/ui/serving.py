@@ -106,9 +106,9 @@ WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    from pages.ui.frame.choices import DEFAULT_MODEL
+    from pages.ui.frame.sidebar import open_page  # noqa: F401
     from pages.ui.models import activations, library
-    from pages.ui.shell.choices import DEFAULT_MODEL
-    from pages.ui.shell.sidebar import open_page  # noqa: F401
     from pages.ui.views import generate  # noqa: F401
 
     if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):
@@ -121,7 +121,7 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.models.lessons.shelf import shelf
+    from pages.ui.lessons.shelf import shelf
     from pages.ui.views import (  # noqa: F401
         attention,
         inside,

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.api.cases import BOTH, EVERY_KIND, SHAPES, SOURCE, TOKENS, open_model, opened, parts_of_attention
+from tests.engine.test_recording import SilencedHead
 from tests.helpers import MODERN, modern_config, tiny_model
-from tests.test_recording import SilencedHead
 from transformer import (
     MEASURES,
     ModelConfig,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, have, infos, open_model
+from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from tests.test_recording import SilencedHead
 from transformer import Recording, whole_pass
 from transformer.api import analyses, cache, exports, overviews, tensors
 from transformer.api.library import FOLDER, Library

@@ -1,5 +1,5 @@
 // What Inside computes without a page: functions of a number, parts of a pass that come one by one, what is drawn of a
-// tensor, the search for a name. That the arithmetic is the engine's is held by tests/test_inside_numbers.py.
+// tensor, the search for a name. That the arithmetic is the engine's is held by tests/engine/test_inside_numbers.py.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// For tests/test_inside_numbers.py: what the scripts make of cells. Arguments: outline, parts, a JSON file of [name, place].
+// For tests/engine/test_inside_numbers.py: what the scripts make of cells. Arguments: outline, parts, a JSON file of [name, place].
 // Writes one JSON object a cell.
 import { readFileSync } from "node:fs";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";

@@ -1,4 +1,4 @@
-// Reads what Python wrote, and refuses what is no recording. HEADSUP_FIXTURES: where tests/test_instrument.py wrote files.
+// Reads what Python wrote, and refuses what is no recording. HEADSUP_FIXTURES: where tests/pages/test_frontend_modules.py
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.frame import changes, widgets
+from pages.ui.frame import looked as held
+from pages.ui.frame.borrowed import turn_along
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
 from pages.ui.models import activations, library, places
 from pages.ui.models.library import OpenModel
-from pages.ui.shell import changes, widgets
-from pages.ui.shell import looked as held
-from pages.ui.shell.borrowed import turn_along
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
-from pages.ui.shell.widgets import Tie
 from transformer import Intervention, in_window
 
 KEY = "attention"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.frame import looked as looked_at
+from pages.ui.frame.sidebar import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
-from pages.ui.shell import looked as looked_at
-from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import Looked
 from transformer import attention_modules
 from transformer.api import exports

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
+from pages.ui.frame.choices import QUESTIONS
+from pages.ui.frame.sidebar import Session
 from pages.ui.models import library, places
-from pages.ui.shell.choices import QUESTIONS
-from pages.ui.shell.sidebar import Session
 
 
 def generate(session: Session) -> None:
@@ -78,7 +78,7 @@ def inside(session: Session) -> None:
 
 def what_if(session: Session) -> None:
     """The page What if."""
-    from pages.ui.shell import widgets
+    from pages.ui.frame import widgets
     from pages.ui.views.what_if import before, beside, ladder, needed, traced
 
     views = {

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.figures.enlarged import enlarge
-from pages.ui.shell import guiding
+from pages.ui.frame import guiding
 
 LARGE = 1.45
 """How many times as large type is then. Where a figure's labels are counted for a phone, or for a third of a page, a

@@ -9,12 +9,12 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.components.tab import texts_of
+from pages.ui.frame import looked
+from pages.ui.frame.borrowed import turn_along
+from pages.ui.frame.choices import PACES
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import brought_texts, session_id
 from pages.ui.models import places
-from pages.ui.shell import looked
-from pages.ui.shell.borrowed import turn_along
-from pages.ui.shell.choices import PACES
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import brought_texts, session_id
 from transformer import attention_modules
 
 KEY = "writing"

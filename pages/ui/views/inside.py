@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.frame import changes
+from pages.ui.frame import looked as held
+from pages.ui.frame.borrowed import turn_along
+from pages.ui.frame.choices import Visitor
+from pages.ui.frame.sidebar import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, places
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
-from pages.ui.shell import changes
-from pages.ui.shell import looked as held
-from pages.ui.shell.borrowed import turn_along
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.sidebar import Session
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports

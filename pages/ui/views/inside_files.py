@@ -6,10 +6,10 @@ import dataclasses
 
 import streamlit as st
 
+from pages.ui.frame import looked as held
+from pages.ui.frame.sidebar import Session
 from pages.ui.models.changes import as_python
 from pages.ui.models.looked_at import Chosen
-from pages.ui.shell import looked as held
-from pages.ui.shell.sidebar import Session
 from pages.ui.views.inside import Looked, as_code, looked_at
 from transformer.api import exports
 from transformer.api.overviews import outline

@@ -17,11 +17,11 @@ from pages.ui.components.masks import Panel, masks
 from pages.ui.figures import masks as mask_figures
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.palette import CATEGORICAL
+from pages.ui.frame import widgets
+from pages.ui.frame.sidebar import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted
-from pages.ui.shell import widgets
-from pages.ui.shell.sidebar import Session
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.attention import SCOPES

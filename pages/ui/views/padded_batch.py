@@ -11,12 +11,12 @@ import streamlit as st
 
 from pages.ui.components.masks import Panel
 from pages.ui.figures import masks as mask_figures
+from pages.ui.frame import widgets
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, masking
-from pages.ui.shell import widgets
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import UNMOVED, show, show_panels

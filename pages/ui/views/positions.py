@@ -13,14 +13,14 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.figures import positions as figures
+from pages.ui.frame import widgets
+from pages.ui.frame.choices import Visitor
+from pages.ui.frame.link import MOST_WAVES
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import counted, plain
 from pages.ui.models import activations, library
-from pages.ui.shell import widgets
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.link import MOST_WAVES
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.ui.frame import widgets
+from pages.ui.frame.choices import Visitor
+from pages.ui.frame.state import visitor
 from pages.ui.markdown import architecture, plain
 from pages.ui.models import own_training as training
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import widgets
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.state import visitor
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SHORTEST_TEXT, SOURCES, is_at_hand, text_corpus
 from transformer.data.tasks import START

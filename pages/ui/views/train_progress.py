@@ -11,12 +11,12 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
+from pages.ui.frame import borrowed, state, widgets
+from pages.ui.frame.model_files import offer_download
+from pages.ui.frame.state import visitor, write_address
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import own_training as training
-from pages.ui.shell import borrowed, state, widgets
-from pages.ui.shell.model_files import offer_download
-from pages.ui.shell.state import visitor, write_address
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.train_choice import in_words
@@ -148,7 +148,7 @@ def _offer_download(result: Checkpoint) -> None:
 
 
 def _open(name: str, page: str) -> None:
-    from pages.ui.shell.model_picker import choose_model
+    from pages.ui.frame.model_picker import choose_model
 
     choose_model(name)
     borrowed.take_along()

@@ -9,15 +9,15 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components import answering
+from pages.ui.frame import widgets
+from pages.ui.frame.widgets import Tie
+from pages.ui.lessons.claims import Values
+from pages.ui.lessons.expressions import ExpressionError, in_words
+from pages.ui.lessons.questions import Answer, Question, Verdict, fits, verdict
+from pages.ui.lessons.scenes import NotYet, Scene
 from pages.ui.markdown import code, passage, plain, unmarked
-from pages.ui.models.lessons.answers import Given
-from pages.ui.models.lessons.claims import Values
-from pages.ui.models.lessons.expressions import ExpressionError, in_words
-from pages.ui.models.lessons.questions import Answer, Question, Verdict, fits, verdict
-from pages.ui.models.lessons.scenes import NotYet, Scene
+from pages.ui.models.answers import Given
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import widgets
-from pages.ui.shell.widgets import Tie
 from pages.ui.views.learn import cells, room
 from pages.ui.views.learn.entering import Entered
 

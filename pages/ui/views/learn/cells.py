@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pages.ui.lessons.questions import Question
+from pages.ui.lessons.scenes import Scene
 from pages.ui.markdown import code
 from pages.ui.models import activations, library
-from pages.ui.models.lessons.questions import Question
-from pages.ui.models.lessons.scenes import Scene
 from transformer import attention_modules
 
 MOST_CELLS = 32

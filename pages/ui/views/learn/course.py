@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 import streamlit as st
 
+from pages.ui.frame import guiding, widgets
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.widgets import Tie
+from pages.ui.lessons import shelf
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.questions import Question
+from pages.ui.lessons.shelf import Unreadable
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lessons import shelf
-from pages.ui.models.lessons.answers import Answers, Given, StepPlace
-from pages.ui.models.lessons.lesson import Lesson
-from pages.ui.models.lessons.questions import Question
-from pages.ui.models.lessons.shelf import Unreadable
+from pages.ui.models.answers import Answers, Given, StepPlace
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import guiding, widgets
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import as_text
 from pages.ui.views.learn import glossary, room, teacher
 from pages.ui.views.learn.entering import go_to

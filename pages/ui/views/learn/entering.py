@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.ui.frame import borrowed, state
+from pages.ui.frame import link as links
+from pages.ui.frame.choices import Visitor
+from pages.ui.frame.sidebar import Opening
+from pages.ui.lessons import shelf
+from pages.ui.lessons.lesson import Lesson, Step, View
+from pages.ui.lessons.questions import fits
+from pages.ui.lessons.rooms import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lessons import shelf
-from pages.ui.models.lessons.answers import Given, StepPlace, from_text
-from pages.ui.models.lessons.lesson import Lesson, Step, View
-from pages.ui.models.lessons.questions import fits
-from pages.ui.models.rooms import Phase
+from pages.ui.models.answers import Given, StepPlace, from_text
 from pages.ui.models.session_store import session_record
-from pages.ui.shell import borrowed, state
-from pages.ui.shell import link as links
-from pages.ui.shell.choices import Visitor
-from pages.ui.shell.sidebar import Opening
 from pages.ui.views.bodies import NEEDS_NO_TEXT
 from pages.ui.views.learn import room
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.components import glossary
-from pages.ui.shell import state
+from pages.ui.frame import state
 from pages.ui.views.learn.entering import GLOSSARY, leave
 
 

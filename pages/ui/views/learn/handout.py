@@ -9,13 +9,13 @@ from html import escape
 
 import streamlit as st
 
+from pages.ui.lessons.claims import Values
+from pages.ui.lessons.expressions import ExpressionError, Words, in_words
+from pages.ui.lessons.lesson import Lesson, Step
+from pages.ui.lessons.questions import Answer, Question, verdict
+from pages.ui.lessons.scenes import Scene
 from pages.ui.markdown import code, passage
 from pages.ui.models import activations, library
-from pages.ui.models.lessons.claims import Values
-from pages.ui.models.lessons.expressions import ExpressionError, Words, in_words
-from pages.ui.models.lessons.lesson import Lesson, Step
-from pages.ui.models.lessons.questions import Answer, Question, verdict
-from pages.ui.models.lessons.scenes import Scene
 from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg

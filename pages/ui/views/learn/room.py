@@ -1,7 +1,7 @@
 """A room on the page Learn: opened or joined, led from step to step, voted in, and what its teacher sees of the votes.
 
-What rooms are is in `models/rooms.py`. A page asks its room what has changed twice in three seconds, in a fragment that
-costs next to nothing, and is drawn anew only when the room has moved. A page outside a room never asks.
+What rooms are is in `lessons/rooms.py`. A page asks its room what has changed twice in three seconds, in a fragment
+that costs next to nothing, and is drawn anew only when the room has moved. A page outside a room never asks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.seat import seat as keep_seat
 from pages.ui.components.votes import Bar, votes
+from pages.ui.frame import widgets
+from pages.ui.frame.state import visitor
+from pages.ui.lessons.questions import Answer
+from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State, Tally, tidy
 from pages.ui.markdown import plain
-from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.models.lessons.questions import Answer
-from pages.ui.models.rooms import Phase, RoomError, Rooms, State, Tally, tidy
-from pages.ui.shell import widgets
-from pages.ui.shell.state import visitor
+from pages.ui.models.answers import StepPlace
 
 FOLLOW_EVERY = 0.65
 """Seconds between two questions of a page to its room."""

@@ -6,13 +6,13 @@ from contextlib import suppress
 
 import streamlit as st
 
+from pages.ui.frame import borrowed, state
+from pages.ui.frame.sidebar import Session
+from pages.ui.lessons.claims import Values, unmet
+from pages.ui.lessons.expressions import ExpressionError, Words
+from pages.ui.lessons.scenes import NotYet
 from pages.ui.markdown import passage, plain
-from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.models.lessons.claims import Values, unmet
-from pages.ui.models.lessons.expressions import ExpressionError, Words
-from pages.ui.models.lessons.scenes import NotYet
-from pages.ui.shell import borrowed, state
-from pages.ui.shell.sidebar import Session
+from pages.ui.models.answers import StepPlace
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
 from pages.ui.views.learn import entering, handout, room
 from pages.ui.views.learn.asking import ask, show_votes

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.ui.frame import state
+from pages.ui.lessons import shelf
+from pages.ui.lessons.lesson import Lesson
 from pages.ui.markdown import plain
-from pages.ui.models.lessons import shelf
-from pages.ui.models.lessons.answers import StepPlace
-from pages.ui.models.lessons.lesson import Lesson
+from pages.ui.models.answers import StepPlace
 from pages.ui.paper import as_html, document, inline
-from pages.ui.shell import state
 from pages.ui.views.learn import handout
 from pages.ui.views.learn.entering import TEACHERS, go_to, leave
 

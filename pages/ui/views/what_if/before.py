@@ -11,11 +11,11 @@ import streamlit as st
 
 from pages.ui.components.versions import Version, versions
 from pages.ui.figures.what_if import paired_bars, percent
+from pages.ui.frame import changes
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, changed, library
-from pages.ui.shell import changes
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if import lines

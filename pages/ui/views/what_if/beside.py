@@ -15,11 +15,11 @@ import streamlit as st
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.beside import Line, attention_panel, lens_lines
 from pages.ui.figures.what_if import paired_bars, percent
+from pages.ui.frame import widgets
+from pages.ui.frame.sidebar import Session
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, beside, library, places
 from pages.ui.models.beside import Heights
-from pages.ui.shell import widgets
-from pages.ui.shell.sidebar import Session
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.charts import chart

@@ -8,13 +8,13 @@ import streamlit as st
 
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.figures.what_if import percent
+from pages.ui.frame import widgets
+from pages.ui.frame.model_picker import choose_model
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library
 from pages.ui.models.ladder import LENGTH, Stand
-from pages.ui.shell import widgets
-from pages.ui.shell.model_picker import choose_model
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.other_prompt import read_text

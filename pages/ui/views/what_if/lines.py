@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.frame.sidebar import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.models.tracing import Pair
-from pages.ui.shell.sidebar import Session
 from pages.ui.views.what_if.reading import Read
 from pages.ui.views.what_if.sides import Side
 from transformer import Intervention, Sampling, in_window

@@ -13,11 +13,11 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.frame import changes, widgets
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
 from pages.ui.models import changed, library
-from pages.ui.shell import changes, widgets
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.patience import computed

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.frame import widgets
+from pages.ui.frame.sidebar import Session, unknown_sentence
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
 from pages.ui.models import library, tracing
-from pages.ui.shell import widgets
-from pages.ui.shell.sidebar import Session, unknown_sentence
-from pages.ui.shell.state import visitor
-from pages.ui.shell.widgets import Tie
 from transformer import TASKS
 
 SHOWN = 24

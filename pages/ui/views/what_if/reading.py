@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from pages.ui.frame import widgets
+from pages.ui.frame.model_picker import choose_model
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library
-from pages.ui.shell import widgets
-from pages.ui.shell.model_picker import choose_model
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.widgets import Tie
 from pages.ui.views.attention import SCOPES
 
 TOO_LARGE = "With these changes the model computes numbers too large to say anything. Turn one of them off."

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from pages.ui.frame import widgets
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
 from pages.ui.models import beside, library
-from pages.ui.shell import widgets
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.state import visitor
-from pages.ui.shell.widgets import Tie
 from pages.ui.views.what_if.other_prompt import other_prompt, read_text
 from transformer import Intervention, ModelConfig
 

@@ -13,12 +13,12 @@ import streamlit as st
 
 from pages.ui.components.effects import Cell, Matrix, effects
 from pages.ui.figures.what_if import percent
+from pages.ui.frame import changes, widgets
+from pages.ui.frame.sidebar import Session
+from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, tracing
 from pages.ui.models.tracing import Pair, Traced
-from pages.ui.shell import changes, widgets
-from pages.ui.shell.sidebar import Session
-from pages.ui.shell.widgets import Tie
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines, other_prompt
 from pages.ui.views.what_if.patience import computed

@@ -1,7 +1,0 @@
-"""Generate: watch a model write token by token, and see what it weighed and where it looked."""
-
-from pages.ui.shell.sidebar import session
-from pages.ui.views import bodies
-
-session().require_tokens()
-bodies.generate(session())

@@ -1,7 +1,0 @@
-"""Inside: the whole forward pass as one picture, from the prompt to the next token, down to every number."""
-
-from pages.ui.shell.sidebar import session
-from pages.ui.views import bodies
-
-session().require_tokens()
-bodies.inside(session())

@@ -1,7 +1,0 @@
-"""Masks: which tokens a query may see, what padding is for, and what a model predicts without its mask."""
-
-from pages.ui.shell.sidebar import session
-from pages.ui.views import bodies
-
-session().require_tokens()
-bodies.masks(session())

@@ -1,8 +1,0 @@
-"""Train: choose a task or a text and a small architecture, and watch its attention form."""
-
-from pages.ui.shell import model_files
-from pages.ui.shell.sidebar import session
-from pages.ui.views import bodies
-
-bodies.train(session())
-model_files.exchange()

@@ -1,0 +1,7 @@
+"""Generate: watch a model write token by token, and see what it weighed and where it looked."""
+
+from pages.ui.frame.sidebar import session
+from pages.ui.views import bodies
+
+session().require_tokens()
+bodies.generate(session())

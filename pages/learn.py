@@ -1,0 +1,14 @@
+"""Learn: lessons that ask for a prediction before they show what the models really do."""
+
+from pages.ui.frame.sidebar import session
+from pages.ui.views.learn import course, entering, glossary, step, teacher
+
+current = session()
+if current.visitor.lesson == entering.TEACHERS:
+    teacher.show()
+elif current.visitor.lesson == entering.GLOSSARY:
+    glossary.show()
+elif entering.entered() is None:
+    course.show(current)
+else:
+    step.show_view(current)

@@ -1,0 +1,210 @@
+"""What a visitor changes in a model: the list of it in the sidebar, and what adds to it, takes from it, and undoes.
+
+Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
+model they are put away, and they come back with their own. A link's changes belong to the link's model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.frame import widgets
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
+from pages.ui.markdown import plain
+from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, joined, problem_of
+from transformer import Intervention, ModelConfig, from_code, to_code
+
+MOST_STEPS = 100
+"""Steps that can be undone."""
+
+
+@dataclass
+class _Shelf:
+    """What is put away with a model."""
+
+    changes: Changes = ()
+    before: list[Changes] = field(default_factory=list)
+    """What it was changed to earlier, the latest last."""
+
+
+def settle(name: str, config: ModelConfig) -> None:
+    """Bring the visitor's changes to those of the model that is selected now; what it doesn't have is left out."""
+    current = visitor()
+    own = st.session_state.get("changed_model", name)
+    if own != name:
+        _shelf(own).changes = current.changes
+        current.changes = _shelf(name).changes
+    st.session_state["changed_model"] = name
+    kept = []
+    for change in current.changes:
+        if problem := problem_of(change, config):
+            current.notices.append(f"This change of the model is left out: {change}. The reason: {problem}.")
+        else:
+            kept.append(change)
+    if len(kept) < len(current.changes):
+        current.changes = tuple(kept)
+
+
+def add(*interventions: Intervention) -> None:
+    """Make changes, each in the place of one that differs from it by its dial alone; an equal one is turned on."""
+    found = visitor().changes
+    for intervention in interventions:
+        try:
+            found = joined(found, intervention)
+        except ValueError as error:
+            visitor().notices.append(f"The model isn't changed any further: {error}.")
+            break
+    _become(found)
+
+
+def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
+    """Do what an instrument in the browser asks for: `add` and `remove`, codes of interventions. They can be anything.
+
+    name: of the model on screen; what was meant for another one isn't done.
+    """
+    if wish.get("model") != model_id(name):
+        return
+    wanted, unwanted = (_read(wish.get(name), config) for name in ("add", "remove"))
+    if wanted:
+        add(*wanted)
+    if unwanted:
+        without(unwanted)
+
+
+def model_id(name: str) -> str:
+    """What an instrument calls the model that it asks to change."""
+    return name.replace("/", "-")
+
+
+def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
+    """Interventions as an instrument shows them: codes, and words."""
+    return [{"code": to_code(each), "words": str(each)} for each in interventions]
+
+
+def remove(index: int) -> None:
+    """Take a change back; none if there is none with this number."""
+    changes = visitor().changes
+    _become(tuple(change for place, change in enumerate(changes) if place != index))
+
+
+def toggle(index: int) -> None:
+    """Turn a change off, or on again."""
+    changes = visitor().changes
+    _become(tuple(
+        Change(change.intervention, change.on != (place == index)) for place, change in enumerate(changes)
+    ))  # fmt: skip
+
+
+def replace(index: int, intervention: Intervention, config: ModelConfig) -> None:
+    """Put another in the place of a change; where that can't be, it stays as it is, and a notice says why."""
+    found = list(visitor().changes)
+    if index >= len(found):
+        return
+    problem = problem_of(Change(intervention), config)
+    others = {apart_from_dials(each.intervention) for place, each in enumerate(found) if place != index}
+    if not problem and apart_from_dials(intervention) in others:
+        problem = "another change in the list is of the same"
+    if problem:
+        visitor().notices.append(f"The change stays as it is: {problem}.")
+        return
+    found[index] = Change(intervention, found[index].on)
+    _become(tuple(found))
+
+
+def without(interventions: Iterable[Intervention]) -> None:
+    """Take these back, of those that there are."""
+    gone = set(interventions)
+    _become(tuple(change for change in visitor().changes if change.intervention not in gone))
+
+
+def clear() -> None:
+    """Take all back."""
+    _become(())
+
+
+def undo() -> None:
+    """Go back to what was changed before the last step."""
+    before = _shelf().before
+    if before:
+        visitor().changes = before.pop()
+
+
+def show(menu: Callable[[int, Change], None]) -> None:
+    """The list: each change in plain words, on or off, its menu, and what takes it back."""
+    changes = visitor().changes
+    if changes:
+        st.caption("Changed in this model")
+        with st.container(gap="xsmall", key="changes"):
+            for index, change in enumerate(changes):
+                _chip(index, change, menu)
+    if changes or _shelf().before:
+        with st.container(horizontal=True, gap="small"):
+            st.button("Undo", key="undo_change", type="tertiary", icon=":material/undo:", on_click=undo,
+                      disabled=not _shelf().before)  # fmt: skip
+            if len(changes) > 1:
+                st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
+
+
+def beyond(interventions: Iterable[Intervention], text: int, source: int) -> list[Intervention]:
+    """Those of a position that a text of so many tokens, after a source of so many, doesn't have."""
+    found = []
+    for each in interventions:
+        of_source = getattr(each, "point", "").startswith("encoder.")
+        place = getattr(each, "query", getattr(each, "position", None))
+        # What a translator would write isn't written yet, and its pages show it all the same.
+        if place is not None and (of_source or not source) and place >= (source if of_source else text):
+            found.append(each)
+    return found
+
+
+def in_words(interventions: Iterable[Intervention]) -> str:
+    """What is changed, in one sentence."""
+    return f"Changed: {'; '.join(map(str, interventions))}."
+
+
+def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
+    """Those of a browser's codes that say what can be done with this model."""
+    found = []
+    for code in codes[:MOST] if isinstance(codes, list) else ():
+        if isinstance(code, str) and len(code) <= LONGEST:
+            with contextlib.suppress(ValueError):
+                intervention = from_code(code)
+                intervention.check(config)
+                found.append(intervention)
+    return found
+
+
+def sentence(intervention: Intervention) -> str:
+    """One change as a sentence of its own."""
+    words = str(intervention)
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
+                         width="stretch")  # fmt: skip
+        menu(index, change)
+        st.button("Remove this change", key=f"remove_change_{index}_{hash(change)}", type="tertiary",
+                  icon=":material/close:", on_click=remove, args=(index,))  # fmt: skip
+
+
+def _become(changes: Changes) -> None:
+    current = visitor()
+    if changes != current.changes:
+        before = _shelf().before
+        before.append(current.changes)
+        del before[:-MOST_STEPS]
+        current.changes = changes
+
+
+def _shelf(name: str | None = None) -> _Shelf:
+    """What belongs to a model, the one that is changed unless it is named."""
+    shelves: dict[str, _Shelf] = st.session_state.setdefault("changes_put_away", {})
+    return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _Shelf())

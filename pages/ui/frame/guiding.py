@@ -1,0 +1,43 @@
+"""What helps on every page: the start that a first visit begins with, the glossary, presentation mode."""
+
+from __future__ import annotations
+
+import os
+
+import streamlit as st
+
+from pages.ui.components.guide import guide
+from pages.ui.frame import state
+
+VARIABLE, OFF = "HEADSUP_START", "off"
+"""Set to this, a server offers the start only to those who ask for it: for a class that is led, and for tests."""
+
+
+def show() -> None:
+    """The guide's buttons; called by each run of a page, in its sidebar."""
+    # Decided once: who comes by a link wants to see what it shows, and the start is about the page Generate.
+    begins = st.session_state.setdefault("start_begins", _is_first_view())
+    asked = st.session_state.get("start_asked", 0)
+    guide(begins=begins, asked=asked, on_present=_present)
+
+
+def offer_start() -> None:
+    """A button that begins the start on the page Generate, wherever it stands."""
+    if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
+        st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
+        state.turn_to("Generate")
+
+
+def is_presented() -> bool:
+    """Whether the page is shown to a room, in a window that has room for large labels. It is no part of a view: no link
+    carries it, and a lesson that brings its own view leaves it alone."""
+    return st.session_state.get("presented", False)
+
+
+def _is_first_view() -> bool:
+    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF
+    return is_wanted and st.session_state["page"] == "Generate" and not st.session_state["came_by_link"]
+
+
+def _present(is_large: bool) -> None:
+    st.session_state["presented"] = is_large

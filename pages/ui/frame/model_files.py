@@ -1,0 +1,71 @@
+"""A visitor's models: listed, downloaded as files, uploaded again, and removed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.frame.choices import DEFAULT_MODEL
+from pages.ui.frame.model_picker import choose_model
+from pages.ui.frame.state import visitor
+from pages.ui.markdown import plain
+from pages.ui.models import library
+from pages.ui.models.library import slug
+from pages.ui.models.own_models import MOST, NoRoomError, keep, own_models, remove
+from transformer import Checkpoint, CheckpointError
+from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
+
+
+def exchange() -> None:
+    """Upload a model that was downloaded before, here or elsewhere; download or remove those the visitor has."""
+    with st.expander("Your models as files", icon=":material/folder_zip:"):
+        uploaded = st.file_uploader("Upload a model that was downloaded from HeadsUp", type="zip", key="model_file",
+                                    max_upload_size=32)  # fmt: skip
+        if uploaded is not None:
+            _take(uploaded)
+        for token, entry in own_models().items():
+            title = plain(entry.card.title, 60)
+            with st.container(horizontal=True, gap="small"):
+                offer_download(f"Download {title}", entry.card.title, lambda name=token: library.model(name),
+                               key=f"download_{token}")  # fmt: skip
+                st.button(f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove,
+                          args=(token,))  # fmt: skip
+        st.caption(f"You can have {MOST} models. Each goes once it hasn't been used for a day.")
+
+
+def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: str) -> None:
+    """A button that saves a model as one file. load: opens it once the button is pressed."""
+    st.download_button(label, lambda: pack_checkpoint(load()), f"{slug(title)}.headsup.zip",
+                       "application/zip", key=key, on_click="ignore", icon=":material/download:")  # fmt: skip
+
+
+def _remove(token: str) -> None:
+    remove(token)
+    if visitor().model == token:
+        choose_model(DEFAULT_MODEL)
+
+
+def _take(uploaded: Any) -> None:
+    """Open what `st.file_uploader` returned, once an upload; the page runs again while the file stays in its box."""
+    content = uploaded.getvalue()
+    digest = hashlib.sha256(content).hexdigest()
+    opened: dict[str, str] = st.session_state.setdefault("opened_files", {})
+    if st.session_state.get("taken_upload") != uploaded.file_id:
+        if opened.get(digest) not in own_models():  # new, or removed since
+            try:
+                opened[digest] = keep(unpack_checkpoint(content))
+            except CheckpointError as error:
+                st.error(plain(f"{uploaded.name} can't be opened. {error}"))
+                return
+            except NoRoomError as error:
+                st.warning(plain(str(error)))
+                return
+        st.session_state["taken_upload"] = uploaded.file_id
+        choose_model(opened[digest])
+        st.rerun()  # the sidebar has a model more
+    if opened[digest] in own_models():
+        title = plain(own_models()[opened[digest]].card.title, 100)
+        st.success(f"{title} is among your models now, in the list of every page.")

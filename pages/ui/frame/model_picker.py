@@ -1,0 +1,130 @@
+"""The model, in the sidebar: which group, which one, what it is and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+import streamlit as st
+
+from pages.ui.frame import looked, widgets
+from pages.ui.frame.choices import DEFAULT_MODEL, Visitor
+from pages.ui.frame.state import visitor
+from pages.ui.frame.widgets import Tie
+from pages.ui.markdown import architecture, command, counted, plain
+from pages.ui.models import library
+from pages.ui.models.own_models import is_own, own_models, take_shared
+from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from transformer.training.presets import Group
+
+YOURS, SHARED = "Yours", "Shared with you"
+GROUPS = {
+    Group.TEXTS: "They continue a text in the style of what they have read.",
+    Group.TASKS: "Each has learnt one thing that has a right answer.",
+    Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
+    Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
+    YOURS: "Trained or uploaded by you. Only you can see these, and whoever you give a link to one.",
+    SHARED: "Trained or uploaded by whoever gave you the link.",
+}
+OTHERS = "Others"
+
+
+def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
+    """The dials that pick a model, and what is known of the one picked; returns its name.
+
+    stop: ends the page where there is no model that can be looked into.
+    """
+    for linked in (current.model, current.other_model or ""):
+        take_shared(linked)
+    entries = library.usable()
+    for entry in library.catalogue():
+        if entry.problem:
+            st.warning(plain(f"One model can't be used. {entry.problem}"), icon=":material/broken_image:")
+    if not entries:
+        st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
+                 "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
+        stop()
+    if current.model not in entries:
+        fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
+        title = entries[fallback].card.title
+        if is_own(current.model):
+            missing = ("The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
+                       "nobody uses goes after a day")  # fmt: skip
+        else:
+            missing = f"There is no model “{current.model[:40]}” here"
+        current.notices.append(f"{missing}; {title} is shown.")
+        current.model = fallback
+    names = _pick_group(current, entries)
+    widgets.selectbox("Model", names, Tie("model", after=_forget_model), lambda name: entries[name].card.title)
+    try:
+        found = library.model(current.model)
+    except CheckpointError as error:
+        st.error(plain(f"This model can't be opened. {error} Pick another one."))
+        stop()
+    _show_card(found.card, found.model.config)
+    return current.model
+
+
+def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[str]:
+    """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    yours = own_models()
+    for name in sorted(entries, key=lambda name: (name != DEFAULT_MODEL, name)):
+        group = YOURS if name in yours else SHARED if is_own(name) else entries[name].card.group or OTHERS
+        groups.setdefault(group, []).append(name)
+    groups = {group: names for group, names in groups.items() if names}
+    own = next(group for group, names in groups.items() if current.model in names)
+    if len(groups) > 1:
+        first = {group: names[0] for group, names in groups.items()}
+        widgets.pills("Models", groups, Tie("group", value=own, take=lambda group: choose_model(first[group])))
+        st.caption(GROUPS.get(own, ""))
+    return groups[own]
+
+
+def choose_model(name: str) -> None:
+    """Turn to another model, and to its own prompt."""
+    visitor().model = name
+    _forget_model()
+
+
+def _forget_model() -> None:
+    """With another model come its own prompt, and its own layers and heads."""
+    current = visitor()
+    current.prompt, current.text, current.written, current.branches = None, "", (), ""
+    current.other_prompt = current.own_token = current.other_token = current.token = None
+    looked.forget(current, "layer", "head", "query", "key", "step")
+
+
+def _show_card(card: Card, config: ModelConfig) -> None:
+    st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
+    with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
+        training = card.training
+        rows = {
+            "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
+            "Language": card.language,
+            "It predicts the": "next token" if card.task in TASKS else card.task,
+            "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
+            "Validation loss": _nats(card.validation_loss),
+            "Training-set loss": _nats(card.train_loss),
+            "Steps": str(training.get("best_step", training.get("steps", "?"))),
+            "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
+        }
+        lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
+        if "command" in training:  # what a visitor trained has none
+            lines.append(f"- **Train it again:** {command(str(training['command']), 200)}")
+        st.markdown("\n".join(lines))
+
+
+def _size(parameters: int) -> str:
+    return f"{parameters / 1e6:.1f} M parameters" if parameters >= 1e6 else counted(parameters, "parameter")
+
+
+def _duration(seconds: object) -> str:
+    """A card's seconds in words; a file from elsewhere may hold anything."""
+    if not isinstance(seconds, int | float):
+        return "?"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else counted(max(round(seconds), 1), "second")
+
+
+def _nats(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.4f} nats per token"

@@ -1,0 +1,364 @@
+"""What every page shows beside itself: where else to go, the model, the prompt, examples, a link to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.components.typed import keep_typed
+from pages.ui.figures.palette import Theme
+from pages.ui.frame import (
+    borrowed,
+    change_form,
+    change_menu,
+    changes,
+    guiding,
+    looked,
+    restoring,
+    state,
+    widgets,
+)
+from pages.ui.frame.choices import READS, Visitor
+from pages.ui.frame.link import TOO_LONG, left_out
+from pages.ui.frame.model_picker import pick_model
+from pages.ui.frame.state import visitor
+from pages.ui.markdown import JOINER, code, plain
+from pages.ui.models import activations, library, places
+from pages.ui.models import own_training as training
+from pages.ui.models.changes import Changes, in_force
+from pages.ui.models.own_models import is_own
+from pages.ui.models.session_store import session_record
+from pages.ui.models.text import Text
+from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
+
+PAGES = (
+    ("generate.py", "Generate", ":material/edit_note:"),
+    ("attention.py", "Attention", ":material/grid_on:"),
+    ("masks.py", "Masks", ":material/grid_off:"),
+    ("positions.py", "Positions", ":material/airwave:"),
+    ("inside.py", "Inside", ":material/account_tree:"),
+    ("what_if.py", "What if", ":material/science:"),
+    ("learn.py", "Learn", ":material/school:"),
+    ("train.py", "Train", ":material/model_training:"),
+)
+"""File, title and icon of each page."""
+READINGS = {"chat": "A chat", "plain": "Plain text"}
+ICON = (
+    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
+    "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
+)
+"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
+STYLE = Path(__file__).with_name("style.css")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
+
+    A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
+    `interventions` are in force in every pass of the page; `changes` are these and those that are off.
+    """
+
+    visitor: Visitor
+    text: Text
+    theme: Theme
+    name: str
+    config: ModelConfig
+    prompt: str
+    tokens: tuple[int, ...] | None
+    source: tuple[int, ...] = ()
+    changes: Changes = ()
+    interventions: tuple[Intervention, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        """What files that are saved of this model begin with."""
+        return library.file_name(self.name)
+
+    def require_tokens(self) -> tuple[int, ...]:
+        """The prompt's tokens; ends the page here if there are none."""
+        if self.tokens is None:
+            finish_early()
+        return self.tokens
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a page opens.
+
+    what: says in a sentence what can be seen. writes: whether a text is written further while the page is open.
+    reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
+    """
+
+    what: str
+    writes: bool = False
+    reads_prompt: bool = True
+
+
+class Finished(Exception):
+    """A page has nothing more to show, and its run ends."""
+
+
+def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None) -> None:
+    """Set up a page: browser title, heading, sidebar, notices. The page has it all by `session()`.
+
+    decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
+    page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
+    the first of them has a whole page.
+    """
+    borrowed.turn_to(title)
+    current = state.begin_run(title)
+    opening = decide()
+    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
+    begun: Text | None = st.session_state.get("text")
+    library.begin_run(keep=begun.model if begun and begun.written else None)
+    training.collect()
+    restoring.find_record()
+    st.html(STYLE)
+    st.title(title, anchor=False)
+    st.caption(opening.what)
+    borrowed.show_ways_back()
+    notices = st.container()
+    if first:
+        first()
+    with st.sidebar:
+        st.markdown("### HeadsUp")
+        st.caption("See every number inside a transformer.")
+        for file, label, icon in PAGES:
+            st.page_link(file, label=label, icon=icon)
+        guiding.show()
+        _show_training()
+        name = pick_model(current, finish_early)
+        changes.settle(name, library.config(name))
+        prompt = _pick_prompt(current, name)
+        changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
+        change_form.show(name, prompt)
+    tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
+    with notices:  # which is always there: an instrument stays where it is when the first change is made
+        interventions = _changed(current, name, tokens, source)
+    text = _text(current, name, tokens, source, interventions)
+    _fit(current, library.config(name), text if tokens else None)
+    with notices:  # last, so that it says what this run has found
+        if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
+            st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
+        _show_notices(current)
+    st.session_state["session"] = Session(current, text, theme(), name, library.config(name), prompt, tokens, source,
+                                          current.changes, interventions)  # fmt: skip
+
+
+def session() -> Session:
+    """What the page that is open works on."""
+    return st.session_state["session"]
+
+
+def finish() -> None:
+    """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
+    # Opening it runs the page, for a token that was clicked since is part of the view. It opens before that, with what
+    # is in it; nobody is to copy the link of a moment ago.
+    sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
+                                 on_change="rerun")  # fmt: skip
+    if sharing.open:
+        looked.want()
+    link = state.link()
+    with sharing:
+        st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
+        if is_own(visitor().model) or is_own(visitor().other_model or ""):
+            st.caption("The link gives your own model away to whoever has it.")
+        st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
+    with st.sidebar:
+        if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
+            st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
+        state.write_address()
+        session_record().own_text = visitor().own_text
+        restoring.stay_here()
+        keep_typed()
+    state.end_run()
+
+
+def _room_for(text: str) -> str:
+    """Nothing to be seen that takes as much room: a popover is placed by what is in it as it opens."""
+    space = "\u00a0"
+    return f"{JOINER}{space * len(text)}{JOINER}"  # which keeps Streamlit from stripping it
+
+
+def finish_early() -> NoReturn:
+    """End a page that has nothing more to show."""
+    raise Finished
+
+
+def theme() -> Theme:
+    """Light or dark, as the visitor has it."""
+    return Theme(dark=st.context.theme.type == "dark")
+
+
+def _show_training() -> None:
+    """On other pages than its own, say how far a training is."""
+    if training.is_under_way() and st.session_state["page"] != "Train":
+        job = training.slot().job
+        how = {"waiting": "waits for a place on the server", "paused": "is paused at"}.get(job.state, "continues:")
+        place = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
+        st.caption(f"Your training {how}{place}.")
+
+
+def _pick_prompt(current: Visitor, name: str) -> str:
+    card = library.model(name).card
+    if current.prompt is None:
+        current.prompt = card.examples[0] if card.examples else ""
+    reads_source = library.config(name).architecture == "encoder-decoder"
+    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
+    linked = current.prompt
+    widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
+    _choose_reading(current, name)
+    if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
+        current.text, current.written, current.branches, current.step = "", (), "", None
+    st.caption("Examples")
+    with st.container(gap=None):
+        for number, example in enumerate(card.examples):
+            st.button(_one_line(example), key=f"example_{name}_{number}", type="tertiary",
+                      on_click=_use_prompt, args=(example,))  # fmt: skip
+    return current.prompt
+
+
+def _choose_reading(current: Visitor, name: str) -> None:
+    """For a model that was tuned to answer: whether its chat template stands around the prompt, and what that is."""
+    around = library.chat(name)
+    if around is None:
+        return
+    widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
+    if current.reads == "chat":
+        with st.popover("What is sent", icon=":material/chat:", width="stretch"):
+            st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
+                       "names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
+            st.code(_marked(f"{around.before}{current.prompt}{around.after}"), language=None, wrap_lines=True)
+
+
+def _marked(text: str) -> str:
+    return text.replace("<|", "⟨").replace("|>", "⟩")
+
+
+def _one_line(text: str) -> str:
+    """A prompt as a button's label, with line ends as signs and nothing read as Markdown."""
+    shown = text.strip(" ").replace("\n", " ↵ ")
+    return plain(shown if len(shown) <= 30 else f"{shown[:29]}…")
+
+
+def _use_prompt(text: str) -> None:
+    visitor().prompt = text
+
+
+def _remove_unknown(name: str) -> None:
+    current = visitor()
+    current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
+
+
+def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
+    """Bring layer, head and step to what this model and this text have. text: None while there is none."""
+    if kind := places.chosen_attention(config, current.attention):
+        if current.layer is None and current.head is None:
+            current.layer, current.head = places.opening(config, library.model(current.model).card, kind)
+        # A link that names one of them alone was made when the other was 0.
+        current.layer, current.head = current.layer or 0, current.head or 0
+        state.within("layer", places.depth(config, kind), "layer")
+        state.within("head", config.n_heads, "head")
+    if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
+        current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
+        current.step = None
+
+
+def _show_notices(current: Visitor) -> None:
+    if not current.notices:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+        st.button("OK", on_click=current.notices.clear)
+
+
+def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """What the decoder continues, and what the encoder reads; None for the first after saying what is wrong."""
+    tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
+    if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
+        st.error(plain(problem))
+        return None, ()
+    if unknown := tokenizer.unknown_pieces(prompt):
+        with st.container(border=True):
+            st.error(unknown_sentence(unknown))
+            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
+        return None, ()
+    tokens = library.encoded(name, prompt, visitor().reads)
+    if not tokens:
+        st.info("The prompt is empty. A model needs at least one token to start from: "
+                "type something in the sidebar, or pick an example there.")  # fmt: skip
+        return None, ()
+    over = len(tokens) - shape.context_length
+    if shape.architecture == "encoder-decoder":
+        if over > 0:
+            st.error(f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
+                     f"Take {over:,} away.")  # fmt: skip
+            return None, ()
+        return (card.start_token_id,), tokens
+    if over > 0:
+        begin = library.window_start(name, len(tokens))
+        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
+        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
+                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
+    return tokens, ()
+
+
+def unknown_sentence(unknown: list[UnknownPiece]) -> str:
+    """What is wrong with a text of which a model doesn't know some pieces."""
+    listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
+    more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
+    return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
+
+
+def _changed(
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]
+) -> tuple[Intervention, ...]:
+    """What is changed in the passes of this page, after saying so."""
+    found = in_force(current.changes)
+    if not found or tokens is None:
+        return found
+    if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
+        st.warning("Changed like this, the model's numbers grow too large to be computed with. The page shows the "
+                   "unchanged model; turn one of the changes off.", icon=":material/science:")  # fmt: skip
+        return ()
+    st.markdown(f":material/science: {plain(changes.in_words(found))}")
+    return found
+
+
+def _text(
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
+    interventions: tuple[Intervention, ...],
+) -> Text:  # fmt: skip
+    """The text on the page; what was written after another prompt, or by another model, isn't part of it."""
+    model = library.opened(name)
+    if tokens is None:
+        return Text(model, ())
+    before: Text | None = st.session_state.get("text")
+    if state.arrived():
+        _take_over(current, name)
+        state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
+    elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
+        current.written, current.branches = (), ""
+        looked.forget(current, "step", "zoom")
+    size = model.checkpoint.model.config.vocab_size
+    if any(token >= size for token in current.written):
+        current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")
+        current.written, current.branches = (), ""
+    text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
+    return text
+
+
+def _take_over(current: Visitor, name: str) -> None:
+    """A link's text, which may be one of before, when links had its characters and not its tokens."""
+    tokenizer = library.tokenizer(name)
+    if tokenizer.unknown_pieces(current.text):
+        current.notices.append("The link's text has characters this model has never seen; it was left out.")
+    elif current.text:
+        current.written = tuple(tokenizer.encode(current.text))
+    current.text = ""

@@ -1,0 +1,269 @@
+"""The app's widgets: each is tied to a choice of the visitor's, and what a browser reports is checked before it counts.
+
+A browser reports what its widgets hold: the label of an option that was drawn for another text, the first option of a
+widget that was away for a run, the value from before the last answer reached it, or whatever a hand-written message
+says. So a widget never decides what is on screen. The visitor's choice does; the widget shows it, and changes it when
+it reports something that can be chosen now. Two rules keep old reports out:
+
+- A widget is drawn anew, under a new key, when what it offers changes, when it was away, and when its choice was
+  changed by anything but itself. What the old one still reports belongs to a key that nobody asks for.
+- A box for text keeps its key, so that what is being typed isn't lost, and is told its text instead. A text is the
+  same text whenever it is reported.
+
+No other module calls Streamlit's widgets, plain buttons and uploads aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.frame.choices import LONGEST
+from pages.ui.frame.state import completed_runs, has_returned, visitor
+
+Labels = Callable[[Any], str]
+
+
+@dataclass
+class _Drawn:
+    """A widget as it was drawn last: where, after how many completed runs, what it offered, what it holds."""
+
+    key: str
+    page: str
+    run: int
+    offered: Hashable
+    value: Any
+
+
+@dataclass(frozen=True)
+class Tie:
+    """What ties a widget to a choice.
+
+    name: a field of the visitor. value: shown instead of the field. default: what a field that is None shows, and what
+    makes it None again. take: called with a new choice instead of changing the field; after: called when that is done.
+    """
+
+    name: str
+    value: Any = None
+    default: Any = None
+    take: Callable[[Any], None] | None = None
+    after: Callable[[], None] | None = None
+
+    def shown(self) -> Any:
+        """What the widget should show."""
+        value = getattr(visitor(), self.name) if self.value is None else self.value
+        return self.default if value is None else value
+
+    def choose(self, value: Any) -> None:
+        """Take over what the visitor has chosen."""
+        if self.take:
+            self.take(value)
+        else:
+            setattr(visitor(), self.name, None if value == self.default else value)
+        if self.after:
+            self.after()
+
+
+def selectbox(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of several, from a list; returns it. labels: what an option is called; look: passed on to Streamlit."""
+    options = list(options)
+    widget = _one_of(options, tie, labels)
+    return widget.settle(
+        st.selectbox(label, options, options.index(widget.value), format_func=labels, **widget.ties, **look)
+    )
+
+
+def segmented_control(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, side by side; returns it."""
+    options = list(options)
+    widget = _one_of(options, tie, labels)
+    return widget.settle(st.segmented_control(label, options, default=widget.value, required=True, format_func=labels,
+                                              **widget.ties, **look))  # fmt: skip
+
+
+def pills(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, as pills; returns it."""
+    options = list(options)
+    widget = _one_of(options, tie, labels)
+    return widget.settle(st.pills(label, options, default=widget.value, required=True, format_func=labels,
+                                  **widget.ties, **look))  # fmt: skip
+
+
+def pills_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, as pills, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.ties, **look))
+
+
+def radio_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+    """One of a few, one below another, of which none is chosen at first; returns it, or None."""
+    options = list(options)
+    widget = _one_or_none(options, tie, labels)
+    index = None if widget.value is None else options.index(widget.value)
+    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.ties, **look))
+
+
+def select_slider(
+    label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, *, grows: bool = False, **look: Any
+) -> Any:
+    """One of several in order; returns it. grows: options are added while it is in use, and none changes its label."""
+    options = list(options)
+    widget = _one_of(options, tie, labels, offered="grows" if grows else None)
+    return widget.settle(
+        st.select_slider(label, options, widget.value, format_func=labels, **widget.ties, **look)
+    )
+
+
+def multiselect(label: str, options: Iterable[Any], tie: str | Tie, *, most: int, **look: Any) -> tuple:
+    """At most `most` of several; returns them in the order in which they were chosen."""
+    tie, options = _tied(tie), list(options)
+
+    def allows(value: Any) -> bool:
+        several = isinstance(value, list | tuple) and len(value) <= most
+        return several and all(_is_one(part, options) for part in value)
+
+    shown = tie.shown()
+    kept = tuple(part for part in shown if _is_one(part, options))[:most]
+    value = kept if kept or not shown else tuple(tie.default)
+    widget = _widget(tie, ("several", tuple(options), most), value, allows, read=tuple)
+    return widget.settle(
+        st.multiselect(label, options, list(value), max_selections=most, **widget.ties, **look), tuple
+    )
+
+
+def slider(label: str, low: float, high: float, tie: str | Tie, *, step: float | None = None, **look: Any) -> Any:
+    """A number from low to high; returns it. Whole numbers if low is one."""
+    widget = _number(low, high, tie)
+    return widget.settle(st.slider(label, low, high, widget.value, step, **widget.ties, **look))
+
+
+def number_input(label: str, low: float, high: float, tie: str | Tie, **look: Any) -> Any:
+    """A number from low to high that can be typed; returns it. Whole numbers if low is one."""
+    widget = _number(low, high, tie)
+    return widget.settle(st.number_input(label, low, high, widget.value, **widget.ties, **look))
+
+
+def checkbox(label: str, tie: str | Tie, **look: Any) -> bool:
+    """On or off; returns which."""
+    tie = _tied(tie)
+    widget = _widget(tie, ("on or off", label), bool(tie.shown()), lambda value: type(value) is bool)
+    return widget.settle(st.checkbox(label, widget.value, **widget.ties, **look))
+
+
+def text_area(label: str, tie: str | Tie, **look: Any) -> str:
+    """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
+    return _text(st.text_area, label, tie, look)
+
+
+def text_input(label: str, tie: str | Tie, **look: Any) -> str:
+    """A line for a short text, of as many characters; returns it."""
+    return _text(st.text_input, label, tie, look)
+
+
+@dataclass(frozen=True)
+class _Widget:
+    """A widget that is about to be drawn. told: its value has been put into Streamlit's session."""
+
+    value: Any
+    ties: dict[str, Any]
+    report: Callable[[Any], bool]
+    told: bool = False
+
+    def settle(self, found: Any, read: Callable[[Any], Any] = lambda found: found) -> Any:
+        """The choice that is in force once the widget is drawn.
+
+        It can differ from the visitor's if this session is new to a tab that is open: after a server has slept, say.
+        """
+        found = read(found)
+        return found if found != self.value and not has_returned() and self.report(found) else self.value
+
+
+def _tied(tie: str | Tie) -> Tie:
+    return Tie(tie) if isinstance(tie, str) else tie
+
+
+def _one_of(options: Sequence[Any], tie: str | Tie, labels: Labels, offered: Hashable = None) -> _Widget:
+    tie = _tied(tie)
+    shown = tie.shown()
+    value = shown if _is_one(shown, options) else options[0]
+    offered = offered or ("one", tuple(options), tuple(map(labels, options)))
+    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+
+
+def _text(draw: Callable[..., str], label: str, tie: str | Tie, look: dict[str, Any]) -> str:
+    tie = _tied(tie)
+    longest = LONGEST[tie.name]
+    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
+    start = {} if widget.told else {"value": widget.value}
+    return widget.settle(draw(label, max_chars=longest, **start, **widget.ties, **look))
+
+
+def _one_or_none(options: Sequence[Any], tie: str | Tie, labels: Labels) -> _Widget:
+    tie = _tied(tie)
+    shown = tie.shown()
+    value = shown if _is_one(shown, options) else None
+    offered = "one or none", tuple(options), tuple(map(labels, options))
+    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+
+
+def _number(low: float, high: float, tie: str | Tie) -> _Widget:
+    tie, kind = _tied(tie), type(low)
+    value = kind(min(max(tie.shown(), low), high))
+    return _widget(tie, (low, high), value, lambda found: type(found) is kind and low <= found <= high)
+
+
+def _widget(
+    tie: Tie,
+    offered: Hashable,
+    value: Any,
+    allows: Callable[[Any], bool],
+    *,
+    read: Callable[[Any], Any] = lambda found: found,
+    keeps_key: bool = False,
+) -> _Widget:
+    """Decide under which key a widget is drawn, and what becomes of what it reports."""
+    drawn: dict[str, _Drawn] = st.session_state.setdefault("drawn_widgets", {})
+    page, run, last = st.session_state["page"], completed_runs(), drawn.get(tie.name)
+    stays = last is not None and last.page == page and last.run >= run - 1 and last.offered == offered
+    told = False
+    if keeps_key:
+        key = f"tied_{tie.name}"
+        told = last is not None and not (stays and st.session_state.get(key) == value)
+        if told:
+            st.session_state[key] = value
+    elif stays and last.value == value:
+        key = last.key
+    else:
+        key = f"tied_{tie.name}_{_next_number()}"
+    drawn[tie.name] = _Drawn(key, page, run, offered, value)
+
+    def report(found: Any) -> bool:
+        now = drawn.get(tie.name)
+        if now is None or now.key != key:  # of a widget that is no longer drawn
+            return False
+        if not allows(found):
+            now.offered = None  # so that it is drawn anew
+            return False
+        now.value = read(found)
+        tie.choose(now.value)
+        return True
+
+    return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, told)
+
+
+def _next_number() -> int:
+    st.session_state["widgets_drawn"] = number = st.session_state.get("widgets_drawn", 0) + 1
+    return number
+
+
+def _is_one(value: Any, options: Sequence[Any]) -> bool:
+    """Whether a value is one of the options, and of the same type: True is no 1."""
+    return any(type(value) is type(option) and value == option for option in options)
+
+
+def _is_text(value: Any, longest: int) -> bool:
+    return isinstance(value, str) and len(value) <= longest

@@ -1,0 +1,320 @@
+"""A lesson as its file says it: a header, and steps of words, a view, a question, what was found, and a change to try.
+
+The file is Markdown that a teacher writes; `read_lesson` says of one that can't be used which line is wrong and what
+would do. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pages.ui.lessons import (  # noqa: F401, which fill the registry of measures
+    inner_measures,
+    measures,
+    model_measures,
+    own_measures,
+    text_measures,
+)
+from pages.ui.lessons.calls import Call
+from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
+from pages.ui.lessons.questions import Question, read_question
+from pages.ui.lessons.scenes import Scene
+
+LONGEST_FILE = 100_000
+"""Characters."""
+MOST_STEPS, MOST_MEASURES, LONGEST_LINK = 40, 24, 6_000
+PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Train")
+"""Whose views a lesson can show."""
+FENCE = re.compile(r"(?P<ticks>`{3,})(?P<info>[^`]*)")
+BLOCKS = ("measure", "view", "question", "reveal", "claim", "try")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+class LessonError(ValueError):
+    """Why a lesson can't be read: a whole sentence that names the file and the line."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A page of the app as a link opens it. opened: "before" the question is answered, or "after".
+
+    needs: a model without which the step is left out; "" for none.
+    """
+
+    page: str
+    link: str
+    opened: str
+    needs: str = ""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The link's."""
+        return _parameters(self.link)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a lesson; what it doesn't have is None or empty."""
+
+    title: str
+    words: Words
+    measures: Mapping[str, Call]
+    """By name: its own, and those of the steps before it."""
+    view: View | None = None
+    question: Question | None = None
+    reveal: Words | None = None
+    claims: tuple[Expression, ...] = ()
+    to_try: Words | None = None
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson. name: that of its file, without the ending.
+
+    needs: a model without which it can't be taken. get: where that comes from, in a sentence.
+    """
+
+    name: str
+    title: str
+    minutes: int
+    aims: tuple[str, ...]
+    teacher: str
+    needs: str
+    get: str
+    steps: tuple[Step, ...]
+
+
+@dataclass
+class _Block:
+    """What stands in a fence. line: the number of its first line."""
+
+    text: str
+    line: int
+
+
+@dataclass
+class _Part:
+    """What stands between two headings."""
+
+    title: str
+    line: int
+    words: list[str] = field(default_factory=list)
+    blocks: dict[str, _Block] = field(default_factory=dict)
+
+
+class _Problem(Exception):
+    """What is wrong in a line."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line, self.what = line, what
+
+
+def read_lesson(name: str, text: str) -> Lesson:
+    """Read a lesson's file. name: the file's, without its ending. Raises LessonError, whatever the text is."""
+    try:
+        if len(text) > LONGEST_FILE:
+            raise _Problem(1, f"a lesson has at most {LONGEST_FILE:,} characters")
+        lines = text.split("\n")
+        header, begin = _header(lines)
+        steps: list[Step] = []
+        known: dict[str, Call] = {}
+        for part in _parts(lines, begin):
+            steps.append(_step(part, known))
+            known = dict(steps[-1].measures)
+        if not 1 <= len(steps) <= MOST_STEPS:
+            raise _Problem(
+                begin, f"a lesson has 1 to {MOST_STEPS} steps, each of which begins with “## ” and its title"
+            )
+    except _Problem as problem:
+        raise LessonError(f"{name}.md, line {problem.line}: {problem.what.rstrip('.')}.") from None
+    return Lesson(name=name, steps=tuple(steps), **header)
+
+
+def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
+    """The fields of the header, and the number of the first line after it."""
+    ends = [number for number, line in enumerate(lines) if line.rstrip() == "+++"][:2]
+    if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
+        raise _Problem(1, "a lesson begins with a header between two lines of +++")
+    found = _toml("\n".join(lines[ends[0] + 1 : ends[1]]), ends[0] + 2)
+    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str, "get": str}
+    line = ends[0] + 2
+    _only(found, kinds, line)
+    title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
+    if not title.strip() or len(title) > 100:
+        raise _Problem(line, 'the header needs a title, such as title = "Many heads"')
+    if not 1 <= minutes <= 120:
+        raise _Problem(line, "minutes is a whole number from 1 to 120")
+    if not all(isinstance(aim, str) and aim.strip() for aim in aims):
+        raise _Problem(line, "aims is a list of texts")
+    return dict(title=title, minutes=minutes, aims=tuple(aims), teacher=found.get("teacher", ""),
+                needs=found.get("needs", ""), get=found.get("get", "")), ends[1] + 1  # fmt: skip
+
+
+def _parts(lines: list[str], begin: int) -> list[_Part]:
+    """The steps as they stand in the file."""
+    parts: list[_Part] = []
+    number = begin
+    while number < len(lines):
+        line = lines[number]
+        fence = FENCE.fullmatch(line.rstrip())
+        if line.startswith("## "):
+            if not line[3:].strip():
+                raise _Problem(number + 1, "a step's heading needs a title")
+            parts.append(_Part(line[3:].strip(), number + 1))
+        elif not parts:
+            if line.strip():
+                raise _Problem(
+                    number + 1, "what comes before the first step belongs into one: begin it with “## ”"
+                )
+        elif fence:
+            end = next(
+                (later for later in range(number + 1, len(lines)) if lines[later].rstrip() == fence["ticks"]),
+                None,
+            )
+            if end is None:
+                raise _Problem(number + 1, f"this block isn't closed; it needs a line of {fence['ticks']}")
+            _put(parts[-1], fence["info"].strip(), lines[number : end + 1], number + 1)
+            number = end
+        else:
+            parts[-1].words.append(line)
+        number += 1
+    return parts
+
+
+def _put(part: _Part, info: str, lines: list[str], number: int) -> None:
+    """Put a block where it belongs; one that only shows code is words."""
+    if info not in BLOCKS:
+        part.words += lines
+    elif info in part.blocks:
+        raise _Problem(number, f"a step has one {info} at most")
+    else:
+        part.blocks[info] = _Block("\n".join(lines[1:-1]), number + 1)
+
+
+def _step(part: _Part, known: Mapping[str, Call]) -> Step:
+    blocks = part.blocks
+    view = _view(blocks["view"]) if "view" in blocks else None
+    scope = dict(known)
+    if "measure" in blocks:
+        scope |= _measures(blocks["measure"], view, known)
+    words = _read(Words.read, "\n".join(part.words).strip(), part.line, scope)
+    claims = tuple(
+        _read(Expression.read, line.strip(), blocks["claim"].line + number, scope)
+        for number, line in enumerate(blocks["claim"].text.split("\n"))
+        if line.strip() and not line.lstrip().startswith("#")
+    ) if "claim" in blocks else ()  # fmt: skip
+    reveal, to_try = (
+        _read(Words.read, blocks[name].text.strip(), blocks[name].line, scope) if name in blocks else None
+        for name in ("reveal", "try")
+    )
+    question = None
+    if "question" in blocks:
+        block = blocks["question"]
+        try:
+            question = read_question(_toml(block.text, block.line))
+        except ExpressionError as error:
+            raise _Problem(block.line, str(error)) from None
+        _known(question.names, scope, block.line)
+    if reveal and not question:
+        raise _Problem(blocks["reveal"].line, "a reveal needs a question before it")
+    if view:
+        view = replace(view, opened=view.opened or _opened(view, question, words, scope))
+    return Step(part.title, words, scope, view, question, reveal, claims, to_try)
+
+
+def _opened(view: View, question: Question | None, words: Words, scope: Mapping[str, Call]) -> str:
+    """When a view is opened that doesn't say so: after a question whose answer is of the very scene it shows."""
+    if question is None:
+        return "before"
+    shown, hidden = Scene.of(view.parameters, {}), question.needed - words.names - question.shown
+    return "after" if any(scope[name].scene == shown for name in hidden) else "before"
+
+
+def _view(block: _Block) -> View:
+    found = _toml(block.text, block.line)
+    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.line)
+    if found.get("page") not in PAGES:
+        raise _Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
+    if found.get("opened", "before") not in ("before", "after"):
+        raise _Problem(block.line, 'opened is "before" or "after" the question is answered')
+    link = found.get("link", "")
+    if len(link) > LONGEST_LINK:
+        raise _Problem(block.line, f"a link has at most {LONGEST_LINK:,} characters")
+    try:
+        _parameters(link)
+    except ValueError:
+        raise _Problem(
+            block.line, "the link isn't one; copy what stands after the ? in the address bar"
+        ) from None
+    return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
+
+
+def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> dict[str, Call]:
+    found = _toml(block.text, block.line)
+    if len(found) > MOST_MEASURES:
+        raise _Problem(block.line, f"a step measures at most {MOST_MEASURES} things")
+    calls = {}
+    for name, given in found.items():
+        if not NAME.fullmatch(name) or name in FUNCTIONS or keyword.iskeyword(name):
+            raise _Problem(
+                block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do"
+            )
+        if name in known:
+            raise _Problem(
+                block.line, f"an earlier step measures something under the name {name}; take another"
+            )
+        if not isinstance(given, dict):
+            raise _Problem(
+                block.line, f'{name} needs a table: [{name}], and below it what = "probability", say'
+            )
+        try:
+            calls[name] = Call.read(given, view.parameters if view else {})
+        except ExpressionError as error:
+            raise _Problem(block.line, f"{name}: {error}") from None
+    return calls
+
+
+def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, Call]) -> Any:
+    try:
+        found = read(text)
+    except ExpressionError as error:
+        raise _Problem(line, str(error)) from None
+    _known(found.names, scope, line)
+    return found
+
+
+def _known(names: frozenset[str], scope: Mapping[str, Call], line: int) -> None:
+    if missing := sorted(names - scope.keys()):
+        known = ", ".join(sorted(scope)) or "nothing yet"
+        raise _Problem(
+            line, f"nothing is measured under the name {missing[0][:40]}; what is measured here: {known}"
+        )
+
+
+def _only(found: Mapping[str, Any], kinds: Mapping[str, type], line: int) -> None:
+    for name, value in found.items():
+        if name not in kinds:
+            raise _Problem(line, f"“{name[:40]}” isn't known here; there can be {', '.join(kinds)}")
+        if type(value) is not kinds[name]:
+            kind = {str: "a text in quotes", int: "a whole number", list: "a list in brackets"}[kinds[name]]
+            raise _Problem(line, f"{name} is {kind}")
+
+
+def _toml(text: str, line: int) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        at = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        what = str(error)[:150].split(" (at ")[0]
+        raise _Problem(line + (int(at[1]) - 1 if at else 0), f"this isn't TOML: {what}") from None
+
+
+def _parameters(link: str) -> dict[str, str]:
+    return dict(parse_qsl(link.removeprefix("?"), keep_blank_values=True, max_num_fields=100))

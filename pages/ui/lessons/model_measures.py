@@ -1,0 +1,128 @@
+"""What lessons can measure of a model as a whole, and of the formulas that it is built on. See `measures`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from pages.ui.lessons.calls import measure, measure_anew
+from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.models import activations, ladder, library
+from pages.ui.models.cache import remembered
+from transformer import Checkpoint, hook_points
+from transformer.training.presets import Group
+
+PARTS = {
+    "attention": (".attn.", ".cross_attn."),
+    "feed-forward": (".mlp.",),
+    "embedding": ("embed.",),
+    "norm": (".ln", "ln_final."),
+}
+"""What the names of each part's parameters contain, the first that fits."""
+DRAWS = 20_000
+"""Pairs of random vectors: enough for the second digit of their products' spread."""
+WIDEST = 512
+
+
+@measure
+def perplexity(scene: Scene) -> float:
+    """Between how many equally likely tokens a model hesitates on text it never saw: e to the power of its loss."""
+    return math.exp(library.model(scene.name).card.validation_loss)
+
+
+@measure
+def blind_guess(scene: Scene) -> float:
+    """The loss of giving every token of the vocabulary the same probability, in nats."""
+    return math.log(library.config(scene.name).vocab_size)
+
+
+@measure
+def entropy_rate(scene: Scene) -> float:
+    """How undecided a model that sees one token leaves the next, in nats: the mean over the tokens that come up.
+
+    Were its table exactly right, this would be its loss: Shannon 1948, §7, the entropy of a Markov source.
+    """
+    shape = library.config(scene.name)
+    if shape.n_layers or shape.positions != "none":
+        raise MeasureError(f"{scene.model} sees more than the last token, so that it is no table of pairs")
+    return _entropy_rate(scene.name)
+
+
+@remembered
+def _entropy_rate(checkpoint: Checkpoint) -> float:
+    tokens = torch.arange(checkpoint.model.config.vocab_size)[:, None]
+    with torch.no_grad():
+        table = checkpoint.model(tokens)[:, 0].double().softmax(-1)  # (token, next)
+    how_often = torch.full((len(table),), 1 / len(table), dtype=torch.double)
+    for _ in range(200):  # what comes up in a long text that it writes itself
+        how_often = how_often @ table
+    return float(how_often @ torch.special.entr(table).sum(-1))
+
+
+@measure_anew
+def ladder_losses(scene: Scene, first: int = 8) -> list:
+    """The validation losses of the ladder's first rungs, in nats, from the lowest rung up."""
+    rungs = list(ladder.rungs(Group.LADDER).values())
+    if not 1 <= first <= len(rungs):
+        raise MeasureError(f"first is from 1 to {len(rungs)}, not {first}")
+    return [entry.card.validation_loss for entry in rungs[:first]]
+
+
+@measure
+def parameter_share(scene: Scene, part: str) -> float:
+    """The share of a model's parameters that is in one kind of part: attention, feed-forward, embedding or norm."""
+    if part not in PARTS:
+        raise MeasureError(f"part is one of {', '.join(PARTS)}")
+    counts = dict.fromkeys([*PARTS, ""], 0)
+    for name, values in library.model(scene.name).model.named_parameters():
+        kind = next((kind for kind, signs in PARTS.items() if any(sign in name for sign in signs)), "")
+        counts[kind] += values.numel()
+    return counts[part] / sum(counts.values())
+
+
+@measure_anew
+def size_ratio(scene: Scene, other_model: str) -> float:
+    """How many times as many parameters a model has as another one."""
+    return library.model(scene.name).card.parameters / library.model(Scene(other_model).name).card.parameters
+
+
+@measure
+def norm_count(scene: Scene) -> int:
+    """How many norms a model has."""
+    return sum(name.endswith("hook_scale") for name in hook_points(library.config(scene.name)))
+
+
+@measure
+def hidden_share(scene: Scene) -> float:
+    """The share of a text's pairs of query and key that the causal mask hides."""
+    return (len(scene.tokens) - 1) / (2 * len(scene.tokens))
+
+
+@measure
+def random_products(scene: Scene, width: int) -> float:
+    """The standard deviation of q · k, for vectors of `width` random numbers with mean 0 and variance 1.
+
+    Source: Vaswani et al. 2017, footnote 4.
+    """
+    if not 1 <= width <= WIDEST:
+        raise MeasureError(f"width is from 1 to {WIDEST}, not {width}")
+    return _random_products(width)
+
+
+def _random_products(width: int) -> float:
+    queries, keys = np.random.default_rng(0).standard_normal((2, DRAWS, width))
+    return float((queries * keys).sum(-1).std())
+
+
+@measure
+def position_similarity(scene: Scene, one: int, other: int) -> float:
+    """The cosine of the angle between two rows of the table of positions that a model adds to its embeddings."""
+    table = activations.position_table(scene.name)
+    if table is None:
+        raise MeasureError(f"{scene.model} adds no positions to its embeddings")
+    if not (0 <= one < len(table) and 0 <= other < len(table)):
+        raise MeasureError(f"a position is from 0 to {len(table) - 1} in this model")
+    rows = table[[one, other]].astype(np.float64)
+    return float(rows[0] @ rows[1] / np.linalg.norm(rows, axis=1).prod())

@@ -1,0 +1,266 @@
+"""Rooms: a class that answers the questions of a lesson together, in this process' memory and nowhere else.
+
+A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
+and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. Nobody has a name: a teacher is
+known by a key, a student by another, and both are secrets of a browser's tab.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from pages.ui.models.answers import StepPlace
+
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+"""Of which codes are made: without vowels, so that none is a word, and without digits that look like letters."""
+CODE_LENGTH = 5
+MOST_ROOMS, MOST_MEMBERS, MOST_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
+"""Rooms of a server, members of a room, steps that are voted on in it, characters of an answer."""
+HERE = 12.0
+"""Seconds after which someone who hasn't been heard of counts as gone. A page in a room asks every second."""
+IDLE = 2 * 3600.0
+"""Seconds without the teacher after which a room ends by itself."""
+
+
+class RoomError(ValueError):
+    """What can't be done in a room, as a sentence that says what would do."""
+
+
+class Phase(IntEnum):
+    """How far a question has come; it never goes back."""
+
+    FIRST = 0
+    """Everybody votes alone."""
+    SECOND = 1
+    """The class has discussed it and votes again."""
+    REVEALED = 2
+
+
+@dataclass
+class Poll:
+    """The votes on one step: of each member the first, and the second where there is one."""
+
+    phase: Phase = Phase.FIRST
+    first: dict[str, str] = field(default_factory=dict)
+    second: dict[str, str] = field(default_factory=dict)
+
+    def has_vote_of(self, member: str) -> bool:
+        """Whether a member has voted in any phase."""
+        return member in self.first or member in self.second
+
+
+class Tally(NamedTuple):
+    """The votes on a step, counted."""
+
+    phase: Phase
+    first: Counter[str]
+    second: Counter[str]
+    voted: int
+    """Members who have voted in the present phase; once it is revealed, in any."""
+    here: int
+    """Members in the room, who could have."""
+    pairs: tuple[tuple[str, str], ...]
+    """Of each member who voted twice: the first answer and the second."""
+
+    def turned(self, right: Callable[[str], bool]) -> tuple[int, int]:
+        """How many went from a wrong answer to a right one, and how many from a right to a wrong."""
+        sides = Counter((right(first), right(second)) for first, second in self.pairs)
+        return sides[False, True], sides[True, False]
+
+
+class State(NamedTuple):
+    """What a member's page has to know; equal states look the same."""
+
+    place: StepPlace | None
+    """Where the teacher has the room; None while everybody goes as they like."""
+    phase: Phase
+    """Of the question there."""
+    teacher_here: bool
+
+
+@dataclass
+class _Room:
+    code: str
+    key: str
+    """The teacher's."""
+    led_at: float
+    """When the teacher was heard of last."""
+    place: StepPlace | None = None
+    members: dict[str, float] = field(default_factory=dict)
+    """When each was heard of last."""
+    polls: dict[StepPlace, Poll] = field(default_factory=dict)
+
+
+class Rooms:
+    """All rooms of a server. Every method can be called from any thread.
+
+    clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rooms: dict[str, _Room] = {}
+
+    def open(self, place: StepPlace | None = None) -> tuple[str, str]:
+        """Open a room; returns its code and the teacher's key. RoomError if there are too many."""
+        with self._lock:
+            self._sweep()
+            if len(self._rooms) >= MOST_ROOMS:
+                raise RoomError(
+                    f"This server has {MOST_ROOMS} rooms open and has room for no more. "
+                    "Try again when one has ended, or run the app on a machine of your own."
+                )
+            code = next(code for code in _codes() if code not in self._rooms)
+            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), place)
+            return code, self._rooms[code].key
+
+    def join(self, code: str, member: str | None = None) -> tuple[str, str]:
+        """Join a room; returns its code as it is written, and the member's key.
+
+        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of somebody who comes back; with
+        it, who has voted isn't counted a second time. RoomError if there is no such room, or if it is full.
+        """
+        with self._room(tidy(code)) as room:
+            if member is None or member not in room.members:
+                self._let_go_of_the_gone(room)
+                if len(room.members) >= MOST_MEMBERS:
+                    raise RoomError(f"This room has {MOST_MEMBERS} people in it, and holds no more.")
+                if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
+                    member = secrets.token_hex(16)
+            room.members[member] = self._clock()
+            return room.code, member
+
+    def leave(self, code: str, member: str) -> None:
+        """Leave a room; what was voted stays. Nothing happens if either has gone."""
+        with self._lock:
+            if room := self._rooms.get(code):
+                room.members.pop(member, None)
+
+    def state(self, code: str, member: str) -> State:
+        """What a member's page shows, who is here now. RoomError if the room has ended."""
+        with self._room(code) as room:
+            if member in room.members:
+                room.members[member] = self._clock()
+            return self._state(room)
+
+    def led(self, code: str, key: str) -> State:
+        """What the teacher's page shows, who is here now. RoomError if the room has ended."""
+        with self._led(code, key) as room:
+            return self._state(room)
+
+    def move(self, code: str, key: str, place: StepPlace | None) -> None:
+        """Move the room to a step; None lets everybody go as they like."""
+        with self._led(code, key) as room:
+            room.place = place
+
+    def advance(self, code: str, key: str, place: StepPlace, phase: Phase) -> None:
+        """Bring the question of a step to a later phase; an earlier one is left as it is."""
+        with self._led(code, key) as room:
+            poll = self._poll(room, place)
+            poll.phase = max(poll.phase, phase)
+
+    def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
+        """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
+        if not 0 < len(answer) <= LONGEST_ANSWER:
+            raise RoomError(
+                f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}."
+            )
+        with self._room(code) as room:
+            if member not in room.members:
+                raise RoomError("You are no longer in this room. Join it again with its code.")
+            room.members[member] = self._clock()
+            poll = self._poll(room, place)
+            if poll.phase is Phase.REVEALED:
+                raise RoomError("The answer has been revealed; this question takes no more votes.")
+            (poll.first if poll.phase is Phase.FIRST else poll.second)[member] = answer
+
+    def awaits(self, code: str, member: str, place: StepPlace, phase: Phase) -> bool:
+        """Whether the question of a step is in a phase in which a member has still to vote."""
+        with self._room(code) as room:
+            poll = room.polls.get(place, Poll())
+            votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
+            return poll.phase is phase and votes is not None and member not in votes
+
+    def tally(self, code: str, key: str, place: StepPlace) -> Tally:
+        """The votes on a step, for the teacher."""
+        with self._led(code, key) as room:
+            poll = room.polls.get(place, Poll())
+            here = {member for member in room.members if self._is_here(room.members[member])}
+            voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
+                poll.phase, poll.first.keys() | poll.second.keys()
+            )
+            pairs = tuple(
+                (poll.first[member], again) for member, again in poll.second.items() if member in poll.first
+            )
+            return Tally(poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted),
+                         len(here | voted), pairs)  # fmt: skip
+
+    def end(self, code: str, key: str) -> None:
+        """End a room for everybody."""
+        with self._led(code, key):
+            del self._rooms[code]
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._sweep()
+            return len(self._rooms)
+
+    def _state(self, room: _Room) -> State:
+        poll = room.polls.get(room.place) if room.place else None
+        return State(room.place, poll.phase if poll else Phase.FIRST, self._is_here(room.led_at))
+
+    def _poll(self, room: _Room, place: StepPlace) -> Poll:
+        if place not in room.polls and len(room.polls) >= MOST_POLLS:
+            raise RoomError("This room has voted on as many questions as it can hold. Open another one.")
+        return room.polls.setdefault(place, Poll())
+
+    def _is_here(self, seen: float) -> bool:
+        return self._clock() - seen <= HERE
+
+    def _let_go_of_the_gone(self, room: _Room) -> None:
+        """Members who left without a word give up their places, once a room is full."""
+        if len(room.members) >= MOST_MEMBERS:
+            room.members = {key: seen for key, seen in room.members.items() if self._is_here(seen)}
+
+    @contextmanager
+    def _room(self, code: str) -> Iterator[_Room]:
+        with self._lock:
+            self._sweep()
+            if code not in self._rooms:
+                raise RoomError(
+                    "There is no such room: it has ended, or its code is another one. Ask for the code again, or go "
+                    "through the lessons by yourself."
+                )
+            yield self._rooms[code]
+
+    @contextmanager
+    def _led(self, code: str, key: str) -> Iterator[_Room]:
+        with self._room(code) as room:
+            if not secrets.compare_digest(room.key.encode(), key.encode()):
+                raise RoomError("Only the teacher who opened this room can do that.")
+            room.led_at = self._clock()
+            yield room
+
+    def _sweep(self) -> None:
+        """End the rooms whose teachers have been away for long."""
+        now = self._clock()
+        self._rooms = {code: room for code, room in self._rooms.items() if now - room.led_at <= IDLE}
+
+
+def tidy(code: str) -> str:
+    """A code as rooms have it, from one that somebody typed: capital letters alone."""
+    return "".join(letter for letter in code[:40].upper() if letter.isalpha())
+
+
+def _codes() -> Iterator[str]:
+    while True:
+        yield "".join(secrets.choice(LETTERS) for _ in range(CODE_LENGTH))

@@ -1,0 +1,7 @@
+"""What if: change a part of the model, and see what becomes of what it says."""
+
+from pages.ui.frame.sidebar import session
+from pages.ui.views import bodies
+
+session().require_tokens()
+bodies.what_if(session())

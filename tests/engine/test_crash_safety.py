@@ -1,0 +1,186 @@
+"""A save that is killed at any moment leaves the file that was there before, or the new one, and always a whole one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRIES = 20
+
+SCRIPT = """
+import json, os, random, shutil, signal, sys, time
+from pathlib import Path
+import torch
+
+torch.set_num_threads(1)
+from tests.helpers import tiny_config
+from transformer import Card, Checkpoint, Tokenizer, TrainingConfig, TrainingRun, build_model
+from transformer import load_checkpoint, save_checkpoint
+
+folder = Path(sys.argv[1])
+config = tiny_config(d_model=64)  # large enough that writing takes its time
+model = build_model(config, seed=0)
+
+
+def fill(number):
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(number)
+
+
+def values(*models):
+    return {value for model in models for weight in model.parameters() for value in weight.unique().tolist()}
+
+
+def save_folder(number):
+    fill(number)
+    tokenizer = Tokenizer.of_characters("ab")
+    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, Card(title=str(number))))
+
+
+def load_folder():
+    found = load_checkpoint(folder / "model")
+    return {float(found.card.title)} | values(found.model)
+
+
+run = TrainingRun(model, TrainingConfig(steps=10, average_decay=0.5))
+
+
+def save_run(number):
+    fill(number)
+    run.average.module.load_state_dict(model.state_dict())
+    run.step = number
+    run.save(folder / "state.safetensors")
+
+
+def load_run():
+    loaded = TrainingRun(build_model(config, seed=1), run.config)
+    loaded.resume(folder / "state.safetensors")
+    return {float(loaded.step)} | values(loaded.model, loaded.best_model)
+
+
+def unfinished():
+    return [*folder.glob("*.tmp"), *folder.glob(".*")]
+
+
+def kill_again_and_again(save, load):
+    started = time.perf_counter()
+    save(1)
+    save(2)
+    duration = (time.perf_counter() - started) / 2
+    found, cut_short = [], 0
+    for attempt in range(int(sys.argv[2])):
+        begun = folder / "begun"
+        begun.unlink(missing_ok=True)
+        child = os.fork()
+        if child == 0:
+            number = 1
+            begun.touch()
+            while True:
+                save(number)
+                number = 3 - number
+        while not begun.exists():
+            time.sleep(0.001)
+        time.sleep(random.Random(attempt).uniform(0, 4 * duration))
+        while attempt % 2 and not unfinished():
+            pass  # every other time in the middle of a save
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        left = unfinished()
+        cut_short += bool(left)
+        found.append(sorted(load()))
+        for path in left:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        save(2)
+    return {"found": found, "cut_short": cut_short}
+
+
+checkpoint, run_state = kill_again_and_again(save_folder, load_folder), kill_again_and_again(save_run, load_run)
+print(json.dumps({"checkpoint": checkpoint, "run": run_state}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked and killed")
+def test_a_save_that_is_killed(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), str(TRIES)],
+        cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for what, report in json.loads(done.stdout).items():
+        assert len(report["found"]) == TRIES
+        assert all(values in ([1.0], [2.0]) for values in report["found"]), (what, report["found"])
+        assert report["cut_short"] >= 3, what  # else it would prove nothing
+
+
+BUSY = """
+import json, os, sys, time
+from pathlib import Path
+import torch
+
+torch.set_num_threads(1)
+from tests.helpers import tiny_model
+from transformer import Card, Checkpoint, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+
+folder = Path(sys.argv[1])
+tokenizer = Tokenizer.of_characters("ab")
+
+
+def save(number):
+    model = tiny_model(n_layers=number)  # another shape each time, so that files of two versions don't fit
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(number)
+    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, Card(title=str(number))))
+
+
+def look():
+    (entry,) = list_checkpoints(folder)
+    assert entry.name == "model" and not entry.problem, entry.problem
+    assert entry.card.title == str(entry.config.n_layers)
+
+
+def load():
+    found = load_checkpoint(folder / "model")
+    assert {str(int(value)) for weight in found.model.parameters() for value in weight.unique()} == {found.card.title}
+
+
+def process(work, done):
+    child = os.fork()
+    if child:
+        return child
+    count = 0
+    try:
+        while not done(count):
+            work()
+            count += 1
+        os._exit(0)
+    except BaseException as error:
+        print(type(error).__name__, error, file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+ended = folder.parent / "ended"
+save(1)
+readers = [process(look, lambda count: count >= 120), process(load, lambda count: count >= 15)]
+savers = [process(lambda number=number: save(number), lambda count: ended.exists()) for number in (1, 2)]
+statuses = [os.waitpid(reader, 0)[1] for reader in readers]
+ended.touch()
+statuses += [os.waitpid(saver, 0)[1] for saver in savers]
+print(json.dumps(statuses))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked")
+def test_saves_and_readers_at_once(tmp_path):
+    """Two processes save again and again, others list and load: no save is lost, no reader sees half of one."""
+    (tmp_path / "models").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", BUSY, str(tmp_path / "models")],
+        cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 0, 0, 0]\n", "")
+    assert [child.name for child in (tmp_path / "models").iterdir()] == ["model"]

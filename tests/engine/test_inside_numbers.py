@@ -1,0 +1,110 @@
+"""Inside's arithmetic: for cells of every shipped model, the shipped scripts arrive at the number that was recorded.
+
+Run by Node, without a browser. Whoever wants more than the sample says how many: HEADSUP_CELLS=5000.
+"""
+
+import json
+import math
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers import viewed_shape
+from tests.inside_outlines import arrays_of, labelled_outline, parts_of, pass_of
+from transformer import load_checkpoint
+from transformer.inference.recompute import viewed
+from transformer.model.equations import equations
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted(path.parent.name for path in (ROOT / "checkpoints").glob("*/card.json"))
+CELLS = int(os.environ.get("HEADSUP_CELLS", 500))  # of all models together
+MOST = 48  # tokens of a prompt
+TOLERANCE = 1e-5  # of the tensor's largest absolute value
+
+
+@pytest.fixture(scope="module", params=SHIPPED)
+def worked(request, node, tmp_path_factory):
+    """(pass, its tensors, what the scripts make of a sample of its cells: [(name, place, found)])."""
+    checkpoint = load_checkpoint(ROOT / "checkpoints" / request.param)
+    chosen = random.Random(request.param)
+    found = pass_of(checkpoint, chosen.choice(checkpoint.card.examples), MOST)
+    arrays = arrays_of(found)
+    cells = sample(found, arrays, chosen)
+    folder = tmp_path_factory.mktemp("cells")
+    files = [folder / "outline", folder / "parts", folder / "cells.json"]
+    files[0].write_bytes(labelled_outline(found, checkpoint).to_bytes())
+    files[1].write_bytes(parts_of(found).to_bytes())
+    files[2].write_text(json.dumps(cells), encoding="utf-8")
+    ran = node(Path(__file__).parents[1] / "frontend" / "inside_cells.mjs", *files)
+    assert ran.returncode == 0, ran.stderr
+    return found, arrays, [(*cell, each) for cell, each in zip(cells, json.loads(ran.stdout), strict=True)]
+
+
+def sample(found, arrays, chosen):
+    """Places at random: of every operation as many, and of the names in turn."""
+    by_operation = {}
+    for name, equation in equations(found.config).items():
+        by_operation.setdefault(equation.operation, []).append(name)
+    cells = []
+    for names in by_operation.values():
+        chosen.shuffle(names)
+        for at in range(math.ceil(CELLS / len(SHIPPED) / len(by_operation))):
+            name = names[at % len(names)]
+            cells.append((name, [chosen.randrange(size) for size in arrays[name].shape]))
+    return cells
+
+
+def test_the_arithmetic_ends_in_the_number_that_was_recorded(worked):
+    found, arrays, cells = worked
+    for name, place, got in cells:
+        recorded = float(arrays[name][tuple(place)])
+        where = f"{name} {place}: {got}"
+        assert float(got["recorded"].replace("Infinity", "inf")) == recorded, where
+        result = float(got["result"].replace("Infinity", "inf"))
+        if math.isinf(recorded):
+            assert result == recorded and got["difference"] == "0", where
+            continue
+        finite = np.abs(arrays[name][np.isfinite(arrays[name])].astype(float))
+        assert abs(result - recorded) <= TOLERANCE * finite.max(), where
+        assert float(got["difference"]) == pytest.approx(abs(result - recorded)), where
+        assert got["operation"] == equations(found.config)[name].operation
+        assert got["lines"] and all("NaN" not in line and "undefined" not in line for line in got["lines"]), where
+        assert got["words"] and got["drawn"] and not got["tooEarly"], where
+
+
+def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
+    found, arrays, cells = worked
+    for name, place, got in cells:
+        equation = equations(found.config)[name]
+        flat = np.ravel_multi_index(place, arrays[name].shape)
+        shape = viewed_shape(equation.dims, arrays[name].shape, found.config)
+        by_dim = dict(zip(equation.dims, np.unravel_index(flat, shape), strict=True))
+        read = found.source if name.startswith("encoder.") else found.tokens
+        token = int(read[by_dim["pos"]]) if "pos" in by_dim else None
+        expected, named = {}, {}
+        for operand in equation.sources:
+            mask = expected.setdefault(operand.name, np.zeros(arrays[operand.name].shape, bool))
+            view = mask.reshape(tuple(viewed(found, operand).shape))
+            view[operand.at(by_dim, token)] = True
+        for cell in got["cells"]:
+            mask = named.setdefault(cell["name"], np.zeros(arrays[cell["name"]].shape, bool))
+            assert len(cell["index"]) == arrays[cell["name"]].ndim
+            mask[tuple(slice(None) if at is None else at for at in cell["index"])] = True
+        assert expected.keys() == named.keys(), name
+        for each, mask in expected.items():
+            assert np.array_equal(mask, named[each]), f"{name} {place} reads {each}"
+        for each, opened in got["opened"]:
+            assert expected[each][tuple(opened)], f"{name} {place} opens {each} {opened}"
+
+
+def test_what_is_asked_for_is_what_is_sent_and_no_more(worked):
+    found, _, cells = worked
+    sent = set(parts_of(found).tensors)
+    seen = set()
+    for name, _, got in cells:
+        assert set(got["wanted"]) <= sent
+        assert not seen & set(got["wanted"]), f"{name} asks for what is there"
+        seen |= set(got["wanted"])

@@ -1,0 +1,274 @@
+"""Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
+
+import json
+import time
+from urllib.parse import urlencode
+
+import pytest
+
+from pages.ui.frame import state
+from pages.ui.frame.link import LONGEST_QUERY
+from pages.ui.markdown import JOINER
+from tests.app_driver import (
+    checked,
+    come_back,
+    component,
+    given,
+    go,
+    ids_of,
+    link_of,
+    link_to_copy,
+    look_at,
+    looked_at,
+    overview,
+    press,
+    prompt,
+    said,
+    start,
+    tell,
+    text_of,
+    type_prompt,
+    use,
+    write,
+)
+from tests.tiny_models import save_pair, save_tiny, save_translator
+from transformer import Tokenizer, save_checkpoint
+
+pytestmark = pytest.mark.usefixtures("folder")
+LONG = "abcdefghijklmnopqrstuvwxyz" * 3
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_pair(folder, context_length=80)
+    save_translator(folder)
+    return folder
+
+
+def captions(at):
+    return " ".join(element.value for element in [*at.sidebar.caption, *at.main.caption])
+
+
+# What changes a picture is in the link
+
+
+CHANGES = [
+    ("Attention", lambda at: look_at(at, layer=1, head=1), {"layer": "1", "head": "1"}),
+    ("Attention", lambda at: look_at(at, stage="raw", without="scale"), {"stage": "raw", "without": "scale"}),
+    ("Attention", lambda at: look_at(at, zoom="60,78,0,9"), {"zoom": "60,78,0,9"}),
+    ("Attention", lambda at: look_at(at, order="spread", direction="to", share="layer"),
+     {"order": "spread", "direction": "to", "share": "layer"}),
+    ("Masks", lambda at: at.slider[1].set_value(40), {"masks_shown": "40"}),
+    ("Masks", lambda at: at.slider[2].set_value(70), {"positions_shown": "70"}),
+    ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
+    ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
+]  # fmt: skip
+
+
+def drawn_masks(at):
+    return [c.proto.json for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
+
+
+@pytest.mark.parametrize(("page", "change", "added"), CHANGES)
+def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
+    at = start(page, prompt=LONG)
+    before = link_of(at)
+    checked(change(at).run())
+    assert link_of(at) == before | added
+    other = start(page, **link_of(at))
+    assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
+    for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
+        assert one.proto.spec == same.proto.spec
+    assert drawn_masks(at) == drawn_masks(other)
+    if page == "Attention":
+        assert given(at)["asks"] == given(other)["asks"]
+        assert looked_at(at) == looked_at(other)
+
+
+def test_a_link_of_before_still_opens():
+    """The page once drew the end of a text, or all layers, on demand."""
+    at = start("Attention", prompt=LONG, shown=60, source_shown="x", all_layers="true", layer=1, query=70)
+    assert not said(at) and looked_at(at)["query"] == 70
+    assert link_of(at) == {"model": "shakespeare", "prompt": LONG, "layer": "1", "head": "0", "query": "70"}
+    assert overview(at).metadata["queries"] == len(LONG)
+
+
+# Back and forward
+
+
+def test_going_back_brings_the_page_as_it_was():
+    at = write(start(tokens=5, prompt="To be"))
+    generate, text = link_of(at), text_of(at)
+    go(at, "Attention")
+    checked(look_at(at, head=1, query=3).run())
+    attention = link_of(at)
+    go(at, "Generate")
+    type_prompt(at, "KING:")
+    assert text_of(at) == ""
+    come_back(at, "Attention", attention)
+    assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
+    come_back(at, "Generate", generate)
+    assert prompt(at) == "To be" and text_of(at) == text
+    assert given(at)["written"] == generate["written"] and len(ids_of(at)) == 5
+    assert link_of(checked(at.run())) == generate  # and it isn't read again
+    type_prompt(at, "Hello")  # in a moment in which the address is still that of before
+    assert prompt(at) == "Hello" and link_of(at)["prompt"] == "Hello"
+
+
+def test_going_back_within_a_page_brings_what_it_was():
+    at = start("Masks", model="shakespeare", prompt="To be", filler=5)
+    before = link_of(at)
+    go(at, "Positions")
+    checked(come_back(at, "Masks", before | {"filler": "2"}))
+    checked(come_back(at, "Masks", before | {"filler": "7", "prompt": "KING:"}))
+    assert link_of(at)["filler"] == "7" and prompt(at) == "KING:"
+
+
+def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back():
+    at = start(prompt="é" * 4000)
+    short = link_of(at)
+    assert "prompt" not in short
+    go(at, "Masks")
+    come_back(at, "Generate", short)
+    assert prompt(at) == "é" * 4000
+    come_back(at, "Generate", {"model": "shakespeare", "prompt": "To be"})
+    assert prompt(at) == "To be"
+
+
+def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is():
+    at = start(prompt="To be")
+    come_back(at, "Masks", {})
+    assert prompt(at) == "To be"
+
+
+def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
+    at = start("Masks")
+    assert '"begins": true' in component(at, "headsup_tab").json
+    assert '"begins": false' in component(checked(at.run()), "headsup_tab").json
+
+
+def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
+    at = start("Masks")
+    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
+    assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
+
+
+def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
+    at = start("Masks", prompt="é" * 4000, seed=7)
+    kept = json.loads(component(at, "headsup_tab").json)["kept"]
+    assert kept == {"prompt": "é" * 4000}
+    other = start("Masks", **link_of(at))
+    assert prompt(other) != "é" * 4000
+    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "others": kept})
+    assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
+
+
+@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "others": {}}, {"query": "", "others": {"prompt": 5}},
+                                   {"query": "x" * 200_000, "others": {}}, {"query": "&".join("a" * 200), "others": {}},
+                                   {"query": "", "others": {str(number): "" for number in range(200)}}])  # fmt: skip
+def test_what_a_tab_can_t_have_shown_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    tell(at, "headsup_tab", "before", value)
+    assert prompt(at) == "To be"
+
+
+# A link that would be too long
+
+
+def test_what_is_left_out_of_a_link_is_said():
+    at = start()
+    assert "Too long for the link" not in captions(at)
+    type_prompt(at, "é" * 4000)
+    assert "Too long for the link, and left out of it: the prompt. That is lost" in captions(at)
+    assert len(link_to_copy(at)) < LONGEST_QUERY + 100
+    type_prompt(at, "short")
+    assert "Too long for the link" not in captions(at)
+
+
+def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
+    at = start(prompt="," * 2_480)
+    assert "Too long for the link" not in captions(at)
+    write(at)
+    assert "Too long for the link, and left out of it: what was written." in captions(at)
+
+
+def test_boxes_hold_no_more_than_a_session_can_bear():
+    at = start("Masks")
+    assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
+    assert type_prompt(at, "a" * 9_000) and len(prompt(at)) == 5_000
+
+
+# Texts of links and files
+
+
+@pytest.mark.parametrize("value", ["http://a.b/c", "www.a.bc", "me@a.bc", ":material/info:", "![x](http://a.b/c.png)"])
+def test_no_address_in_a_notice_is_left_whole(value):
+    at = start(seed=value, model=value, prompt="To be")
+    (warning,) = at.warning
+    assert value not in warning.value and JOINER in warning.value
+    assert value in said(at)
+
+
+def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
+    checkpoint = save_tiny(tmp_path, "shakespeare")
+    checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
+    save_checkpoint(tmp_path / "shakespeare", checkpoint)
+    use(monkeypatch, tmp_path)
+    (card,) = [element.value for element in start().sidebar.markdown if "Train it again" in element.value]
+    assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
+
+
+def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
+    calls, taken_out = [], Tokenizer.without_unknown
+    monkeypatch.setattr(Tokenizer, "without_unknown", lambda *given: calls.append(1) or taken_out(*given))
+    began = time.perf_counter()
+    at = type_prompt(start(), "中" * 5_000)
+    assert time.perf_counter() - began < 20
+    assert "This model has never seen" in said(at) and not calls
+    press(at, "Remove what it can't read")
+    assert calls == [1] and prompt(at) == ""
+
+
+# What a tab looks at, where a run isn't told
+
+
+def run_as_opened(at, link):
+    """A run in a tab that was opened by a link: Streamlit tells that link, whatever the address bar holds since."""
+    at.query_params = dict(link)
+    return checked(at.run())
+
+
+def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab():
+    link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
+    at = start("Attention", **link)
+    at.query_params = dict(link)
+    tell(at, "headsup_tab", "held", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
+    seen = at.session_state["visitor"]
+    assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
+    run_as_opened(at, link)
+    assert (seen.layer, seen.head, seen.order) == (1, 0, "spread")
+    seen.layer = 0  # by a button, say
+    for _ in range(2):
+        run_as_opened(at, link)
+        assert (seen.layer, seen.head) == (0, 0)
+    assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
+
+
+@pytest.mark.parametrize("value", [None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"},
+                                   {"prompt": "another"}, {"layer": "many"}])  # fmt: skip
+def test_what_a_tab_can_t_look_at_changes_nothing(value):
+    at = start("Masks", prompt="To be")
+    before = link_of(at)
+    tell(at, "headsup_tab", "held", value)
+    assert link_of(checked(at.run())) == before
+
+
+def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():
+    link = {"model": "shakespeare", "prompt": "To be", "filler": "5"}
+    at = start("Masks", **link)
+    for number in range(state.MOST_KNOWN + 5):
+        at.session_state["visitor"].prompt = f"To be {number}"
+        run_as_opened(at, link)
+    assert prompt(at) == f"To be {state.MOST_KNOWN + 4}"
+    assert len(at.session_state["known_addresses"]) == state.MOST_KNOWN

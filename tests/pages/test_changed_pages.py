@@ -1,0 +1,341 @@
+"""What is changed in a model, as a visitor sees it: chips, undo, and every page on the changed model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pages.ui.frame import change_form
+from pages.ui.models import activations, library
+from tests.app_driver import (
+    PAGES,
+    answered,
+    checked,
+    choose,
+    every_page,
+    go,
+    link_of,
+    named,
+    outline,
+    overview,
+    parts,
+    press,
+    said,
+    show_text,
+    start,
+    step,
+    text_of,
+    wish,
+    write,
+    writing,
+)
+from transformer import Averaged, Sampling, Scaled, Steered, Weighed, Without, generate, to_code, whole_pass
+from transformer.inference import interventions
+
+pytestmark = pytest.mark.usefixtures("folder")
+PROMPT = "ROMEO:\nAye"
+HEAD = Scaled("blocks.0.attn.hook_z", 0)
+ALL = (HEAD, Without("mask"), Weighed("blocks.1.attn.hook_pattern", 1, 5, 2, 0.75))
+STEERED = Steered("blocks.1.hook_resid_pre", tokens=(1, 2), against=(3, 4), factor=2.0)
+WEIGHED = Weighed("blocks.0.attn.hook_pattern", 1, 3, 2, 0.25)
+CHIP = "layer 0, head 0 silenced"
+
+
+def code_of(*interventions):
+    return "!".join(map(to_code, interventions))
+
+
+def chips(at):
+    found = {box.label.replace("\\", ""): box.value for box in at.sidebar.checkbox}
+    of_the_form = ("At one position only", "The other keys share the rest")
+    return {label: on for label, on in found.items() if label not in of_the_form}
+
+
+def changed_words(at):
+    return [element.value.replace("\\", "") for element in at.markdown if "Changed" in element.value]
+
+
+def engine(*interventions, text=PROMPT):
+    """The model's own pass, changed, not by way of the app."""
+    checkpoint = library.model("shakespeare")
+    return whole_pass(checkpoint.model, checkpoint.tokenizer.encode(text), interventions=interventions)
+
+
+class TestTheList:
+    @every_page
+    def test_it_is_on_every_page_and_says_so(self, page):
+        at = start(page, prompt=PROMPT, changes=f"{code_of(HEAD)}!-{code_of(Without('mask'))}")
+        assert chips(at) == {CHIP: True, "without the causal mask": False}
+        assert changed_words(at) == [f":material/science: Changed: {CHIP}."]
+        assert not said(at)
+
+    def test_a_chip_is_turned_off_and_on_taken_back_and_brought_back(self):
+        at = start(prompt=PROMPT, changes=code_of(HEAD))
+        checked(at.sidebar.checkbox[0].uncheck().run())
+        assert chips(at) == {CHIP: False} and not changed_words(at)
+        assert link_of(at)["changes"] == f"-{code_of(HEAD)}"
+        press(at, "Undo")
+        assert chips(at) == {CHIP: True} and link_of(at)["changes"] == code_of(HEAD)
+        press(at, "Remove this change")
+        assert chips(at) == {} and "changes" not in link_of(at)
+        press(at, "Undo")
+        assert chips(at) == {CHIP: True}
+
+    def test_all_are_taken_back_at_once_and_come_back_at_once(self):
+        at = start(prompt=PROMPT, changes=code_of(*ALL))
+        press(at, "Take all back")
+        assert chips(at) == {}
+        press(at, "Undo")
+        assert list(chips(at)) == [str(each) for each in ALL]
+
+    @pytest.mark.parametrize(("given", "label", "value", "words"), [
+        (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
+        (HEAD, "Head", 1, "layer 0, head 1 silenced"),
+        (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 silenced"),
+        (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
+        (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
+        (HEAD, "At one position only", True, "layer 0, head 0 at position 0 silenced"),
+        (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 silenced"),
+        (Scaled("blocks.0.hook_mlp_out", None, 2), "At one position only", False, "feed-forward of layer 0 silenced"),
+        (Averaged("blocks.0.hook_mlp_out"), "Silence it", None, "feed-forward of layer 0 silenced"),
+        (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
+        (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
+        (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
+        (Without("scale"), "Where", "blocks.1.", "without ÷ √d_head in layer 1"),
+    ])  # fmt: skip
+    def test_a_chip_has_a_menu_of_what_fits_it(self, given, label, value, words):
+        at = start(prompt=PROMPT, changes=f"-{code_of(given)}")
+        at.session_state["change_menu_0"] = True
+        checked(at.run())
+        if value is None:
+            press(at, label)
+        else:
+            widgets = [*at.sidebar.number_input, *at.sidebar.selectbox, *at.sidebar.checkbox]
+            (widget,) = [each for each in widgets if each.label == label]
+            checked(widget.set_value(value).run())
+        assert chips(at) == {words: False} and not said(at)  # one that is off stays off
+        press(at, "Undo")
+        assert chips(at) == {str(given): False}
+
+    def test_a_menu_can_t_make_two_changes_of_the_same(self):
+        at = start(prompt=PROMPT, changes=code_of(HEAD, replace(HEAD, head=1)))
+        at.session_state["change_menu_1"] = True
+        checked(at.run())
+        choose(at, "Head", 0)
+        assert "The change stays as it is: another change in the list is of the same." in said(at)
+        assert list(chips(at)) == [CHIP, "layer 0, head 1 silenced"]
+
+    def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
+        at = start(prompt=PROMPT, changes=code_of(HEAD))
+        checked(at.sidebar.checkbox[0].uncheck().run())
+        choose(at, "Model", "martin-fierro")
+        assert chips(at) == {} and "changes" not in link_of(at)
+        choose(at, "Model", "shakespeare")
+        assert chips(at) == {CHIP: False}
+        press(at, "Undo")
+        assert chips(at) == {CHIP: True}
+
+    def test_a_position_that_the_text_doesn_t_have_is_said(self):
+        change = Scaled("blocks.0.hook_mlp_out", None, len(PROMPT))
+        at = start(prompt=PROMPT, changes=code_of(HEAD, change))
+        (sentence,) = [each.value.replace("\\", "") for each in at.caption if "Without effect" in each.value]
+        assert sentence == f"Without effect as yet: {change}. The text isn't that long."
+        at = step(at)
+        assert not [each for each in at.caption if "Without effect" in each.value]
+
+    @every_page
+    def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
+        model = library.model("shakespeare").model
+        with torch.no_grad():  # as large as can be, while nothing is changed
+            model.unembed.weight.mul_(3e37 / float(engine().tensors["logits"].abs().max()))
+        at = start(page, prompt=PROMPT, changes=code_of(Scaled("ln_final.hook_normalized", factor=20.0)))
+        assert "numbers grow too large to be computed with" in said(at) and not changed_words(at)
+        if page == "Generate":
+            assert np.isfinite(writing(at).tensors["logits"]).all()
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ("scale~blocks.9.attn.hook_z~0~~0.0", "this model computes no blocks.9.attn.hook_z"),
+            ("scale~blocks.0.attn.hook_z~9~~0.0", "has no head 9"),
+            ("scale~encoder.hook_embed~~3~0.0", "computes no encoder.hook_embed"),
+            ("weigh~blocks.0.attn.hook_pattern~0~-3~0~0.5~1", "has no query -3"),
+            ("from~hook_embed~~~999999~", "token 999999"),
+            ("nonsense", "there is no change called 'nonsense'"),
+            ("scale~a~b", "scale takes 4 values, and 2 are given"),
+        ],
+    )
+    def test_a_link_s_change_that_can_t_be_made_is_left_out_with_a_sentence(self, changes, sentence):
+        at = start(prompt=PROMPT, changes=f"{changes}!{code_of(HEAD)}")
+        assert sentence in said(at).replace("\\_", "_") and "left out" in said(at)
+        assert chips(at) == {CHIP: True} and link_of(at)["changes"] == code_of(HEAD)
+        press(at, "OK")
+        assert not said(at)
+
+
+class TestEveryPageShowsTheChangedModel:
+    def test_generate_writes_with_it(self):
+        at = start(prompt=PROMPT, changes=code_of(*ALL), tokens=24, seed=3)
+        logits = engine(*ALL).tensors["logits"][-1].numpy()
+        np.testing.assert_allclose(writing(at).tensors["logits"][-1], logits, atol=1e-4)
+        at = write(at)
+        checkpoint = library.model("shakespeare")
+        sampling = Sampling(temperature=0.8, seed=3)
+        steps = generate(checkpoint.model, checkpoint.tokenizer.encode(PROMPT), max_new_tokens=24, sampling=sampling,
+                         interventions=ALL)  # fmt: skip
+        steps = list(steps)
+        assert text_of(at) == checkpoint.tokenizer.decode([each.token_id for each in steps])
+        probabilities = writing(at).tensors["probability"][:24]
+        np.testing.assert_allclose(probabilities, [each.probability for each in steps], atol=1e-4)
+
+    def test_a_text_goes_on_with_it_and_nothing_is_lost(self):
+        at = write(start(prompt=PROMPT, tokens=6, temperature=0.5))
+        first = text_of(at)
+        before = writing(at).tensors["logits"]
+        at.session_state["visitor"].changes = start(changes=code_of(HEAD)).session_state["visitor"].changes
+        checked(at.run())
+        assert text_of(at) == first  # as it was, but told by the changed model
+        found = engine(HEAD, text=PROMPT + first).tensors["logits"].numpy()[len(PROMPT) - 1 :]
+        np.testing.assert_allclose(writing(at).tensors["logits"], found, atol=1e-4)
+        at = write(at)
+        longer = text_of(at)
+        assert longer.startswith(first) and len(longer) > len(first)
+        checked(at.sidebar.checkbox[0].uncheck().run())
+        assert text_of(at) == longer  # until the tab says that it has a text of the unchanged model
+        np.testing.assert_allclose(writing(at).tensors["logits"][: len(first)], before[:-1], atol=1e-4)
+
+    def test_attention(self):
+        at = start("Attention", prompt=PROMPT, layer=1, head=1, changes=code_of(*ALL))
+        tensors = engine(*ALL).tensors
+        about = overview(at).metadata
+        starts = {name: array for name, array in parts(at).tensors.items() if name.endswith("[:, 1]")}
+        assert len(starts) == 3
+        for name, array in starts.items():
+            np.testing.assert_allclose(array, tensors[name.removesuffix("[:, 1]")][:, 1], atol=1e-5)
+        assert {place["words"] for place in about["changed"]} == set(map(str, ALL))
+        assert [each["code"] for each in about["interventions"]] == list(map(to_code, ALL))
+        assert overview(at).tensors["overview"].ndim == 4  # without the mask there is something above the diagonal
+
+    def test_inside(self):
+        at = start("Inside", prompt=PROMPT, inside="blocks.1.hook_resid_post", changes=code_of(*ALL))
+        tensors = engine(*ALL).tensors
+        name = "blocks.1.hook_resid_post"
+        np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
+        assert {place["words"] for place in outline(at).metadata["changed"]} == set(map(str, ALL))
+
+    def test_masks(self):
+        plain, changed = (start("Masks", prompt=PROMPT, changes=text) for text in ("", code_of(HEAD)))
+        losses = [named(at.metric, "Mean loss with the mask").value for at in (plain, changed)]
+        tokens = library.tokenizer("shakespeare").encode(PROMPT)
+        rows = engine(HEAD).tensors["logits"][:-1]
+        loss = torch.nn.functional.cross_entropy(rows, torch.tensor(tokens[1:]))
+        assert losses[1] == f"{float(loss):.4f} nats" != losses[0]
+        open_ = start("Masks", prompt=PROMPT, changes=code_of(Without("mask")))
+        assert "changed now: without the causal mask" in " ".join(each.value for each in open_.info)
+        deltas = [named(at.metric, "Mean loss without it").delta for at in (plain, open_)]
+        assert deltas[0] == deltas[1] != "+0.0000 nats"
+
+    def test_past_the_context_positions_still_count_from_the_start(self):
+        """The context is 16: of a text of 20 the first four are gone, and with them what was changed there."""
+        text = "ROMEO:\nAye, say you?"
+        for position in (2, 6):
+            change = Scaled("blocks.0.hook_mlp_out", None, position)
+            at = start("Attention", prompt=text, changes=code_of(change))
+            moved = (Scaled("blocks.0.hook_mlp_out", None, position - 4),) if position > 4 else ()
+            tensors = engine(*moved, text=text[4:]).tensors
+            name = next(name for name in parts(at).tensors if "hook_v" in name)
+            layer = int(name.split(".")[1])
+            at, name = start("Inside", prompt=text, changes=code_of(change)), f"blocks.{layer}.attn.hook_v"
+            np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
+
+
+def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
+    read, recorded = [], interventions.recorded
+    monkeypatch.setattr(interventions, "recorded", lambda *args: read.append(args) or recorded(*args))
+    tokens = tuple(library.tokenizer("shakespeare").encode(2 * PROMPT))  # 20, of which the model reads 16
+    found = activations.scored("shakespeare", tokens, (), (STEERED,))
+    assert len(read) == 2  # toward and against
+    for end in (3, 16, 18, 19):
+        last, _ = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
+        np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
+
+
+class TestTheForm:
+    @staticmethod
+    def opened(**link):
+        at = start(**link)
+        at.session_state["change_form"] = True
+        return checked(at.run())
+
+    def test_a_head_is_silenced_by_it(self):
+        at = self.opened(prompt=PROMPT)
+        press(at, "Change this")
+        assert chips(at) == {CHIP: True}
+
+    def test_everything_it_offers_can_be_done(self):
+        at = self.opened(prompt=PROMPT)
+        for what in ("attention", "feed-forward", "stream", "embedding", change_form.RULE, change_form.WEIGHT):
+            choose(at, "What", what)
+            press(at, "Change this")
+        choose(at, "What", "head")
+        for how in change_form.HOW:
+            choose(at, "How", how)
+            for box in at.sidebar.text_area[1:]:
+                box.set_value("KING" if box.label != "Away from" else "ROME")
+            checked(at.run())
+            press(at, "Change this")
+        assert list(chips(at)) == [
+            "attention of layer 0 silenced", "feed-forward of layer 0 silenced", "the stream before layer 0 silenced",
+            "the embedding silenced", "without the causal mask", "layer 0, head 0: query 0 gives key 0 the weight 1",
+            "layer 0, head 0 × 1", "layer 0, head 0 replaced by its mean", "layer 0, head 0 as on another prompt",
+            "layer 0, head 0 + 1 × the difference of two prompts",
+        ]  # fmt: skip
+        for page in PAGES:
+            go(at, page)
+
+    def test_another_prompt_that_can_t_be_read_is_answered(self):
+        at = self.opened(prompt=PROMPT)
+        choose(at, "How", "replace")
+        assert "Type a prompt" in said(at) + " ".join(each.value for each in at.sidebar.info)
+        for text, sentence in (("é", "has never seen"), ("a" * 17, "has 17 tokens, and this model reads at most 16")):
+            checked(at.sidebar.text_area[1].set_value(text).run())
+            assert sentence in said(at)
+        checked(at.sidebar.text_area[1].set_value("KING").run())
+        assert any("4 tokens, and yours 10" in each.value for each in at.sidebar.caption)
+        checked(at.sidebar.text_area[1].set_value("K").run())
+        assert any("1 token, and yours 10" in each.value for each in at.sidebar.caption)
+
+
+class TestWhatABrowserAsksFor:
+    @staticmethod
+    def asked(at, change):
+        return checked(wish(at, "change", change).run())
+
+    def test_a_menu_s_change_is_made_and_taken_back(self):
+        at = start("Attention", prompt=PROMPT)
+        wish = {"model": "shakespeare", "add": [code_of(HEAD)], "remove": []}
+        assert chips(self.asked(at, wish)) == {CHIP: True}
+        assert chips(self.asked(at, wish)) == {CHIP: True}  # told twice
+        assert chips(self.asked(at, {**wish, "model": "martin-fierro"})) == {CHIP: True}
+        assert chips(self.asked(at, {**wish, "add": [], "remove": [code_of(HEAD)]})) == {}
+
+    @settings(max_examples=12)
+    @given(st.recursive(
+        st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scaled("x"))),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["model", "add"]), inner),
+    ))  # fmt: skip
+    def test_no_wish_is_too_strange(self, wish):
+        at = start("Attention", prompt=PROMPT)
+        for each in (wish, {"model": "shakespeare", "add": wish, "remove": wish}):
+            assert chips(self.asked(at, each)) == {}
+
+
+def test_a_step_is_the_changed_model_s():
+    at = start(prompt=PROMPT, changes=code_of(HEAD), temperature=0)
+    best = int(engine(HEAD).tensors["logits"][-1].argmax())
+    at = step(at)
+    assert text_of(at) == library.tokenizer("shakespeare").decode([best])
+    show_text(at, [])

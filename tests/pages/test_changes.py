@@ -1,0 +1,192 @@
+"""What is changed in a model: in a link, in the list, in a window of a text, and in what is said of a pass."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import transformer
+from pages.ui.models.changes import (
+    LONGEST,
+    MOST,
+    Change,
+    Partly,
+    apart_from_dials,
+    as_python,
+    as_text,
+    from_text,
+    in_force,
+    joined,
+)
+from tests.engine.test_interventions import as_texts, changes, one_text
+from tests.helpers import any_configs, tiny_config, tiny_model
+from transformer import (
+    Averaged,
+    Recording,
+    Replaced,
+    Scaled,
+    Steered,
+    Weighed,
+    Within,
+    Without,
+    deviations,
+    generate,
+    in_window,
+    places_set,
+    record,
+    to_code,
+    whole_pass,
+)
+
+POINT = "blocks.0.attn.hook_z"
+PATTERN = "blocks.0.attn.hook_pattern"
+SOME = [
+    Scaled(POINT, 0), Scaled(POINT, 1, 3, -0.5), Averaged("blocks.1.hook_mlp_out"), Without("mask"),
+    Without("norm", "blocks.1."), Replaced("blocks.0.hook_resid_pre", tokens=(1, 2, 3)),
+    Steered("blocks.0.hook_resid_pre", None, 2, (1,), (2, 3), (), 1.5), Weighed(PATTERN, 1, 2, 0, 0.25, False),
+]  # fmt: skip
+interventions = st.sampled_from(SOME)
+
+
+def listed(changes):
+    found = ()
+    for change in changes:
+        found = joined(found, change.intervention, on=change.on)
+    return found
+
+
+class TestInALink:
+    @given(st.lists(st.builds(Change, interventions, st.booleans()), max_size=MOST).map(listed))
+    def test_they_read_back_as_they_were(self, given):
+        assert from_text(as_text(given)) == given
+        assert in_force(given) == tuple(change.intervention for change in given if change.on)
+
+    @given(st.lists(st.text(max_size=20) | interventions.map(to_code), max_size=8).map("!".join))
+    def test_what_can_t_be_read_is_left_out_with_a_sentence(self, text):
+        try:
+            found = from_text(text)
+        except Partly as error:
+            found = error.kept
+            assert "left out" in str(error) and len(str(error)) < 400
+        codes = {code.removeprefix("-") for code in text.split("!")}
+        assert {to_code(each.intervention) for each in found} <= codes
+        assert {each for each in SOME if to_code(each) in codes} >= {each.intervention for each in found}
+
+    @pytest.mark.parametrize(
+        ("text", "sentence", "kept"),
+        [
+            ("x" * (LONGEST + 1), "have more than", 0),
+            ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MOST + 2)), "at most 24 changes", MOST),
+            (f"scale~{POINT}~0~~1e9", "a factor is from −20 to 20", 0),
+            (f"scale~{POINT}~0~~nan!-without~mask~", "a factor is from −20 to 20", 1),
+            ("!", "there is no change called ''", 0),
+            ("-", "there is no change called ''", 0),
+        ],
+    )
+    def test_too_much_is_left_out(self, text, sentence, kept):
+        with pytest.raises(Partly, match="left out") as error:
+            from_text(text)
+        assert sentence in str(error.value) and len(error.value.kept) == kept
+
+
+class TestTheList:
+    def test_one_that_differs_by_its_dial_takes_the_other_s_place(self):
+        found = joined(joined(joined((), Scaled(POINT, 0)), Without("mask")), Scaled(POINT, 0, factor=0.5))
+        assert in_force(found) == (Scaled(POINT, 0, factor=0.5), Without("mask"))
+        assert len(joined(found, Scaled(POINT, 1))) == len(joined(found, Scaled(POINT, 0, 2))) == 3
+        assert joined(found, Weighed(PATTERN, 0, 1, 0, 0.5)) != found
+
+    @given(interventions)
+    def test_an_equal_one_is_turned_on(self, intervention):
+        off = joined((), intervention, on=False)
+        assert in_force(off) == () and in_force(joined(off, intervention)) == (intervention,)
+        assert apart_from_dials(intervention) == apart_from_dials(apart_from_dials(intervention))
+
+    @given(st.lists(interventions, max_size=4), st.integers(0, 9))
+    def test_as_python_is_the_same(self, several, begin):
+        several = in_window(several, begin)
+        names, expression = as_python(several)
+        assert eval(expression, {name: getattr(transformer, name) for name in names}) == list(several)
+
+
+class TestInAWindow:
+    @given(any_configs(), st.data())
+    def test_a_window_of_a_text_is_changed_as_the_writing_was(self, config, data):
+        """Past the context: what is recorded of the last tokens is what the writing saw there."""
+        model = tiny_model(config)
+        *source, tokens = (each[0].tolist() for each in one_text(config))
+        changed = [data.draw(changes(config, lambda name: not name.startswith("encoder.")))]
+        text = (tokens * 3)[: config.context_length + 3]
+        options = {"source": source[0] if source else None, "max_new_tokens": 1, "interventions": changed}
+        (step,) = generate(model, text, **options)
+        begin = max(len(text) - config.context_length, 0)
+        found = whole_pass(model, text[begin:], *source, interventions=in_window(changed, begin))
+        torch.testing.assert_close(found.tensors["logits"][-1], step.logits, atol=1e-4, rtol=1e-4)
+
+    def test_left_padding_moves_positions_on(self):
+        model, (tokens,) = tiny_model(), one_text(tiny_config())
+        own = Replaced("blocks.0.hook_resid_pre", None, 1, **as_texts((tokens,)))
+        (moved,) = in_window([own], -2)
+        plain = whole_pass(model, tokens[0].tolist()).tensors["blocks.0.hook_resid_pre"]
+        padded = whole_pass(model, [0, 0, *tokens[0, :5].tolist()], interventions=[moved])
+        torch.testing.assert_close(padded.tensors["blocks.0.hook_resid_pre"][3], plain[1])
+        assert isinstance(moved, Within) and str(moved) == str(own) and not moved.looks_ahead
+
+
+class TestWhatIsSet:
+    @given(any_configs(), st.data())
+    def test_all_that_isn_t_set_follows_from_its_equation(self, config, data):
+        """The arithmetic of a changed pass adds up, but where something is said to have set its result."""
+        model = tiny_model(config)
+        *source, tokens = (each[0].tolist() for each in one_text(config))
+        changed = [data.draw(changes(config)), *_rules(config)]
+        changed += [Weighed(point, 0, 2, 1, 0.5) for point in transformer.hook_points(config) if point == PATTERN]
+        changed = in_window(changed, data.draw(st.integers(0, 1)))
+        found = whole_pass(model, tokens, *source, interventions=changed)
+        for each in deviations(found):
+            assert each.set_by or each.largest <= 2e-4 * max(each.magnitude, 1), each
+        assert {place.words for place in places_set(changed, config)} == {str(each) for each in changed}
+
+    def test_only_the_head_and_position_are_set(self):
+        config = tiny_config()
+        (place,) = places_set(in_window([Scaled(POINT, 1, 4)], 1), config)
+        assert (place.point, place.head, place.position) == (POINT, 1, 3)
+        (weight,) = places_set(in_window([Weighed(PATTERN, 1, 4, 2, 0.5)], 1), config)
+        assert (weight.position, weight.weighed) == (3, (1, 0.5, True))
+
+    def test_a_recording_says_what_was_changed(self):
+        model, (tokens,) = tiny_model(), one_text(tiny_config())
+        found = Recording.from_bytes(record(model, tokens, [POINT], interventions=[Scaled(POINT, 0)]).to_bytes())
+        assert [place["words"] for place in found.metadata["changed"]] == ["layer 0, head 0 silenced"]
+        assert "changed" not in record(model, tokens, [POINT]).metadata
+
+
+def _rules(config):
+    found = []
+    for rule in ("mask", "scale", "positions", "norm"):
+        try:
+            Without(rule).check(config)
+        except ValueError:
+            continue
+        found.append(Without(rule))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("intervention", "words"),
+    [
+        (Scaled(PATTERN, 0), "can't be changed in this way"),
+        (Scaled("blocks.0.ln1.hook_scale"), "can't be changed in this way"),
+        (Replaced(POINT), "one that this model can't read"),
+        (Replaced(POINT, tokens=(1,), source=(2,)), "one that this model can't read"),
+        (Replaced(POINT, tokens=(1,) * 99), "has 99 tokens, and this model reads"),
+        (Replaced(POINT, tokens=(10**6,)), "token 1000000, which this model doesn't know"),
+        (Steered(POINT, tokens=(1,), against=(-1,)), "token -1, which"),
+        (Steered(POINT, tokens=(1,), against=(1,), factor=float("inf")), "not inf"),
+        (Weighed(PATTERN, 0, -1, 0, 0.5), "no query -1"),
+        (Weighed(PATTERN, 0, 1, -1, 0.5), "no key -1"),
+    ],
+)
+def test_what_can_t_be_done_is_said(intervention, words):
+    with pytest.raises(ValueError, match=words):
+        intervention.check(tiny_config())

@@ -1,0 +1,108 @@
+"""Models that were tuned to answer: their template is data, is read as its tokens, and can be left away."""
+
+import json
+from urllib.parse import parse_qsl
+
+import pytest
+
+from pages.ui.lessons.scenes import Scene
+from pages.ui.models import library
+from tests.app_driver import given, link_of, prompt, start, use, writing
+from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
+from transformer import Card, load_checkpoint, load_pretrained
+from transformer.checkpoints.exporting import export_pretrained
+from transformer.data.chat import Chat, chat_of
+from transformer.data.tokenizers import HALF
+
+TURN = "'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'"
+ASKED = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+PLAIN = "{% for message in messages %}{{" + TURN + "}}{% endfor %}" + ASKED
+FIRST = "{% if loop.first %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}{% endif %}"
+USER, ANSWER = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_the_form_that_most_models_share_is_recognised():
+    tokenizer = byte_tokenizer()
+    assert chat_of(PLAIN, tokenizer) == Chat(USER, ANSWER)
+    with_system = PLAIN.replace("{{" + TURN, FIRST + "{{" + TURN)
+    assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
+
+
+@pytest.mark.parametrize("template", [None, 3, "", "{{ messages }}", TURN, ASKED, PLAIN * 200,
+                                      "{{ cycler.__globals__ }}", PLAIN.replace("im_end", "end_of_turn")])  # fmt: skip
+def test_any_other_form_is_none_that_is_known_and_never_run(template):
+    assert chat_of(template, byte_tokenizer()) is None
+
+
+def test_a_template_of_tokens_that_there_are_not_is_not_used():
+    assert chat_of(PLAIN, byte_tokenizer(special=("<|end|>",))) is None
+
+
+def test_names_of_special_tokens_are_tokens_in_the_template_alone():
+    tokenizer = byte_tokenizer()
+    begin, end = map(tokenizer.special_id, CHAT_TOKENS)
+    found = Chat(USER, ANSWER).tokens(tokenizer, "a <|im_end|> b")
+    assert (found.count(begin), found.count(end)) == (2, 1) and found[0] == begin
+    assert tokenizer.labels(found)[1:6] == ["u", "s", "e", "r", "↵"]
+    assert tokenizer.decode(found).startswith("user\na <|im_end|> b")
+
+
+@pytest.mark.parametrize("where", ["tokenizer_config.json", "chat_template.jinja", "by name", "unknown"])
+def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
+    checkpoint = save_chatty(tmp_path)
+    export_pretrained(tmp_path / "theirs", checkpoint)
+    if where == "chat_template.jinja":
+        (tmp_path / "theirs" / where).write_text(PLAIN)
+    else:
+        told = {"by name": [{"name": "tools", "template": ""}, {"name": "default", "template": PLAIN}],
+                "unknown": "{{ messages }}"}.get(where, PLAIN)  # fmt: skip
+        (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps({"chat_template": told}))
+    card = load_pretrained(tmp_path / "theirs").card
+    if where == "unknown":
+        assert card.chat is None and "reads plain text" in card.summary
+    else:
+        assert card.chat == {"before": USER, "after": ANSWER} and "What is" in card.examples[0]
+
+
+@pytest.mark.parametrize("chat", [[], {"before": ""}, {"before": 1, "after": ""}, {"before": "a" * 9999, "after": ""}])
+def test_a_card_s_chat_is_two_texts(chat):
+    with pytest.raises(ValueError, match=r"chat|words"):
+        Card.from_dict({"title": "x", "chat": chat})
+    assert Card.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
+
+
+def test_the_app_sends_the_template_unless_plain_text_is_chosen(tmp_path, monkeypatch):
+    use(monkeypatch, tmp_path)
+    save_chatty(tmp_path)
+    tokenizer = load_checkpoint(tmp_path / "chatty").tokenizer
+    at = start(model="chatty")
+    sent = given(at)["prompt"]
+    assert sent == Chat(USER, ANSWER).tokens(tokenizer, prompt(at)) and "reads" not in link_of(at)
+    kinds = writing(at).metadata["kinds"]
+    assert kinds[str(sent[0])][1].strip() == "<|im_start|>"
+    at = start(model="chatty", reads="plain")
+    assert given(at)["prompt"] == tokenizer.encode(prompt(at))
+    assert link_of(at)["reads"] == "plain"
+
+
+def test_half_a_character_waits_for_the_other_half():
+    tokenizer = byte_tokenizer()
+    text = "▁ é🙂x"
+    ids = tokenizer.encode(text)
+    pieces = tokenizer.pieces(ids)
+    assert "".join(pieces) == text == tokenizer.decode(ids)
+    assert tokenizer.labels(ids)[0] == "⟨E2⟩" and pieces[:2] == ["", ""] and not any(HALF in each for each in pieces)
+    assert HALF in "".join(tokenizer.pieces(ids[:1]))  # nothing follows that it could wait for
+    broken = [*ids[:1], *tokenizer.encode("abc")]
+    assert "".join(tokenizer.pieces(broken)).endswith("abc")
+
+
+@pytest.mark.parametrize("reads", ["", "&reads=chat", "&reads=plain"])
+def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, monkeypatch, reads):
+    save_chatty(tmp_path)
+    use(monkeypatch, tmp_path)
+    link = dict(parse_qsl(f"model=chatty&prompt=hello{reads}"))
+    scene = Scene.of(link, {})
+    assert scene.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
+    assert Scene.of(link, {"prompt": "you"}).reads == scene.reads
+    assert (list(scene.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")

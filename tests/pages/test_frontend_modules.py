@@ -1,0 +1,284 @@
+"""The scripts that draw what a model computed: how they are linked, installed, and tested by Node."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from pages.ui.figures import palette
+from tests.draw_cases import draw_cases
+from tests.helpers import tiny_config, tiny_model
+from tests.inside_answers import Inside
+from transformer import ModelConfig, Recording
+from transformer.frontend import FOLDER, bundle
+from transformer.inference.circuits import qk_circuit
+from transformer.inference.outline import outline
+from transformer.inference.recompute import whole_pass
+from transformer.inference.windows import window_start
+from transformer.model.layers import ACTIVATIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPONENTS = ROOT / "pages" / "ui" / "components"
+SCRIPTS = sorted([*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")])
+ENTRIES = [path for path in SCRIPTS if re.search(r"^export default", path.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """`files(**texts)`: the scripts of these names, written; returns the path of the first."""
+
+    def write(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.js").write_text(text, encoding="utf-8")
+        return tmp_path / f"{next(iter(texts))}.js"
+
+    return write
+
+
+# The linker
+
+
+def test_what_is_imported_comes_first_and_each_file_once(files):
+    entry = files(
+        view='import { Box } from "./box.js";\nimport {\n  node,\n  put,\n} from "./dom.js";\n'
+        "export default function () {}\n",
+        box='import { node } from "./dom.js";\nexport class Box {}\n',
+        dom="export function node() {}\nexport async function put() {}\nexport const GAP = 8;\nconst own = 1;\n",
+    )
+    assert bundle(entry) == (
+        "const { node, put, GAP } = (() => {\n"
+        "function node() {}\nasync function put() {}\nconst GAP = 8;\nconst own = 1;\n"
+        "return { node, put, GAP };\n})();\n"
+        "const { Box } = (() => {\nclass Box {}\nreturn { Box };\n})();\n"
+        "export default function () {}\n"
+    )
+
+
+def test_what_the_entry_exports_stays(files):
+    text = "export const ONE = 1;\nexport default function () {}\n"
+    assert bundle(files(view=text)) == text
+
+
+def test_words_that_only_look_like_statements_stay(files):
+    text = "function f() {\nreturn { import: 1, export: 2 }; // import and export\n}\n"
+    view = 'import { f } from "./a.js";\n'
+    assert text in bundle(files(view=view, a=text.replace("function", "export function")))
+
+
+def test_comments_and_indentation_are_left_out(files):
+    text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
+    text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
+    text += "class A {\n  /** @type {number} */ b; // kept\n\n  /** It * says. **/ c() {}\n}\n"
+    text += "/** @import { B } from './b.js' */\n"
+    assert bundle(files(view=text)) == (
+        'function f() {\nconst url = "http://x"; // kept\n}\nf();\nclass A {\nb; // kept\nc() {}\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({"view": 'import { a } from "./gone.js";'}, "view.js imports gone.js, but there is no file"),
+        ({"view": 'import { a } from "./b.js";', "b": "const a = 1;"}, "imports a from b.js, which doesn't export it"),
+        ({"view": 'import { a } from "./view.js";\nexport const a = 1;'}, "in a circle: view.js → view.js"),
+        (
+            {
+                "view": 'import { a } from "./a.js";',
+                "a": 'import { b } from "./b.js";\nexport const a = 1;',
+                "b": 'import { a } from "./a.js";\nexport const b = 1;',
+            },
+            "in a circle: a.js → b.js → a.js",
+        ),
+    ],
+)
+def test_imports_that_lead_nowhere_are_refused(files, texts, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        bundle(files(**texts))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ["const view = 1;", "function view() {}", "class view {}", "const [a, view] = [1, 2];", "let { b: view } = {};"],
+)
+def test_a_name_that_another_file_exports_is_refused(files, declared):
+    entry = files(view=f'import {{ view }} from "./one.js";\n{declared}\n', one="export const view = 2;\n")
+    with pytest.raises(ValueError, match=r"one\.js exports view, and view\.js has it too"):
+        bundle(entry)
+
+
+def test_what_is_not_exported_is_the_file_s_own(files, node, tmp_path):
+    one = "const GAP = 1;\nexport function one() {\n  return GAP;\n}\n"
+    two = "const GAP = 2;\nexport function two() {\n  return GAP;\n}\n"
+    view = 'import { one } from "./one.js";\nimport { two } from "./two.js";\nconst GAP = 3;\n'
+    view += "console.log([one(), two(), GAP].join());\n"
+    linked = tmp_path / "linked.mjs"
+    linked.write_text(bundle(files(view=view, one=one, two=two)), encoding="utf-8")
+    assert node(linked).stdout.strip() == "1,2,3"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'import one from "./one.js";',
+        'import * as one from "./one.js";',
+        'import "./one.js";',
+        'import { one as two } from "./one.js";',
+        'import { } from "./one.js";',
+        'import { one } from "one";',
+        'import { one } from "https://example.org/one.js";',
+        'import { one } from "./one.js"; import { two } from "./one.js";',
+        '  import * as one from "./one.js";',
+        'const one = await import("./one.js");',
+        "export { one };",
+        'export * from "./one.js";',
+        'export { one } from "./one.js";',
+        "export let one = 1;",
+        "export const { one } = {};",
+    ],
+)
+def test_other_forms_of_import_and_export_are_refused_with_their_line(files, line):
+    with pytest.raises(ValueError, match=r"view\.js, line 2: .* isn't supported"):
+        bundle(files(view=f"// A view.\n{line}\n", one="export const one = 1;\nexport const two = 2;\n"))
+
+
+def test_only_the_entry_has_a_default_export(files):
+    with pytest.raises(ValueError, match=r"one\.js, line 1: .* isn't supported"):
+        bundle(files(view='import { one } from "./one.js";', one="export default function one() {}\n"))
+
+
+@given(st.text("ab{}[]/*\"'`;,\n =:().importexfs", max_size=80))
+def test_any_text_is_linked_or_refused(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "any.js"
+    path.write_text(text, encoding="utf-8")
+    try:
+        bundle(path)
+    except ValueError as error:
+        assert "any.js" in str(error)
+
+
+# The scripts
+
+
+def test_the_instrument_knows_nothing_of_who_shows_it():
+    """Only what mounts them on a page does, and tells a page that frames it where it is."""
+    shows = {"on_page.js", "page_link.js", "looked.js"}
+    for path in [path for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind) if path.name not in shows]:
+        assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
+
+
+def test_an_installed_engine_has_the_scripts(tmp_path):
+    pytest.importorskip("setuptools", minversion="77", reason="setuptools, which builds the package, isn't installed")
+    shutil.copytree(ROOT / "transformer", tmp_path / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    packed = set(zipfile.ZipFile(tmp_path / built.stdout.split()[-1]).namelist())
+    there = {path.relative_to(ROOT).as_posix() for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind)}
+    assert there and there <= packed
+
+
+# Node
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_a_bundle_is_a_module_that_can_be_read(node, path):
+    found = node("--input-type=module", "--check", "-", input=bundle(path))
+    assert found.returncode == 0, found.stderr
+
+
+def test_every_script_can_be_imported_as_it_is(node):
+    script = "for (const path of process.argv.slice(1)) await import(path);"
+    found = node("--input-type=module", "--eval", script, *SCRIPTS)
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_tests_of_the_scripts_pass(node, tmp_path):
+    write_fixtures(tmp_path)
+    tests = sorted((Path(__file__).parents[1] / "frontend").glob("*.test.mjs"))
+    assert tests
+    found = node("--test", *tests, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
+    assert found.returncode == 0, found.stdout + found.stderr
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [TABLE["columns"], *TABLE["rows"]]
+
+
+TABLE = {
+    "columns": ["query", "a, b", 'say "so"'],
+    "rows": [["\n", " ", ""], ["\r\n", "ñ", '"'], ["", "", ""], ["'", "\t", "=1+1"], [",", '","', "\u2028"]],
+}
+
+
+def write_fixtures(folder: Path) -> None:
+    """What the tests under tests/frontend read."""
+    tensors = {
+        "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
+        "ids": np.array([-1, 2**31 - 1], np.int32),
+        "weights": np.array([[0], [254], [255]], np.uint8),
+        "seen": np.array([True, False, True]),
+        "empty": np.zeros((0, 4), np.float32),
+        "one": np.array(7, np.uint8),
+    }
+    metadata = {"labels": ["␣", "ñ", "<b>"], "depth": {"layers": 2}}
+    recording = save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
+    (folder / "recording.safetensors").write_bytes(recording)
+    colours = {
+        "sequential": palette.SEQUENTIAL,
+        "diverging": palette.DIVERGING,
+        "evenly": palette.sequential_stops(33),
+    }
+    (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
+    (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
+    windows = [[length, context, window_start(length, context)] for context in range(1, 40) for length in range(1, 130)]
+    (folder / "windows.json").write_text(json.dumps(windows), encoding="utf-8")
+    (folder / "table.json").write_text(json.dumps(TABLE), encoding="utf-8")
+    x = torch.cat([torch.linspace(-7, 7, 57, dtype=torch.float64), torch.tensor([-40.0, -1e-9, 1e-9, 40.0]).double()])
+    values = {"x": x, "erf": torch.erf(x)} | {name: activation(x) for name, activation in ACTIVATIONS.items()}
+    functions = {name: found.tolist() for name, found in values.items()} | {"activations": sorted(ACTIVATIONS)}
+    (folder / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
+    (folder / "circuits.json").write_text(json.dumps(circuits()), encoding="utf-8")
+    write_outlines(folder)
+
+
+def circuits() -> list[dict[str, object]]:
+    """Of rotary heads of each kind: queries and keys by token, and how well they fit at several distances."""
+    kinds = [{}, {"rotary_pairs": "halves", "rotary_base": 500.0}, {"rotary_dims": 2}]
+    return [a_circuit(tiny_config(positions="rotary", **kind)) for kind in kinds]
+
+
+def a_circuit(config: ModelConfig) -> dict[str, object]:
+    model = tiny_model(config)
+    near = qk_circuit(model, "blocks.1.attn", 1)
+    fits = {distance: qk_circuit(model, "blocks.1.attn", 1, distance).full() for distance in (0, 1, 7)}
+    return {
+        "left": near.left.flatten().tolist(), "right": near.right.flatten().tolist(), "width": near.left.shape[1],
+        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()}, "config": config.to_dict(),
+    }  # fmt: skip
+
+
+def write_outlines(folder: Path) -> None:
+    """Whole passes for the tests of the page Inside's picture: shipped models, one of thirty layers, and one
+    of parallel blocks."""
+    prompts = {"shakespeare": "ROMEO:\nBut", "next-vowel": "abc", "number-words-en-es": "two hundred and five",
+               "ladder-4-attention": "ROMEO:", "ladder-1-bigram": "R"}  # fmt: skip
+    found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
+    for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
+        config = tiny_config(**fields)
+        tiny = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+        labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
+        found[name] = Recording(tiny.tensors, {**tiny.metadata, **labels})
+    for name, recording in found.items():
+        (folder / f"inside-{name}.safetensors").write_bytes(recording.to_bytes())

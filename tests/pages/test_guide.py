@@ -1,0 +1,95 @@
+"""What helps on every page: when the start begins by itself, what is presented larger, what the browser may tell."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from pages.ui.components import guide
+from pages.ui.figures.enlarged import enlarge
+from pages.ui.figures.ladder import loss_bars
+from pages.ui.figures.positions import similarity_matrix
+from pages.ui.frame import guiding
+from tests.app_driver import start, type_prompt
+
+
+def shown(page, parameters, monkeypatch):
+    """What the guide of a page is given in its first run."""
+    given = []
+    monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call))
+    start(page, **parameters)
+    return given[0]["data"]
+
+
+@pytest.mark.parametrize(
+    ("page", "parameters", "variable", "begins"),
+    [
+        ("Generate", {}, "", True),
+        ("Generate", {}, "off", False),
+        ("Generate", {"model": "induction"}, "", False),
+        ("Generate", {"seed": "2"}, "", False),
+        ("Masks", {}, "", False),
+    ],
+)
+def test_the_start_begins_where_a_visit_does_and_never_over_a_link(monkeypatch, page, parameters, variable, begins):
+    monkeypatch.setenv(guiding.VARIABLE, variable)
+    data = shown(page, parameters, monkeypatch)
+    assert data["begins"] is begins and data["asked"] == 0
+
+
+def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
+    given = []
+    monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call["data"]))
+    type_prompt(start(), "KING")
+    assert len(given) > 1 and all(data == given[0] for data in given)
+
+
+@pytest.mark.parametrize("told", [True, False, "yes", None, 1])
+def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
+    heard = []
+    monkeypatch.setattr(guide, "told", lambda key, event: told)
+    monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
+    guide.guide(begins=False, asked=0, on_present=heard.append)
+    assert heard == ([told] if type(told) is bool else [])
+
+
+def sizes(figure):
+    """Every size of type in a figure, by its path."""
+    found = {}
+
+    def walk(part, path):
+        if isinstance(part, dict):
+            for name, value in part.items():
+                if name.endswith("font") and isinstance(value, dict) and "size" in value:
+                    found[(*path, name)] = value["size"]
+                walk(value, (*path, name))
+        elif isinstance(part, list | tuple):
+            for at, each in enumerate(part):
+                walk(each, (*path, at))
+
+    walk(figure.to_dict(), ())
+    return found
+
+
+def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
+    before, after = (similarity_matrix(np.eye(4)) for _ in range(2))
+    enlarge(after, 1.5)
+    assert sizes(before)
+    assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
+    assert plot_height(after) == pytest.approx(plot_height(before))
+    np.testing.assert_array_equal(after.data[0].z, before.data[0].z)
+    assert after.data[0].colorbar.len == 1.5 * before.data[0].colorbar.len
+    assert after.data[0].colorbar.tickangle is None  # labels that don't fit side by side are turned
+
+
+def plot_height(figure):
+    return figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+
+
+def test_bars_of_a_presented_figure_are_as_much_higher_as_the_type_beside_them():
+    before, after = (loss_bars(["one", "two"], np.ones(2), np.ones(2), None) for _ in range(2))
+    enlarge(after, 1.5)
+    assert plot_height(after) == pytest.approx(1.5 * plot_height(before))
+
+
+def test_a_figure_without_sizes_stays_as_it_is():
+    assert enlarge(go.Figure(go.Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None

@@ -1,0 +1,156 @@
+"""A lesson's file: whatever it holds, it is a lesson or a sentence that says which line is wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages.ui.frame.sidebar import PAGES as LINKED
+from pages.ui.lessons import shelf
+from pages.ui.lessons.lesson import PAGES, Lesson, LessonError, read_lesson
+from pages.ui.lessons.shelf import Unreadable
+
+SAMPLES = Path(__file__).parents[1] / "lessons"
+SAMPLE = (SAMPLES / "01-every-kind.md").read_text(encoding="utf-8")
+HEADER = '+++\ntitle = "A lesson"\n+++\n'
+ASKED = """## Step
+```measure
+[p]
+what = "probability"
+token = "a"
+[other]
+what = "probability"
+token = "b"
+prompt = "else"
+```
+```view
+page = "Attention"
+link = "model=shakespeare&prompt=KING"
+{view}
+```
+```question
+{question}
+```
+"""
+CHOICE = 'kind = "choose"\ntext = "?"\noptions = ["one", "two"]\nright = ["{0} > 0.5", "{0} <= 0.5"]'
+
+
+def read(text):
+    return read_lesson("03-mine", text)
+
+
+def problem(text):
+    with pytest.raises(LessonError) as found:
+        read(text)
+    return str(found.value)
+
+
+def asked(question, view=""):
+    return HEADER + ASKED.format(question=question, view=view)
+
+
+def test_a_lesson_has_what_its_file_says():
+    lesson = read(SAMPLE)
+    assert (lesson.name, lesson.title, lesson.minutes) == ("03-mine", "Every kind of question", 5)
+    assert [step.title for step in lesson.steps] == ["Only words", "Choose", "Number", "Token", "Cell", "Order"]
+    kinds = [step.question.kind for step in lesson.steps if step.question]
+    assert kinds == ["choose", "number", "token", "cell", "order"]
+    choose = lesson.steps[1]
+    assert choose.view.page == "Attention" and choose.view.parameters["prompt"] == "kR7wZq3xB kR7wZ"
+    assert choose.measures["p"].scene.changes == "" != choose.measures["without"].scene.changes
+    assert choose.words.names == {"p"} and choose.reveal.names == {"without"}
+    assert "p" in lesson.steps[-1].measures  # steps see what was measured before them
+
+
+def test_steps_of_the_file_keep_code_that_they_only_show():
+    step = read(HEADER + "## One\nLook:\n```python\nprint('## no step')\n```\nSo it is.").steps[0]
+    assert step.words.text == "Look:\n```python\nprint('## no step')\n```\nSo it is."
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", 1, "begins with a header"),
+        ("+++\ntitle = 3\n+++\n## A", 2, "title is a text in quotes"),
+        ("+++\nminutes = 5\n+++\n## A", 2, "needs a title"),
+        ('+++\ntitle = "A"\nminutes = five\nneeds = ""\n+++\n## A', 3, "isn't TOML"),
+        ('+++\ntitle = "A"\nlength = 3\n+++\n## A', 2, "“length” isn't known here"),
+        (HEADER, 3, "1 to 40 steps"),
+        (HEADER + "Hello\n## A", 4, "before the first step"),
+        (HEADER + "## A\n```view\npage = 'Attention'", 5, "isn't closed"),
+        (HEADER + "## A\n```view\npage = 'Home'\n```", 6, "a view's page is one of Generate"),
+        (HEADER + "## A\n```view\npage = 'Masks'\n```\n```view\npage = 'Masks'\n```", 8, "one view at most"),
+        (HEADER + "## A\nIt is {p}.", 4, "nothing is measured under the name p"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'guess'\n```", 6, "'guess' is no measure; there are accuracy"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\n```", 6, "probability needs token"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\ntoken = 3\n```", 6, "token of probability is a text"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),
+        (HEADER + "## A\n```measure\n[not]\nwhat = 'loss'\n```", 6, "can't be called “not”"),
+        (HEADER + "## A\n```reveal\nSo.\n```", 6, "needs a question"),
+        (asked('kind = "guess"\ntext = "?"'), 20, "a question's kind is one of choose, number"),
+        (asked(CHOICE.format("q")), 20, "nothing is measured under the name q"),
+        (asked('kind = "number"\ntext = "?"\nright = "0.5"\nnear = 0.1'), 20, "what is right is computed"),
+        (asked('kind = "number"\ntext = "?"\nright = "p"'), 20, "a number needs near"),
+        (asked('kind = "token"\ntext = "?"\nright = "p.real"'), 20, "“p.real” can't be used here"),
+        (asked('kind = "choose"\ntext = "?"\noptions = ["a"]\nright = ["p > 1"]'), 20, "2 to 10 options"),
+        (asked('kind = "order"\ntext = "?"\noptions = ["a", "b"]\nright = ["a", "c"]'), 20, "the same texts"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(text, line, words):
+    found = problem(text)
+    assert found.startswith(f"03-mine.md, line {line}: ") and found.endswith(".")
+    assert words in found
+
+
+def test_a_view_that_would_tell_the_answer_opens_after_it_unless_the_file_says_otherwise():
+    opened = {name: read(asked(CHOICE.format(name))).steps[0].view.opened for name in ("p", "other")}
+    assert opened == {"p": "after", "other": "before"}
+    assert read(asked(CHOICE.format("p"), 'opened = "before"')).steps[0].view.opened == "before"
+
+
+def test_a_name_is_measured_once_in_a_lesson():
+    block = "\n```measure\n[p]\nwhat = 'loss'\n```\n"
+    assert "an earlier step measures something under the name p" in problem(f"{HEADER}## A{block}## B{block}")
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_lesson_or_a_sentence(text):
+    for whole in (text, HEADER + text, f"{HEADER}## A\n{text}", f"{HEADER}## A\n```question\n{text}\n```"):
+        try:
+            assert read(whole).steps
+        except LessonError as error:
+            assert re.fullmatch(r"03-mine\.md, line \d+: .+\.", str(error), re.DOTALL)
+
+
+@given(st.data())
+def test_a_lesson_with_a_line_changed_is_a_lesson_or_a_sentence(data):
+    lines = SAMPLE.split("\n")
+    number = data.draw(st.integers(0, len(lines) - 1))
+    others = st.sampled_from(["", "```", "+++", "## New", "right = 3", "{x}", "[p]", lines[number][::-1], lines[0]])
+    lines[number] = data.draw(others | st.text(max_size=40))
+    try:
+        assert read("\n".join(lines)).steps
+    except LessonError as error:
+        assert str(error).startswith("03-mine.md, line ")
+
+
+def test_the_shelf_has_lessons_in_order_and_says_what_is_wrong_with_others(tmp_path, monkeypatch):
+    for name, content in (("02-b", HEADER + "## B"), ("01-a", HEADER + "## A"), ("03-c", "nothing")):
+        (tmp_path / f"{name}.md").write_text(content, encoding="utf-8")
+    (tmp_path / "04-d.md").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "notes.txt").write_text("none of them", encoding="utf-8")
+    monkeypatch.setattr(shelf, "FOLDER", tmp_path)
+    found = shelf.shelf()
+    assert [each.name for each in found] == ["01-a", "02-b", "03-c", "04-d"]
+    assert [type(each) for each in found] == [Lesson, Lesson, Unreadable, Unreadable]
+    assert "begins with a header" in found[2].problem and "UTF-8" in found[3].problem
+    (tmp_path / "03-c.md").write_text(HEADER + "## C, mended", encoding="utf-8")
+    assert shelf.lesson("03-c").steps[0].title == "C, mended"
+    monkeypatch.setattr(shelf, "FOLDER", tmp_path / "gone")
+    assert shelf.shelf() == []
+
+
+def test_a_lesson_can_show_every_page_but_its_own():
+    assert set(PAGES) == {title for _, title, _ in LINKED} - {"Learn"}

@@ -1,0 +1,139 @@
+"""The address bar holds the whole view: a link opens it again, and one that can't be followed says why."""
+
+import pytest
+from streamlit.runtime.scriptrunner import RerunData, RerunException
+
+from pages.ui.frame import sidebar
+from tests.app_driver import (
+    PAGES,
+    dials,
+    every_page,
+    go,
+    link_of,
+    link_to_copy,
+    looked_at,
+    named,
+    press,
+    prompt,
+    said,
+    start,
+    text_of,
+    type_prompt,
+    write,
+)
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@every_page
+def test_a_link_opens_the_same_state_on_every_page(page):
+    at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
+    text = text_of(at)
+    link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all",
+                          "stage": "raw", "query": "12", "key": "10", "zoom": "10,15,8,11", "without": "mask,scale",
+                          "order": "spread", "direction": "to", "share": "layer",
+                          "inside": "blocks.1.attn.hook_z", "place": "12", "cell": "3,1,0", "heads": "one",
+                          "moment": "1.5", "folds": "lens,circuits", "candidate": "5",
+                          "circuit": "qk,blocks.0.attn,1,3",
+                          "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+    other = start(page, **link)
+    assert link_of(other) == link
+    assert not said(other)
+    for again in PAGES:
+        go(other, again)
+        assert prompt(other) == "KING:\nAye"
+        if again == "Generate":
+            assert text_of(other) == text and link_of(other)["step"] == str(len("KING:\nAye") + 3)
+            assert dials(other).items() >= {"attention": "self", "layer": 1, "head": 1, "seed": 5}.items()
+        elif again == "Attention":
+            assert looked_at(other) == dict(
+                layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
+                without=["mask", "scale"], order="spread", direction="to", share="layer",
+            )  # the model reads the last 13 of 21 tokens
+        elif again == "Inside":
+            assert looked_at(other) == dict(
+                open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,
+                folds=["lens", "circuits"], candidate=5, circuit=["qk", "blocks.0.attn", 1, 3],
+            )  # fmt: skip
+        elif again == "Positions":
+            assert named(other.slider, "Length: positions").value == 20
+            assert named(other.number_input, "Position").value == 7
+            assert named(other.number_input, "Dimension").value == 3
+    assert link_of(other) == link
+
+
+@every_page
+def test_the_link_to_copy_is_the_address(page):
+    at = start(page, layer=1, prompt="To be?\n& not=1")
+    address = link_to_copy(at)
+    assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
+    assert address.endswith("&layer=1&head=0")
+
+
+def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
+    cut, take_over = [], sidebar._take_over
+
+    def take_over_at_last(current, name):
+        if not cut:
+            cut.append(True)
+            raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
+        take_over(current, name)
+
+    monkeypatch.setattr(sidebar, "_take_over", take_over_at_last)
+    at = start(prompt="To be?", text=" I am")
+    assert cut and text_of(at) == " I am"
+
+
+# Links that can't be followed
+
+
+ASKS_TOO_MUCH = {"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan",
+                 "length": -1, "prompt": "é", "text": "é"}  # fmt: skip
+
+
+@every_page
+def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
+    at = start(page, **ASKS_TOO_MUCH)
+    assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
+    assert "There is no model “hal9000” here" in said(at)
+    assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)
+    assert "never seen “`é`” (character 1)" in said(at)
+    press(at, "Remove what it can't read")
+    press(at, "OK")
+    assert said(at).startswith("The prompt is empty.")
+    type_prompt(at, "Hi")
+    assert "The link's text has characters this model has never seen; it was left out." in said(at)
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
+@pytest.mark.parametrize(
+    ("link", "sentence"),
+    [
+        ({"model": "hal9000"}, "There is no model “hal9000” here; Shakespeare is shown."),
+        ({"model": "../../../etc"}, "There is no model “../../../etc” here; Shakespeare is shown."),
+        ({"layer": 99}, "There is no layer 99 here; the last one, 1, is shown."),
+        ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
+        ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
+        ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
+        ({"step": 999}, "Nothing is written at place 999 of the text; the end is shown."),
+        ({"step": 2}, "Nothing is written at place 2 of the text; the end is shown."),
+        ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
+        ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
+        ({"text": "é"}, "The link's text has characters this model has never seen; it was left out."),
+    ],
+    ids=str,
+)
+def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page, link, sentence):
+    at = start(page, **link)
+    assert sentence in said(at)
+    assert named(at.selectbox, "Model").value == "shakespeare"
+    assert link_of(start(page, **link_of(at))) == link_of(at)
+    press(at, "OK")
+    assert not said(at)
+
+
+def test_a_link_can_bring_no_picture_from_elsewhere():
+    for name in ("temperature", "model", "pace"):
+        at = start(**{name: "![x](http://a.b/c.png)\n\n# big"})
+        (warning,) = at.warning
+        assert "![" not in warning.value and "\n" not in warning.value

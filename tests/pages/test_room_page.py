@@ -1,0 +1,304 @@
+"""A room on the page Learn: a teacher and two students in three sessions of one server, from the code to the end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+
+from pages.ui.lessons import rooms, shelf
+from pages.ui.models import library
+from pages.ui.models.answers import StepPlace
+from pages.ui.views.learn import room
+from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
+from tests.pages.test_learn_page import (
+    CHOOSE,
+    LESSON,
+    NUMBER,
+    SAMPLES,
+    button,
+    choose,
+    click,
+    open_step,
+    said,
+)
+from tests.tiny_models import save_pair
+
+
+@pytest.fixture(autouse=True)
+def learn(monkeypatch, quick_app_test):
+    monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
+    room.all_rooms.clear()
+
+
+@pytest.fixture
+def teacher():
+    return click(open_step(CHOOSE), "room_open")
+
+
+@pytest.fixture
+def code(teacher):
+    return teacher.session_state["room_seat"].code
+
+
+def student(code):
+    at = start("Learn", room=code.lower())
+    return click(at, "room_join")
+
+
+def has(at, key):
+    return any(each.key == key for each in at.button)
+
+
+def votes(at):
+    """The bars of each round: label, count, whether it is right."""
+    return [bars for _, bars in json.loads(component(at, "headsup_votes").json)["rounds"]]
+
+
+def again(at):
+    """The run that a page asks for when its room has moved."""
+    return checked(at.run())
+
+
+def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(teacher, code):
+    one, two = student(code), student(code)
+    assert all("Choose" in at.main.header[0].value for at in (one, two))  # to the step that the teacher shows
+    assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
+    one, two = (click(choose(at, option), "lesson_answer") for at, option in ((one, 0), (two, 0)))
+    assert any("What is right is shown when the room is ready" in each.value for each in one.markdown)
+    teacher = again(teacher)
+    markdown_with(teacher, "**2** of 2 have answered")
+    assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
+
+    teacher = click(teacher, "room_again")
+    one, two = again(one), again(two)
+    one = click(choose(one, 1), "lesson_answer")
+    two = click(two, "lesson_stay")
+    teacher = click(teacher, "room_reveal")
+    assert "It is “Hardly”." in said(teacher)
+    markdown_with(teacher, "Without it, 6.4% are left.")
+    assert votes(teacher) == [[["“As before”", 2, False], ["“Hardly”", 0, True]],
+                              [["“As before”", 1, False], ["“Hardly”", 1, True]]]  # fmt: skip
+    assert any(
+        "1 went from a wrong answer to the right one, and 0 the other way" in c.value for c in teacher.caption
+    )
+    one, two = again(one), again(two)
+    assert "You said “As before” at first, then “Hardly”, and so it is." in said(one)
+    assert "You said “As before”. It is “Hardly”." in said(two)
+
+    teacher = click(teacher, "learn_next")
+    assert "Number" in again(one).main.header[0].value
+    teacher = click(teacher, "room_end")
+    one = again(one)
+    assert "There is no such room: it has ended" in said(one)
+    assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
+
+
+def test_who_joins_before_the_teacher_leads_reads_that_and_is_taken_along_then():
+    teacher = click(start("Learn"), "room_open")
+    one = student(teacher.session_state["room_seat"].code)
+    (waits,) = [each.value for each in one.caption if "teacher" in each.value]
+    assert waits.startswith("The teacher isn't leading at the moment") and "your page goes there, too" in waits
+    click(teacher, "learn_begin")
+    assert "The teacher leads. Answer for yourself first." in [each.value for each in again(one).caption]
+
+
+def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
+    one, two = student(code), student(code)
+    click(choose(one, 1), "lesson_answer")
+    teacher = click(teacher, "room_show_votes")
+    markdown_with(teacher, "**1** of 2 has answered")
+    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    click(choose(two, 0), "lesson_answer")
+    teacher = again(teacher)
+    assert sorted(votes(teacher)[0]) == [["“As before”", 1, False], ["“Hardly”", 1, False]]
+    teacher = click(teacher, "room_show_votes")
+    assert "headsup_votes" not in str(teacher.main)
+
+
+def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
+    teacher = click(click(teacher, "learn_next"), "learn_next")
+    one = student(code)
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    click(checked(pills.set_value(5).run()), "lesson_answer")
+    assert votes(click(teacher, "room_reveal")) == [[["q at place 5", 1, True]]]
+
+
+def test_who_has_not_answered_sees_the_answer_too(teacher, code):
+    one = student(code)
+    teacher = click(teacher, "room_reveal")
+    one = again(one)
+    assert "It is “Hardly”." in said(one) and not has(one, "lesson_answer")
+
+
+def test_a_model_that_is_taken_away_takes_the_answer_along_and_not_the_votes(teacher, code, monkeypatch, tmp_path):
+    one, two = student(code), student(code)
+    click(choose(one, 1), "lesson_answer")
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    teacher = click(teacher, "room_reveal")
+    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    one, two = again(one), again(two)
+    assert "What is right can't be computed: probability can't be measured: there is no model “induction”" in said(one)
+    assert all("there is no model “induction”" in said(at) for at in (teacher, two))
+
+
+def test_a_vote_for_a_token_of_a_model_that_is_taken_away_breaks_no_page(teacher, code, monkeypatch, tmp_path):
+    teacher = click(click(teacher, "learn_next"), "learn_next")
+    one = student(code)
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    one = click(checked(pills.set_value(5).run()), "lesson_answer")
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    assert all("There is no model “induction” here" in said(at) for at in (click(teacher, "room_reveal"), again(one)))
+
+
+@pytest.mark.parametrize("over", ["room_let_go", "room_end"])
+def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code, over):
+    one = click(choose(student(code), 0), "lesson_answer")
+    teacher = click(teacher, "room_again")
+    assert has(again(one), "lesson_stay")
+    teacher = click(teacher, "room_reveal")
+    assert "You said “As before”. It is “Hardly”." in said(again(one))
+    click(teacher, over)
+    assert "You said “As before”. It is “Hardly”." in said(again(one)) and not has(one, "lesson_stay")
+    assert one.session_state["session_record"].answers.answered(LESSON) == 1
+
+
+def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
+    one = click(choose(student(code), 0), "lesson_answer")
+    teacher = click(teacher, "room_again")
+    one = click(again(one), "lesson_stay")
+    new = start("Learn")
+    new.session_state["session_record"] = one.session_state["session_record"]  # as a reloaded tab finds them
+    new = tab_has(new, kept(one)["seat"])
+    assert not has(new, "lesson_stay") and not new.warning
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_who_answers_first_after_the_discussion_is_asked_once(teacher, code):
+    one = student(code)
+    click(teacher, "room_again")
+    one = click(choose(again(one), 0), "lesson_answer")
+    assert not has(again(one), "lesson_stay")
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teacher, code):
+    alone = click(choose(open_step(CHOOSE), 0), "lesson_answer")
+    alone.text_input(key=next(box.key for box in alone.text_input if "join one" in box.label)).set_value(code)
+    one = click(checked(alone.run()), "room_join")
+    assert "that answer counts in the room, too" in said(one)
+    assert said(again(one)).count("that answer counts") == 1
+    markdown_with(again(teacher), "**1** of 1 has answered")
+    teacher = click(teacher, "room_again")
+    one = click(choose(again(one), 1), "lesson_answer")
+    assert said(one).count("that answer counts") == 1
+    teacher = click(teacher, "room_reveal")
+    assert votes(teacher) == [[["“As before”", 1, False], ["“Hardly”", 0, True]],
+                              [["“As before”", 0, False], ["“Hardly”", 1, True]]]  # fmt: skip
+
+
+def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
+    one = click(choose(student(code), 0), "lesson_answer")
+    one = click(one, "room_leave")
+    named(one.text_input, "Or join one with its code").set_value(code)
+    one = click(checked(one.run()), "room_join")
+    markdown_with(again(teacher), "**1** of 1 has answered")
+
+
+def test_a_link_to_another_room_says_which_one_has_to_be_left(teacher, code):
+    seats = [kept(at)["seat"] for at in (student(code), teacher)]
+    for seat, what in zip(seats, ("leave", "end"), strict=True):
+        at = tab_has(start("Learn", room="zzzzz"), seat)
+        assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
+        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), seat))
+
+
+def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher, code, monkeypatch):
+    teacher = click(teacher, "learn_next")
+    one = student(code)
+    before = link_of(one)
+    click(teacher, "learn_previous")
+    one = again(one)
+    one = come_back(one, "Learn", before)
+    assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
+
+
+def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):
+    one = student(code)
+    teacher = click(teacher, "room_let_go")
+    one = again(one)
+    assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
+    one = click(choose(one, 1), "lesson_answer")
+    assert "You said “Hardly”, and so it is." in said(one)
+    one = click(one, "learn_next")
+    teacher = click(teacher, "room_lead")
+    assert "Choose" in again(one).main.header[0].value
+
+
+@pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])
+def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
+    at = student(typed)
+    assert "There is no such room" in said(at) and has(at, "room_join") and has(at, "room_open")
+
+
+def test_a_full_server_says_so(monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_ROOMS", 0)
+    at = click(start("Learn"), "room_open")
+    assert "has room for no more" in said(at) and has(at, "room_open")
+
+
+def kept(at):
+    """What the browser's tab was told to keep."""
+    return json.loads(component(at, "headsup_seat").json)
+
+
+def tab_has(at, text):
+    """The tab tells what it kept before it was reloaded."""
+    states = at._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = _make_trigger_id(component(at, "headsup_seat").id, "events")
+    state.json_trigger_value = json.dumps([{"event": "found", "value": text}])
+    return checked(at._run(states))
+
+
+def test_a_reloaded_tab_finds_its_seat(teacher, code):
+    one = student(code)
+    seats = [kept(at) for at in (teacher, one)]
+    assert not any(seat["asks"] for seat in seats)
+    new = start("Learn")
+    assert kept(new) == {"seat": "", "asks": True}
+    new = tab_has(new, seats[0]["seat"])
+    assert has(new, "room_end") and kept(new) == seats[0]
+    another = tab_has(start("Learn"), seats[1]["seat"])
+    assert "Choose" in another.main.header[0].value and kept(another) == seats[1]
+    assert len(room.all_rooms()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000])
+def test_a_seat_that_is_none_is_none(text):
+    at = tab_has(start("Learn"), text)
+    assert has(at, "room_open")
+
+
+def test_what_is_kept_can_be_read_again():
+    seat = room.Seat("BCDFG", "key", leads=True)
+    assert room.Seat.from_text(seat.as_text()) == seat
+
+
+def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
+    one = student(code)
+    found, own = room.all_rooms(), teacher.session_state["room_seat"]
+    asked, state = [], found.state
+
+    def moving(*args):
+        asked.append(args)
+        if len(asked) == 2:  # by the part of the page that follows the room
+            found.move(own.code, own.key, StepPlace(LESSON, NUMBER))
+        return state(*args)
+
+    monkeypatch.setattr(found, "state", moving)
+    one = again(one)
+    assert "Number" in one.main.header[0].value
