@@ -1,6 +1,6 @@
 """Attention: who looks at whom, in every head, and how each weight comes about."""
 
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views import bodies
 
 session().require_tokens()

@@ -1,6 +1,6 @@
 """Generate: watch a model write token by token, and see what it weighed and where it looked."""
 
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views import bodies
 
 session().require_tokens()

@@ -1,6 +1,6 @@
 """Inside: the whole forward pass as one picture, from the prompt to the next token, down to every number."""
 
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views import bodies
 
 session().require_tokens()

@@ -1,6 +1,6 @@
 """Learn: lessons that ask for a prediction before they show what the models really do."""
 
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views.learn import course, entering, glossary, step, teacher
 
 current = session()

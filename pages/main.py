@@ -4,7 +4,7 @@ import contextlib
 
 import streamlit as st
 
-from pages.ui.frame.sidebar import PAGES, Finished, Opening, finish, open_page
+from pages.ui.frame.page import PAGES, Finished, Opening, finish, lay_out, open_page
 
 OPENINGS = {
     "Generate": Opening(
@@ -39,18 +39,18 @@ OPENINGS = {
     ),
 }
 
-# Their icons stand in the sidebar: those of a page would be fetched from the network, for the browser's tab.
-FILES = {title: (file, title.replace(" ", "_")) for file, title, _ in PAGES}
 page = st.navigation(
-    [st.Page(file, title=title, url_path=path, default=title == "Generate") for title, (file, path) in FILES.items()],
-    position="hidden",
-)
+    [st.Page(file, title=title, url_path=title.replace(" ", "_"), default=title == "Generate")
+     for title, file in PAGES.items()],
+    position="top",
+)  # fmt: skip
+places = lay_out()
 with contextlib.suppress(Finished):
     if page.title == "Learn":
         from pages.ui.views.learn import entering, step
 
-        open_page(page.title, entering.opening, first=step.show)
+        open_page(places, page.title, entering.opening, first=step.show)
     else:
-        open_page(page.title, lambda: OPENINGS[page.title])
+        open_page(places, page.title, lambda: OPENINGS[page.title])
     page.run()
-finish()
+finish(places)

@@ -1,6 +1,6 @@
 """Masks: which tokens a query may see, what padding is for, and what a model predicts without its mask."""
 
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views import bodies
 
 session().require_tokens()

@@ -1,7 +1,7 @@
 """Train: choose a task or a text and a small architecture, and watch its attention form."""
 
 from pages.ui.frame import model_files
-from pages.ui.frame.sidebar import session
+from pages.ui.frame.page import session
 from pages.ui.views import bodies
 
 bodies.train(session())

@@ -17,8 +17,9 @@ from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from pages.ui.frame import sidebar
+from pages.ui.frame.choices import DEFAULT_MODEL
 from pages.ui.frame.link import LOOKED
+from pages.ui.frame.page import PAGES as FILES
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.frontend_calls import Looked, frontend
@@ -30,7 +31,6 @@ from transformer.api.store import model_store
 
 ROOT = Path(__file__).parents[1]
 MAIN = ROOT / "pages" / "main.py"
-FILES = {title: file for file, title, _ in sidebar.PAGES}
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if")
 every_page = pytest.mark.parametrize("page", PAGES)
 
@@ -62,17 +62,17 @@ def start(page="Generate", **link):
 
 
 def visitor(page="Generate", **link):
-    """A visitor who is about to open a page, perhaps by a link."""
+    """A visitor who is about to open a page, perhaps by a link; else on the model of a link that names none."""
     at = AppTest.from_file(str(MAIN), default_timeout=120)
     if page != "Generate":  # which opens first, and has no address of its own
         at.switch_page(FILES[page])
-    for name, value in link.items():
+    for name, value in (link or {"model": DEFAULT_MODEL}).items():
         at.query_params[name] = str(value)
     return at
 
 
 def go(at, page):
-    """Follow a link in the sidebar, which has no parameters."""
+    """Follow a link of the navigation, which has no parameters."""
     tab_of(at)
     at.query_params.clear()
     at.switch_page(FILES[page])
@@ -180,16 +180,16 @@ def open_drawers(at):
 
 
 def type_prompt(at, text):
-    return checked(at.sidebar.text_area[0].set_value(text).run())
+    return checked(at.text_area(key="tied_prompt").set_value(text).run())
 
 
 def prompt(at):
-    return at.sidebar.text_area[0].value
+    return at.text_area(key="tied_prompt").value
 
 
 def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away."""
-    boxes = [*at.info, *at.warning, *at.error, *at.sidebar.warning, *at.sidebar.error]
+    boxes = [*at.info, *at.warning, *at.error]
     return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
 
 
@@ -201,10 +201,9 @@ def link_of(at):
 
 def link_to_copy(at):
     """The whole address, as it stands under *Link to this view* once that is opened."""
-    (room,) = at.sidebar.code
-    assert not room.value.strip(f"{JOINER}\u00a0")  # what is shown first would be the link of a moment ago
+    (room,) = [code for code in at.code if not code.value.strip(f"{JOINER}\u00a0")]
     at.session_state["popover_link"] = True
-    (block,) = checked(at.run()).sidebar.code
+    (block,) = [code for code in checked(at.run()).code if code.value.startswith("http")]
     assert len(room.value) == len(block.value) + 2
     return block.value
 

@@ -213,7 +213,7 @@ def test_the_project_is_found():
 BAD = [
     (the_engine_imports_its_parts, {"transformer/model/models.py": "from transformer import generate"}),
     (the_engine_imports_its_parts, {"transformer/model/masks.py": "from .. import causal_mask"}),
-    (pages_are_thin, {"pages/attention.py": "import pages.ui.frame.sidebar\nimport torch"}),
+    (pages_are_thin, {"pages/attention.py": "import pages.ui.frame.page\nimport torch"}),
     (pages_are_thin, {"app.py": "from pages.ui import sidebar\nfrom torch.nn import functional"}),
     (pages_are_thin, {"app.py": "import streamlit as st"}),
     (shared_parts_know_no_page, {"pages/ui/sidebar.py": "from pages.attention import draw"}),

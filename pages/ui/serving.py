@@ -107,7 +107,7 @@ WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
     from pages.ui.frame.choices import DEFAULT_MODEL
-    from pages.ui.frame.sidebar import open_page  # noqa: F401
+    from pages.ui.frame.page import open_page  # noqa: F401
     from pages.ui.models import activations, library
     from pages.ui.views import generate  # noqa: F401
 

@@ -45,16 +45,16 @@ def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_
         found = asked(run(at), "generate", tokens="1,2", max_new_tokens=1)  # what the tab then says
         assert found.status_code == 409 and "load the page again" in found.json()["error"]
         assert shown(at) == (2, len(ALPHABET))
-        assert any("2 layers" in caption.value for caption in at.sidebar.caption)
-        assert "Shakespeare" in str(at.sidebar.selectbox[0].options)
+        assert any("2 layers" in caption.value for caption in at.caption)
+        assert "Shakespeare" in str(at.selectbox[0].options)
     text = at.session_state["visitor"].written
     go(at, "Attention")
     go(at, "Generate")
     assert at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
     show_text(at, [])
     assert shown(run(at)) == (1, len(ALPHABET) + 1)
-    assert any("1 layer" in caption.value for caption in at.sidebar.caption)
-    assert "Another" in str(at.sidebar.selectbox[0].options)
+    assert any("1 layer" in caption.value for caption in at.caption)
+    assert "Another" in str(at.selectbox[0].options)
 
 
 @pytest.mark.parametrize("page", PAGES[1:3])
@@ -62,7 +62,7 @@ def test_without_a_text_the_new_one_is_shown_at_once(folder, page):
     at = opened(page)
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
     run(at)
-    assert any("1 layer" in caption.value for caption in at.sidebar.caption)
+    assert any("1 layer" in caption.value for caption in at.caption)
 
 
 @pytest.mark.parametrize("page", PAGES[:2])
@@ -71,11 +71,11 @@ def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeyp
     at = opened(page)
     change(folder)
     run(at)  # while the list is still the old one
-    said = " ".join(box.value for box in [*at.sidebar.error, *at.sidebar.warning, *at.error, *at.warning])
+    said = " ".join(box.value for box in [*at.error, *at.warning, *at.error, *at.warning])
     assert "can't be opened" in said
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
     run(at)
-    (model,) = [box for box in at.sidebar.selectbox if box.label == "Model"]
+    (model,) = [box for box in at.selectbox if box.label == "Model"]
     assert model.value == "martin-fierro"
 
 
@@ -99,7 +99,7 @@ def test_pages_beside_saves_that_never_end(folder, monkeypatch):
                 monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
                 run(at)
                 assert shown(at) in ((1, len(ALPHABET)), (2, len(ALPHABET) + 1))
-                assert not at.sidebar.error, at.sidebar.error[0].value
+                assert not at.error, at.error[0].value
     finally:
         ended.set()
         thread.join(30)

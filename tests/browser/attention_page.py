@@ -184,7 +184,7 @@ def until(page, condition, seconds=30):
 
 
 def turn_to(page, name):
-    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    page.get_by_role("link", name=name).click()
     page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
 
 

@@ -98,6 +98,7 @@ def test_axe_finds_nothing_serious_on_the_ladder_s_rungs_or_in_the_menu_of_a_cha
     wait_ready(page, timeout=90)
     assert found(page) == []
     page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_role("button", name="1 change", exact=True).press("Enter")
     page.get_by_role("button", name="Menu of this change").press("Enter")
     page.get_by_role("button", name="Its opposite").wait_for()
     wait_ready(page, timeout=60)
@@ -115,7 +116,7 @@ def test_the_keyboard_passes_by_a_sidebar_that_is_closed(visit, wait_ready):
 
     assert not any(reached() for _ in range(12))
     page.get_by_role("button", name="Expand sidebar").click()
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Masks").focus()
+    page.get_by_role("link", name="Masks").focus()
     assert page.evaluate(in_sidebar) and reached()
 
 
@@ -125,7 +126,7 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
     for dark in (False, True):
         if dark:
             turn_dark(page, wait_ready)
-        for name in ("Where it comes from", "Link to this view"):
+        for name in ("About", "Link to this view"):
             page.get_by_role("button", name=name).click()
             page.get_by_test_id("stPopoverBody").wait_for()
             wait_ready(page)

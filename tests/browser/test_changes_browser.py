@@ -62,7 +62,7 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     until(page, lambda: changes(page) == SILENCED)
     until(page, lambda: "set by: layer 0, head 1 silenced" in badges(page))
     assert equal_or_set(page).count("set by: layer 0, head 1 silenced") == 1
-    page.get_by_text("Change something").click()
+    page.get_by_role("button", name="1 change").click()
     expect(page.get_by_role("button", name="Change this")).to_be_visible()
     assert found_by_axe(page) == []
     turn_dark(page, wait_ready)
@@ -72,7 +72,8 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     until(page, lambda: not changes(page))
     all_equal(page)
     page.keyboard.press("Escape")
-    page.get_by_test_id("stSidebar").get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_role("button", name="Undo").click()
     expect(said(page)).to_have_count(1)
 
 

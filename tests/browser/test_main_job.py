@@ -89,15 +89,14 @@ def visit(tiny_server, new_page, wait_ready):
 
 
 def turn_to(page, name):
-    """Go to another page by the sidebar."""
-    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    """Go to another page by the navigation."""
+    page.get_by_role("link", name=name).click()
     page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
     page.locator(PAGES["" if name == "Generate" else name]).first.wait_for(timeout=60_000)
 
 
 def prompt_box(page):
-    """The box, which is hidden on a phone while the sidebar is closed."""
-    return page.get_by_role("textbox", name="Prompt", exact=True, include_hidden=True)
+    return page.get_by_role("textbox", name="Prompt", exact=True)
 
 
 def type_prompt(page, typed):

@@ -117,7 +117,7 @@ class Visitors:
         inspect(page, place)
         shown_labels, looked = labels(page), picture(page).inner_text()
         candidates = page.get_by_test_id("live-text-candidates").inner_text()
-        page.get_by_test_id("stSidebar").get_by_role("button", name="Link to this view").click()
+        page.get_by_role("button", name="Link to this view").click()
         link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=").inner_text()
         link = urlsplit(link).query
         sent = dict(parse_qsl(link))
@@ -135,7 +135,7 @@ class Visitors:
         for name in ("Attention", "Positions"):
             self.visit(f"{name}?{link}", page)
             expect(page.get_by_role("heading", level=1)).to_have_text(name)
-            expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Generate")).to_be_visible()
+            expect(page.get_by_role("link", name="Generate")).to_be_visible()
             expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(PROMPT)
             until(page, lambda: parameters(page) == sent)
             if name == "Attention":

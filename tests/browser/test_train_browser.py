@@ -40,7 +40,7 @@ def button(page, name):
 
 
 def link(page, name):
-    return page.get_by_test_id("stSidebar").get_by_role("link", name=name)
+    return page.get_by_role("link", name=name)
 
 
 def heads(page):
@@ -106,13 +106,13 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     page.reload()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
     expect(heads(page).first).to_be_visible()
-    expect(page.get_by_test_id("stSidebar").get_by_text("Yours").first).to_be_visible()
+    expect(page.get_by_text("Yours").first).to_be_visible()
 
     other = visit("Train", apart=True)
     other.get_by_text("Your models as files").click()
     other.locator("input[type=file]").set_input_files(file)
     expect(other.get_by_text("is among your models now").first).to_be_visible()
-    expect(other.get_by_test_id("stSidebar").get_by_text("Yours").first).to_be_visible()
+    expect(other.get_by_text("Yours").first).to_be_visible()
 
 
 def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visit):
@@ -175,7 +175,7 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
     other = context.new_page()
     other.goto(f"{app_url}/Train")
     expect(other.get_by_role("heading", name="What to learn from")).to_be_visible()
-    expect(other.get_by_test_id("stSidebar").get_by_text("Your training")).to_have_count(0)
+    expect(other.get_by_text("Your training")).to_have_count(0)
     other.close()
 
     button(page, "Stop").click()
@@ -185,7 +185,7 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
     expect(page.get_by_text("is among your models now").first).to_be_visible()
     link(page, "Masks").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
-    expect(page.get_by_test_id("stSidebar").get_by_text("Yours").first).to_be_visible()
+    expect(page.get_by_text("Yours").first).to_be_visible()
     stop_listening()
     context.close()
     assert errors == []
@@ -206,10 +206,10 @@ def test_models_outlive_a_restart_where_the_server_has_a_folder_and_a_link_share
     browser_errors.clear()  # that nobody answered
     link(page, "Masks").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
-    expect(page.get_by_test_id("stSidebar").get_by_text("Yours").first).to_be_visible()
+    expect(page.get_by_text("Yours").first).to_be_visible()
     other = new_page(apart=True)
     other.goto(f"{server.url}/Masks?model={folder.name}")
-    expect(other.get_by_test_id("stSidebar").get_by_text("Shared with you").first).to_be_visible()
+    expect(other.get_by_text("Shared with you").first).to_be_visible()
     wait_ready(other, timeout=60)
     assert other.get_by_text("is no longer kept").count() == 0
     assert folder.name not in server.log()

@@ -36,18 +36,18 @@ class Seen:
     @property
     def model(self) -> str:
         """The model that is picked, as the picker calls it."""
-        (picker,) = [each for each in self.at.sidebar.selectbox if each.label == "Model"]
+        (picker,) = [each for each in self.at.selectbox if each.label == "Model"]
         return picker.options[picker.index]
 
     @property
     def prompt(self) -> str:
         """What stands in the box of the prompt, or of the source."""
-        return self.at.sidebar.text_area[0].value
+        return self.at.text_area[0].value
 
     @property
     def changes(self) -> dict[str, bool]:
         """What is changed in the model, and whether that is on."""
-        return {_plain(each.label): each.value for each in self.at.sidebar.checkbox}
+        return {_plain(each.label): each.value for each in self.at.checkbox}
 
     @property
     def views(self) -> list[str]:

@@ -47,7 +47,7 @@ def tiny(tmp_path_factory):
 
 
 def captions(at):
-    return " ".join(element.value for element in [*at.sidebar.caption, *at.main.caption])
+    return " ".join(element.value for element in [*at.caption, *at.main.caption])
 
 
 # What changes a picture is in the link
@@ -215,7 +215,7 @@ def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
     checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
     save_checkpoint(tmp_path / "shakespeare", checkpoint)
     use(monkeypatch, tmp_path)
-    (card,) = [element.value for element in start().sidebar.markdown if "Train it again" in element.value]
+    (card,) = [element.value for element in start().markdown if "Train it again" in element.value]
     assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
 
 

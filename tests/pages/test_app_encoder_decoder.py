@@ -70,7 +70,7 @@ def strip(at):
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
     at = start(model="translator", temperature=0, tokens=5)
-    assert at.sidebar.text_area[0].label == "Source"
+    assert at.text_area[0].label == "Source"
     assert prompt(at) == SOURCE
     assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in given(at)["arrow"]
     write(at)
@@ -253,15 +253,12 @@ def test_the_positions_of_an_encoder_decoder_are_its_table():
     assert any("translator" in heading.value.lower() for heading in [*at.header, *at.caption, *at.markdown])
 
 
-def test_models_are_grouped_and_a_group_is_a_click_away():
+def test_models_are_listed_group_by_group():
     at = start()
-    assert named(at.selectbox, "Model").options == ["Shakespeare"]
-    groups = named(at.sidebar.pills, "Models")
-    assert groups.options == ["Texts", "Tasks", "Ladder"]
-    checked(groups.set_value("Tasks").run())
-    assert named(at.selectbox, "Model").options == ["Translator"]
+    assert named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
+    choose(at, "Model", "translator")
     assert prompt(at) == SOURCE
-    assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.sidebar.caption)
+    assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.caption)
     step(at)
-    checked(named(at.sidebar.pills, "Models").set_value("Ladder").run())
+    choose(at, "Model", "average")
     assert link_of(at)["model"] == "average" and not text_of(at)

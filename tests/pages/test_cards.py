@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamlit.errors import StreamlitAPIException
 
-from pages.ui.frame import model_picker, sidebar
+from pages.ui.frame import model_picker, prompt_bar
 from pages.ui.markdown import plain
 from pages.ui.models import places
 from pages.ui.views.prompt_batch import suggest_batch
@@ -69,7 +69,7 @@ def shown_on_every_page(card: Card) -> None:
     plain(card.title, 60).encode()
     model_picker._show_card(card, tiny_config())
     for example in card.examples:
-        sidebar._one_line(example).encode()
+        prompt_bar._one_line(example).encode()
     suggest_batch(card.examples, Tokenizer.of_characters("ab"), 8)
     json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
     assert card.task not in TASKS or TASKS[card.task].title

@@ -49,7 +49,7 @@ def code_of(*interventions):
 
 
 def chips(at):
-    found = {box.label.replace("\\", ""): box.value for box in at.sidebar.checkbox}
+    found = {box.label.replace("\\", ""): box.value for box in at.checkbox}
     of_the_form = ("At one position only", "The other keys share the rest")
     return {label: on for label, on in found.items() if label not in of_the_form}
 
@@ -74,7 +74,7 @@ class TestTheList:
 
     def test_a_chip_is_turned_off_and_on_taken_back_and_brought_back(self):
         at = start(prompt=PROMPT, changes=code_of(HEAD))
-        checked(at.sidebar.checkbox[0].uncheck().run())
+        checked(at.checkbox[0].uncheck().run())
         assert chips(at) == {CHIP: False} and not changed_words(at)
         assert link_of(at)["changes"] == f"-{code_of(HEAD)}"
         press(at, "Undo")
@@ -113,7 +113,7 @@ class TestTheList:
         if value is None:
             press(at, label)
         else:
-            widgets = [*at.sidebar.number_input, *at.sidebar.selectbox, *at.sidebar.checkbox]
+            widgets = [*at.number_input, *at.selectbox, *at.checkbox]
             (widget,) = [each for each in widgets if each.label == label]
             checked(widget.set_value(value).run())
         assert chips(at) == {words: False} and not said(at)  # one that is off stays off
@@ -130,7 +130,7 @@ class TestTheList:
 
     def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
         at = start(prompt=PROMPT, changes=code_of(HEAD))
-        checked(at.sidebar.checkbox[0].uncheck().run())
+        checked(at.checkbox[0].uncheck().run())
         choose(at, "Model", "martin-fierro")
         assert chips(at) == {} and "changes" not in link_of(at)
         choose(at, "Model", "shakespeare")
@@ -203,7 +203,7 @@ class TestEveryPageShowsTheChangedModel:
         at = write(at)
         longer = text_of(at)
         assert longer.startswith(first) and len(longer) > len(first)
-        checked(at.sidebar.checkbox[0].uncheck().run())
+        checked(at.checkbox[0].uncheck().run())
         assert text_of(at) == longer  # until the tab says that it has a text of the unchanged model
         np.testing.assert_allclose(writing(at).tensors["logits"][: len(first)], before[:-1], atol=1e-4)
 
@@ -267,7 +267,7 @@ class TestTheForm:
     @staticmethod
     def opened(**link):
         at = start(**link)
-        at.session_state["change_form"] = True
+        at.session_state["popover_changes"] = True
         return checked(at.run())
 
     def test_a_head_is_silenced_by_it(self):
@@ -283,7 +283,7 @@ class TestTheForm:
         choose(at, "What", "head")
         for how in change_form.HOW:
             choose(at, "How", how)
-            for box in at.sidebar.text_area[1:]:
+            for box in at.text_area[1:]:
                 box.set_value("KING" if box.label != "Away from" else "ROME")
             checked(at.run())
             press(at, "Change this")
@@ -299,14 +299,14 @@ class TestTheForm:
     def test_another_prompt_that_can_t_be_read_is_answered(self):
         at = self.opened(prompt=PROMPT)
         choose(at, "How", "replace")
-        assert "Type a prompt" in said(at) + " ".join(each.value for each in at.sidebar.info)
+        assert "Type a prompt" in said(at) + " ".join(each.value for each in at.info)
         for text, sentence in (("é", "has never seen"), ("a" * 17, "has 17 tokens, and this model reads at most 16")):
-            checked(at.sidebar.text_area[1].set_value(text).run())
+            checked(at.text_area[1].set_value(text).run())
             assert sentence in said(at)
-        checked(at.sidebar.text_area[1].set_value("KING").run())
-        assert any("4 tokens, and yours 10" in each.value for each in at.sidebar.caption)
-        checked(at.sidebar.text_area[1].set_value("K").run())
-        assert any("1 token, and yours 10" in each.value for each in at.sidebar.caption)
+        checked(at.text_area[1].set_value("KING").run())
+        assert any("4 tokens, and yours 10" in each.value for each in at.caption)
+        checked(at.text_area[1].set_value("K").run())
+        assert any("1 token, and yours 10" in each.value for each in at.caption)
 
 
 class TestWhatABrowserAsksFor:

@@ -57,7 +57,7 @@ def suggested(at):
 def test_the_shipped_models_work(page, monkeypatch):
     use(monkeypatch, ROOT / "checkpoints")
     at = start(page)
-    model = at.sidebar.selectbox[0]
+    model = at.selectbox[0]
     assert model.value == "shakespeare" and "Martín Fierro" in model.options
     assert prompt(at) == library.usable()["shakespeare"].card.examples[0]
     assert not said(at)

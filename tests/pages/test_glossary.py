@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.components.sources import glossary_terms
-from pages.ui.frame.sidebar import PAGES
+from pages.ui.frame.page import PAGES
 from pages.ui.glossary import entries, glossary, read_glossary
 from transformer import ModelConfig, hook_points
 from transformer.inference.head_measures import MEASURES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from pages.ui.frame import sidebar
+from pages.ui.frame import model_picker
 from pages.ui.lessons import calls, shelf
 from pages.ui.models.answers import LONGEST, Answers, Given, StepPlace, from_text
 from pages.ui.models.session_store import SessionStore
@@ -117,7 +117,7 @@ def test_nothing_that_would_tell_the_answer_is_computed_before_there_is_one(take
 
 def test_the_words_are_drawn_before_a_model_is_picked_and_the_view_after(monkeypatch):
     order = []
-    for module, name in ((step_on_screen, "_words"), (sidebar, "pick_model"), (step_on_screen, "_live_view")):
+    for module, name in ((step_on_screen, "_words"), (model_picker, "pick_model"), (step_on_screen, "_live_view")):
         draw = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, draw=draw, name=name: (order.append(name), draw(*given))[1])
     open_step(CHOOSE)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.frame.sidebar import PAGES as LINKED
+from pages.ui.frame.page import PAGES as LINKED
 from pages.ui.lessons import shelf
 from pages.ui.lessons.lesson import PAGES, Lesson, LessonError, read_lesson
 from pages.ui.lessons.shelf import Unreadable

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
-from pages.ui.frame import sidebar
+from pages.ui.frame import page as frame_page
 from tests.app_driver import (
     PAGES,
     dials,
@@ -71,7 +71,7 @@ def test_the_link_to_copy_is_the_address(page):
 
 
 def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
-    cut, take_over = [], sidebar._take_over
+    cut, take_over = [], frame_page._take_over
 
     def take_over_at_last(current, name):
         if not cut:
@@ -79,7 +79,7 @@ def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_i
             raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
         take_over(current, name)
 
-    monkeypatch.setattr(sidebar, "_take_over", take_over_at_last)
+    monkeypatch.setattr(frame_page, "_take_over", take_over_at_last)
     at = start(prompt="To be?", text=" I am")
     assert cut and text_of(at) == " I am"
 

@@ -7,7 +7,7 @@ import torch
 
 from pages.ui.figures import masks as mask_figures
 from pages.ui.models import activations, library
-from tests.app_driver import ROOT, checked, go, link_of, named, open_drawers, press, said, use
+from tests.app_driver import ROOT, checked, choose, go, link_of, named, open_drawers, press, said, use
 from tests.masks_page import (
     KINDS,
     SHIPPED,
@@ -155,7 +155,7 @@ def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(link, sentenc
 
 def test_what_was_typed_stays_with_another_model_and_its_own_examples_come_back():
     at = type_batch(visit(), "To be\nor")
-    checked(named(at.get("button_group"), "Models").set_value("Tasks").run())
+    choose(at, "Model", "translator")
     assert editor(at).value == "To be\nor"
     assert "Line 1 has `To` (character 1), `be` (character 4), which this model has never seen" in said(at)
     press(at, "Take the examples again")

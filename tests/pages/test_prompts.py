@@ -11,6 +11,7 @@ from tests.app_driver import (
     given,
     ids_of,
     link_of,
+    named,
     overview,
     parts,
     press,
@@ -104,5 +105,5 @@ def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
 def test_an_example_is_a_click_away():
     at = start()
     for example in reversed(EXAMPLES):
-        checked(at.sidebar.button(key=f"example_shakespeare_{EXAMPLES.index(example)}").click().run())
+        checked(named(at.menu_button, "Examples").click(example).run())
         assert prompt(at) == example

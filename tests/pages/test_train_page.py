@@ -74,6 +74,12 @@ def test_the_default_is_one_click_away_and_needs_no_network():
     assert not named(at.button, "Train").disabled
 
 
+def groups(at):
+    """Whose models are listed, of those that don't ship."""
+    titles = named(at.selectbox, "Model").options
+    return {group for group in ("Yours", "Shared with you") if any(title.startswith(group) for title in titles)}
+
+
 def test_a_model_is_trained_and_belongs_to_the_visitor():
     at = train_to_the_end(start("Train", **SMALL))
     (name,) = at.session_state["session_record"].models
@@ -81,13 +87,12 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
     checkpoint = model_store().get(name)
     assert checkpoint.card.training["steps"] == 50
     assert "is among your models now" in " ".join(element.value for element in at.markdown)
-    groups = named(at.sidebar.pills, "Models").options
-    assert "Yours" in groups
+    assert groups(at) == {"Yours"}
     press(at, "Look at its attention")
     assert link_of(at)["model"] == name
     assert any(selectbox.label == "Attention" for selectbox in at.selectbox)
 
-    assert not any("Yours" in pills.options for pills in start("Attention").sidebar.pills)
+    assert not groups(start("Attention"))
     stranger = start("Attention", model="own-" + "0" * 32)
     assert "is no longer kept" in said(stranger)
     assert link_of(stranger)["model"] == "shakespeare"
@@ -96,15 +101,14 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
 def test_a_link_gives_an_own_model_away_and_says_so():
     at = start("Generate")
     gives = "The link gives your own model away to whoever has it."
-    assert gives not in [caption.value for caption in at.sidebar.caption]
+    assert gives not in [caption.value for caption in at.caption]
     at = train_to_the_end(start("Train", **SMALL))
     (name,) = at.session_state["session_record"].models
     press(at, "Look at its attention")
-    assert gives in [caption.value for caption in at.sidebar.caption]
+    assert gives in [caption.value for caption in at.caption]
     other = start("Attention", model=name)
     assert link_of(other)["model"] == name and not other.warning
-    groups = named(other.sidebar.pills, "Models").options
-    assert "Shared with you" in groups and "Yours" not in groups
+    assert groups(other) == {"Shared with you"}
     assert not other.session_state["session_record"].models
     go(other, "Train")
     assert not any(button.label.startswith("Remove") for button in other.button)
@@ -210,7 +214,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     checked(uploader.upload(f"{picture}.zip", foreign, "application/zip").run())
     for page in (*PAGES, "Train"):
         at = go(at, page)
-        shown = [*at.markdown, *at.caption, *at.header, *at.success, *at.sidebar.caption, *at.sidebar.markdown]
+        shown = [*at.markdown, *at.caption, *at.header, *at.success, *at.caption, *at.markdown]
         assert any("example" in element.value for element in shown)
         for element in shown:
             assert picture not in re.sub("`.*`", "", element.value)
@@ -234,7 +238,7 @@ def test_pause_resume_and_stop():
     assert any(button.label == "Resume" for button in at.button)
     press(at, "Resume")
     at = go(at, "Positions")
-    assert "Your training continues" in " ".join(caption.value for caption in at.sidebar.caption)
+    assert "Your training continues" in " ".join(caption.value for caption in at.caption)
     at = go(at, "Train")
     press(at, "Stop")
     deadline = time.monotonic() + 60
@@ -256,7 +260,7 @@ class TestWaiting:
         return press(at, "Train")
 
     def told(self, at):
-        return " ".join(caption.value for caption in go(at, "Positions").sidebar.caption)
+        return " ".join(caption.value for caption in go(at, "Positions").caption)
 
     def test_is_told_on_other_pages(self, at):
         assert "Your training waits for a place on the server." in self.told(at)
@@ -514,7 +518,7 @@ class TestComingBack:
         session_store.clear()
         again = reloaded_after_restart(at, start("Masks"))
         assert list(again.session_state["session_record"].models) == [name]
-        assert "Yours" in named(again.sidebar.pills, "Models").options
+        assert groups(again) == {"Yours"}
 
     @pytest.mark.parametrize("kept", ["", " ", "a" * 32, "../ own-1", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]])
     def test_what_a_browser_makes_up_is_nothing(self, kept):
@@ -526,7 +530,7 @@ class TestComingBack:
         assert other.session_state["session_record"].training.job is None
         assert not other.session_state["session_record"].models
         assert kept_by_tab(one)["value"] and kept_by_tab(other)["value"] == ""
-        assert not any("Yours" in pills.options for pills in other.sidebar.pills)
+        assert not groups(other)
 
 
 class TestLeaving:

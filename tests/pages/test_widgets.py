@@ -17,9 +17,7 @@ from tests.app_driver import (
     said,
     start,
     type_prompt,
-    use,
 )
-from tests.tiny_models import save_tiny
 
 ROOT = Path(__file__).parents[2]
 TYPED = {"selectbox", "multiselect", "slider", "select_slider", "segmented_control", "pills", "radio", "toggle",
@@ -251,16 +249,6 @@ def test_a_prompt_that_can_t_be_read_leaves_the_dials_of_the_page_alone():
     checked(named(at.text_area, "Prompts, one a line").set_value("a\nbc").run())
     assert link_of(at)["filler"] == "5" and link_of(at)["pad_side"] == "left"
     assert named(at.slider, "Padding tokens after the prompt").value == 5
-
-
-def test_the_family_of_models_stays_marked_from_page_to_page(tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", title="Shakespeare", group="Texts")
-    save_tiny(tmp_path, "sorting", title="Sorting", group="Tasks")
-    use(monkeypatch, tmp_path)
-    at = start()
-    for pages in ("Attention", "Masks", "Generate", "Attention", "Positions"):
-        assert named(at.sidebar.get("button_group"), "Models").value == "Texts"
-        go(at, pages)
 
 
 def test_a_slider_whose_options_grow_stays_the_widget_it_is():

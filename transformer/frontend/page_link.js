@@ -1,6 +1,6 @@
-// Another page of the app, by the link to it in the sidebar: to leave for it is as if the visitor had clicked that link.
+// Another page of the app, by the link to it in the navigation: to leave for it is as if the visitor had clicked that link.
 
-export const PAGE_LINK = "[data-testid=stPageLink] a";
+export const PAGE_LINK = "[data-testid=stTopNavLink], [data-testid=stSidebarNavLink]";
 
 /** The link to a page; undefined where there is none, as beside a page that runs by itself. */
 export function pageLink(title) {

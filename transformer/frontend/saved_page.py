@@ -265,7 +265,7 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: s
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`. what,
     picture: as in `Shown`; the script puts the instrument in the picture's place."""
     script = bundle(FOLDER / kind / "standalone.js")
-    styles = ("standalone.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
+    styles = ("standalone.css", "tokens.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
     before, after = PAGE.split("{recordings}")
     pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)), picture=picture)]
     for name, part in {"outline": beginning, "whole": whole}.items():

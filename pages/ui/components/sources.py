@@ -66,9 +66,10 @@ def frontend_script(name: str) -> str:
 
 
 def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
-    """One style sheet: the theme, the frontend's of these names, then those beside a Python module."""
+    """One style sheet: the theme, the scale, the frontend's of these names, then those beside a Python module."""
     read, read_instruments = reader(module_file), reader(frontend.__file__)
-    return "\n".join([reader(__file__)("theme.css"), *map(read_instruments, instruments), *map(read, names)])
+    sheets = map(read_instruments, ("tokens.css", *instruments))
+    return "\n".join([reader(__file__)("theme.css"), *sheets, *map(read, names)])
 
 
 def _loader(path: str) -> str:

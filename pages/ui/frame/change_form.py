@@ -1,4 +1,4 @@
-"""A form in the sidebar by which anything that can be changed in a model is changed: a part, a rule, one weight."""
+"""A form by which anything that can be changed in a model is changed: a part, a rule, one weight."""
 
 from __future__ import annotations
 
@@ -64,25 +64,20 @@ class _Other:
 
 def show(name: str, prompt: str) -> None:
     """The form. name: of the model; prompt: what is in its box."""
-    # Opening it runs the page: what it offers is made only then.
-    opened = st.expander("Change something", icon=":material/science:", on_change="rerun", key="change_form")
-    if not opened.open:
-        return
-    with opened:
-        shape = library.config(name)
-        offered = [what for what in WHAT if places(shape, what)]
-        what = widgets.selectbox("What", offered, _tie("what"), WHAT.get)
-        if what == RULE:
-            wanted: Intervention | None = _rule(shape)
-        elif what == WEIGHT:
-            wanted = _weight(shape)
-        else:
-            wanted = _part(name, shape, what, prompt)
-        # One that can't be pressed would say nothing of why; what is missing is said above it.
-        if wanted is not None:
-            st.caption(f"{plain(changes.sentence(wanted))}")
-            st.button("Change this", type="primary", width="stretch", key="change_this",
-                      on_click=changes.add, args=(wanted,))  # fmt: skip
+    shape = library.config(name)
+    offered = [what for what in WHAT if places(shape, what)]
+    what = widgets.selectbox("What", offered, _tie("what"), WHAT.get)
+    if what == RULE:
+        wanted: Intervention | None = _rule(shape)
+    elif what == WEIGHT:
+        wanted = _weight(shape)
+    else:
+        wanted = _part(name, shape, what, prompt)
+    # One that can't be pressed would say nothing of why; what is missing is said above it.
+    if wanted is not None:
+        st.caption(f"{plain(changes.sentence(wanted))}")
+        st.button("Change this", type="primary", width="stretch", key="change_this",
+                  on_click=changes.add, args=(wanted,))  # fmt: skip
 
 
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:

@@ -1,4 +1,4 @@
-"""The menu of one change in the sidebar: how much of it, where, of which head; what it can be turned into."""
+"""The menu of one change: how much of it, where, of which head; what it can be turned into."""
 
 from __future__ import annotations
 

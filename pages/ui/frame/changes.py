@@ -1,4 +1,4 @@
-"""What a visitor changes in a model: the list of it in the sidebar, and what adds to it, takes from it, and undoes.
+"""What a visitor changes in a model: the list of it, and what adds to it, takes from it, and undoes.
 
 Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
 model they are put away, and they come back with their own. A link's changes belong to the link's model.

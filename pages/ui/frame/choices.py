@@ -10,6 +10,9 @@ from transformer import Sampling
 from transformer.data.corpora import LONGEST_TEXT
 
 DEFAULT_MODEL = "shakespeare"
+"""The model of a link that names none."""
+FIRST_MODEL = "stories"
+"""The model that the app opens with."""
 LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
            "inside": 200, "branches": 4_000, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
            "lesson": 80, "room": 20}  # fmt: skip

@@ -14,7 +14,7 @@ VARIABLE, OFF = "HEADSUP_START", "off"
 
 
 def show() -> None:
-    """The guide's buttons; called by each run of a page, in its sidebar."""
+    """The guide's buttons; called by each run of a page, beside its name."""
     # Decided once: who comes by a link wants to see what it shows, and the start is about the page Generate.
     begins = st.session_state.setdefault("start_begins", _is_first_view())
     asked = st.session_state.get("start_asked", 0)

@@ -65,7 +65,7 @@ def _take(uploaded: Any) -> None:
                 return
         st.session_state["taken_upload"] = uploaded.file_id
         choose_model(opened[digest])
-        st.rerun()  # the sidebar has a model more
+        st.rerun()  # the list of models has one more
     if opened[digest] in own_models():
         title = plain(own_models()[opened[digest]].card.title, 100)
         st.success(f"{title} is among your models now, in the list of every page.")

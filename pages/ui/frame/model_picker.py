@@ -1,4 +1,4 @@
-"""The model, in the sidebar: which group, which one, what it is and where it comes from."""
+"""The model, in the bar: which one, what it is and where it comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import is_own, own_models, take_shared
-from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from transformer import TASKS, Card, CheckpointEntry, CheckpointError
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
@@ -30,7 +30,7 @@ OTHERS = "Others"
 
 
 def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
-    """The dials that pick a model, and what is known of the one picked; returns its name.
+    """The list that picks a model; returns the name of the one picked.
 
     stop: ends the page where there is no model that can be looked into.
     """
@@ -54,31 +54,34 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
-    names = _pick_group(current, entries)
-    widgets.selectbox("Model", names, Tie("model", after=_forget_model), lambda name: entries[name].card.title)
+    names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
+    widgets.selectbox("Model", names, Tie("model", after=_forget_model), names.get, width=270)
     try:
-        found = library.model(current.model)
+        library.model(current.model)
     except CheckpointError as error:
         st.error(plain(f"This model can't be opened. {error} Pick another one."))
         stop()
-    _show_card(found.card, found.model.config)
     return current.model
 
 
-def _pick_group(current: Visitor, entries: dict[str, CheckpointEntry]) -> list[str]:
-    """The models of the group that the visitor's model belongs to, and a dial that goes to another group."""
-    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    yours = own_models()
-    for name in sorted(entries, key=lambda name: (name != DEFAULT_MODEL, name)):
-        group = YOURS if name in yours else SHARED if is_own(name) else entries[name].card.group or OTHERS
-        groups.setdefault(group, []).append(name)
-    groups = {group: names for group, names in groups.items() if names}
-    own = next(group for group, names in groups.items() if current.model in names)
-    if len(groups) > 1:
-        first = {group: names[0] for group, names in groups.items()}
-        widgets.pills("Models", groups, Tie("group", value=own, take=lambda group: choose_model(first[group])))
-        st.caption(GROUPS.get(own, ""))
-    return groups[own]
+def _group(name: str, card: Card) -> str:
+    return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
+
+
+def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
+    groups = [*GROUPS, OTHERS]
+
+    def place(name: str) -> tuple:
+        group = _group(name, entries[name].card)
+        return groups.index(group) if group in groups else len(groups), name
+
+    return place
+
+
+def _label(name: str, card: Card) -> str:
+    """A model's title, after its group where the titles of two groups look alike."""
+    group = _group(name, card)
+    return card.title if group in (Group.TEXTS, Group.TASKS) else f"{group} · {card.title}"
 
 
 def choose_model(name: str) -> None:
@@ -95,9 +98,13 @@ def _forget_model() -> None:
     looked.forget(current, "layer", "head", "query", "key", "step")
 
 
-def _show_card(card: Card, config: ModelConfig) -> None:
-    st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
-    with st.popover("Where it comes from", icon=":material/info:", width="stretch"):
+def show_card(name: str) -> None:
+    """What is known of a model, folded behind a button."""
+    found = library.model(name)
+    card, config = found.card, found.model.config
+    with st.popover("About", icon=":material/info:"):
+        st.markdown(f"**{plain(card.title)}.** {GROUPS.get(_group(name, card), '')}")
+        st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
         training = card.training
         rows = {
             "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",

@@ -19,7 +19,7 @@ import streamlit as st
 from pages.ui.components.tab import tab
 from pages.ui.frame import link as links
 from pages.ui.frame import looked
-from pages.ui.frame.choices import Visitor, fields
+from pages.ui.frame.choices import FIRST_MODEL, Visitor, fields
 from pages.ui.models.session_store import session_record
 
 MOST_KNOWN = 50
@@ -32,7 +32,7 @@ def visitor() -> Visitor:
     """This session's visitor; made from the URL when the session begins."""
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
-        st.session_state["visitor"] = links.from_query(parameters)
+        st.session_state["visitor"] = links.from_query(parameters or {"model": FIRST_MODEL})
         looked.knows(st.session_state["visitor"])
         st.session_state["visitor"].own_text = session_record().own_text
         arrives()
@@ -61,7 +61,7 @@ def begin_run(page: str) -> Visitor:
 def returns(page: str) -> bool:
     """Whether the run that begins has its view from the URL: after *Back* and *Forward*, or by a link within the app.
 
-    A link in the sidebar has no parameters. So it does if the URL has some as another page opens, or some that this
+    A link of the navigation has no parameters. So it does if the URL has some as another page opens, or some that this
     page hasn't written.
     """
     parameters = _own(st.query_params.to_dict())

@@ -13,7 +13,7 @@ from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import looked as held
 from pages.ui.frame.borrowed import turn_along
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.frame import looked as looked_at
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.views.attention import Looked

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 import streamlit as st
 
 from pages.ui.frame.choices import QUESTIONS
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.models import library, places
 
 

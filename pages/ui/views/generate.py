@@ -12,7 +12,7 @@ from pages.ui.components.tab import texts_of
 from pages.ui.frame import looked
 from pages.ui.frame.borrowed import turn_along
 from pages.ui.frame.choices import PACES
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import brought_texts, session_id
 from pages.ui.models import places
 from transformer import attention_modules

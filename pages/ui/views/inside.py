@@ -11,7 +11,7 @@ from pages.ui.frame import changes
 from pages.ui.frame import looked as held
 from pages.ui.frame.borrowed import turn_along
 from pages.ui.frame.choices import Visitor
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, places
 from pages.ui.models.changes import as_python

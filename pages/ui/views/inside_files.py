@@ -7,7 +7,7 @@ import dataclasses
 import streamlit as st
 
 from pages.ui.frame import looked as held
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.models.changes import as_python
 from pages.ui.models.looked_at import Chosen
 from pages.ui.views.inside import Looked, as_code, looked_at

@@ -18,7 +18,7 @@ from pages.ui.figures import masks as mask_figures
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.palette import CATEGORICAL
 from pages.ui.frame import widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, library, masking
 from pages.ui.models.masking import Predicted

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.ui.components.masks import Panel
 from pages.ui.figures import masks as mask_figures
 from pages.ui.frame import widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted

@@ -16,7 +16,7 @@ from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
 from pages.ui.frame.choices import Visitor
 from pages.ui.frame.link import MOST_WAVES
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import counted, plain

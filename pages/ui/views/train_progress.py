@@ -53,7 +53,7 @@ def _watch() -> None:
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)
         training.collect()
-        st.rerun()  # the sidebar has a model more, and the fragment needn't run any longer
+        st.rerun()  # the list of models has one more, and the fragment needn't run any longer
     _progress(job)
     _buttons(job)
     if ended:

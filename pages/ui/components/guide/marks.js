@@ -15,7 +15,7 @@ const BLOCKS = "p, li, h2, h3, h4, h5, label, figcaption, legend, summary, butto
 const FOREIGN = "[role=listbox], [role=tooltip], .strip, .versions p, table, svg, canvas, textarea, input, select, option, code, pre, " +
   "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms], h1";
 const HOST = "[data-testid=stBidiComponentIsolated]"; // of a component's shadow tree
-const PLACES = "[data-testid=stMain], [data-testid=stSidebarUserContent], [data-testid=stPopoverBody]";
+const PLACES = "[data-testid=stMain], [data-testid=stPopoverBody]";
 const STYLE = `::highlight(${NAME}) { text-decoration: underline dotted 1px; text-underline-offset: 0.2em; }`;
 
 export class Marks {
@@ -155,7 +155,7 @@ function rectsOf({ startContainer, startOffset, endOffset }) {
   return [...range.getClientRects()];
 }
 
-/** Whether an element is in the page or the sidebar; one in a component is where its component is. */
+/** Whether an element is in the page; one in a component is where its component is. */
 function isOfPage(element) {
   for (let at = element; at; at = at.getRootNode().host) if (at.closest(PLACES)) return true;
   return false;

@@ -39,10 +39,10 @@ export const PATH = [
   },
   {
     title: "Take one away",
-    ask: "Is that head needed? Open “Change something”: a head is to be silenced. Press “Change this”.",
-    seen: "Every number here is now computed without that head. Some heads are hardly missed, others badly: compare the candidates. “Undo” in the sidebar brings it back.",
+    ask: "Is that head needed? Open “Change” in the bar above: a head is to be silenced. Press “Change this”.",
+    seen: "Every number here is now computed without that head. Some heads are hardly missed, others badly: compare the candidates. “Undo”, under “1 change”, brings it back.",
     page: "Generate",
-    at: [".st-key-change_this button", ".st-key-change_form"],
+    at: [".st-key-change_this button", ".st-key-popover_changes button"],
     watch: () => document.querySelectorAll(".st-key-changes [data-testid=stCheckbox]").length,
     isDone: (find, before, now) => now > before,
   },

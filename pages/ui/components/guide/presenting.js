@@ -1,4 +1,4 @@
-// Presentation mode: the sidebar gone, large type, and the page gone through by a clicker, one view after another.
+// Presentation mode: the bar gone, large type, and the page gone through by a clicker, one view after another.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute } from "../../../../transformer/frontend/dom.js";

@@ -132,8 +132,7 @@ export class Start {
 
   get target() {
     const selectors = (this.isDone && this.record.then) || this.record.at;
-    const found = selectors.map(find).find((element) => element && isThere(element)) ?? null;
-    return found && reachable(found);
+    return selectors.map(find).find((element) => element?.checkVisibility({ visibilityProperty: true })) ?? null;
   }
 
   place() {
@@ -186,23 +185,7 @@ function reveal(target) {
   const isLong = innerWidth < NARROW || bottom - top > innerHeight - 2 * HEADER;
   if (top >= HEADER - 10 && (bottom <= below || (isLong && top < 2 * HEADER))) return;
   target.scrollIntoView({ block: isLong ? "start" : "center" });
-  const scroller = target.closest("[data-testid=stSidebarContent]") ?? document.querySelector("[data-testid=stMain]");
-  if (isLong) scroller.scrollBy(0, -HEADER);
-}
-
-/** Is it shown, or would it be in an open sidebar? */
-function isThere(element) {
-  return element.checkVisibility({ visibilityProperty: !element.closest("[data-testid=stSidebar][data-collapsed=true]") });
-}
-
-/** What has to be pressed first to get at a control: the sidebar may be closed, or lie over the page. */
-function reachable(target) {
-  const sidebar = document.querySelector("[data-testid=stSidebar]");
-  const isInSidebar = sidebar?.contains(target);
-  const { left, right } = target.getBoundingClientRect();
-  if (isInSidebar && (right <= 0 || left < 0)) return document.querySelector("[data-testid=stExpandSidebarButton]") ?? target;
-  const covers = sidebar && !isInSidebar && innerWidth < 768 && sidebar.getBoundingClientRect().right > 40;
-  return covers ? document.querySelector("[data-testid=stSidebarCollapseButton] button") ?? target : target;
+  if (isLong) document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
 }
 
 /** An element by a selector, "component: selector" for one in a component with this test id; null if there is none. */

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import streamlit as st
 
 from pages.ui.frame import guiding, widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Tie
 from pages.ui.lessons import shelf
 from pages.ui.lessons.lesson import Lesson

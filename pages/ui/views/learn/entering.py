@@ -9,7 +9,7 @@ import streamlit as st
 from pages.ui.frame import borrowed, state
 from pages.ui.frame import link as links
 from pages.ui.frame.choices import Visitor
-from pages.ui.frame.sidebar import Opening
+from pages.ui.frame.page import Opening
 from pages.ui.lessons import shelf
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.questions import fits

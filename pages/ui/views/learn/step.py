@@ -7,7 +7,7 @@ from contextlib import suppress
 import streamlit as st
 
 from pages.ui.frame import borrowed, state
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.lessons.claims import Values, unmet
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.scenes import NotYet

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.ui.components.versions import Version, versions
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import changes
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, changed, library

@@ -16,7 +16,7 @@ from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.beside import Line, attention_panel, lens_lines
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, beside, library, places
 from pages.ui.models.beside import Heights

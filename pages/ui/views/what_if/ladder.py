@@ -10,7 +10,7 @@ from pages.ui.figures.ladder import loss_bars
 from pages.ui.figures.what_if import percent
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library

@@ -14,7 +14,7 @@ import streamlit as st
 
 from pages.ui.components.effects import Cell, Matrix, effects
 from pages.ui.frame import changes, widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
 from pages.ui.models import changed, library

@@ -1,11 +1,12 @@
-"""A second prompt beside the one in the sidebar: where it is typed, what is suggested, and whether it can be read."""
+"""A second prompt beside the one in the bar: where it is typed, what is suggested, and whether it can be read."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from pages.ui.frame import widgets
-from pages.ui.frame.sidebar import Session, unknown_sentence
+from pages.ui.frame.page import Session
+from pages.ui.frame.prompt_bar import unknown_sentence
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
@@ -66,7 +67,7 @@ def offer_pairs(session: Session) -> None:
 
 
 def swap(session: Session) -> None:
-    """Let the other prompt and the one in the sidebar change places."""
+    """Let the other prompt and the one in the bar change places."""
     current = visitor()
     mine = session.prompt
     _take(current.other_prompt or tracing.suggestion(session.name, mine) or mine, mine)

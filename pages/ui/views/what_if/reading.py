@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library

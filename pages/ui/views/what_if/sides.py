@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from pages.ui.frame import widgets
-from pages.ui.frame.sidebar import Session
+from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain

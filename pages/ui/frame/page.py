@@ -1,4 +1,4 @@
-"""What every page shows beside itself: where else to go, the model, the prompt, examples, a link to copy."""
+"""The frame of every page: where else to go, the bar with model and prompt, what is changed, a link to copy."""
 
 from __future__ import annotations
 
@@ -9,45 +9,34 @@ from typing import NoReturn
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import (
-    borrowed,
-    change_form,
-    change_menu,
-    changes,
-    guiding,
-    looked,
-    restoring,
-    state,
-    widgets,
-)
-from pages.ui.frame.choices import READS, Visitor
+from pages.ui.frame import borrowed, changes, guiding, looked, prompt_bar, restoring, state
+from pages.ui.frame.choices import Visitor
 from pages.ui.frame.link import TOO_LONG, left_out
-from pages.ui.frame.model_picker import pick_model
 from pages.ui.frame.state import visitor
-from pages.ui.markdown import JOINER, code, plain
+from pages.ui.markdown import JOINER, plain
 from pages.ui.models import activations, library, places
 from pages.ui.models import own_training as training
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.own_models import is_own
 from pages.ui.models.session_store import session_record
 from pages.ui.models.text import Text
-from transformer import TASKS, Intervention, ModelConfig, UnknownPiece
+from transformer import Intervention, ModelConfig
 
-PAGES = (
-    ("generate.py", "Generate", ":material/edit_note:"),
-    ("attention.py", "Attention", ":material/grid_on:"),
-    ("masks.py", "Masks", ":material/grid_off:"),
-    ("positions.py", "Positions", ":material/airwave:"),
-    ("inside.py", "Inside", ":material/account_tree:"),
-    ("what_if.py", "What if", ":material/science:"),
-    ("learn.py", "Learn", ":material/school:"),
-    ("train.py", "Train", ":material/model_training:"),
-)
-"""File, title and icon of each page."""
-READINGS = {"chat": "A chat", "plain": "Plain text"}
+PAGES = {
+    "Generate": "generate.py",
+    "Learn": "learn.py",
+    "Attention": "attention.py",
+    "Inside": "inside.py",
+    "Masks": "masks.py",
+    "Positions": "positions.py",
+    "What if": "what_if.py",
+    "Train": "train.py",
+}
+"""The file of each page, by its title."""
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
     "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
@@ -104,8 +93,24 @@ class Finished(Exception):
     """A page has nothing more to show, and its run ends."""
 
 
-def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None) -> None:
-    """Set up a page: browser title, heading, sidebar, notices. The page has it all by `session()`.
+@dataclass(frozen=True)
+class Places:
+    """Where the parts of the frame stand, from the top of the page down; each is filled when its part is known."""
+
+    bar: DeltaGenerator
+    heading: DeltaGenerator
+    notices: DeltaGenerator
+
+
+def lay_out() -> Places:
+    """The frame of a page, empty as yet."""
+    return Places(*(st.container(key=f"frame_{name}") for name in ("bar", "heading", "notices")))
+
+
+def open_page(
+    places: Places, title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None
+) -> None:
+    """Set up a page: browser title, bar, heading, notices. The page has it all by `session()`.
 
     decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
@@ -119,31 +124,24 @@ def open_page(title: str, decide: Callable[[], Opening], *, first: Callable[[], 
     library.begin_run(keep=begun.model if begun and begun.written else None)
     training.collect()
     restoring.find_record()
-    st.html(STYLE)
-    st.title(title, anchor=False)
-    st.caption(opening.what)
-    borrowed.show_ways_back()
-    notices = st.container()
+    with places.heading:
+        st.html(STYLE)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
+            st.title(title, anchor=False, width="content")
+            st.caption(opening.what)
+            guiding.show()
+        borrowed.show_ways_back()
+        _show_training()
     if first:
         first()
-    with st.sidebar:
-        st.markdown("### HeadsUp")
-        st.caption("See every number inside a transformer.")
-        for file, label, icon in PAGES:
-            st.page_link(file, label=label, icon=icon)
-        guiding.show()
-        _show_training()
-        name = pick_model(current, finish_early)
-        changes.settle(name, library.config(name))
-        prompt = _pick_prompt(current, name)
-        changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
-        change_form.show(name, prompt)
-    tokens, source = _read_prompt(name, prompt) if opening.reads_prompt else (None, ())
-    with notices:  # which is always there: an instrument stays where it is when the first change is made
+    with places.bar:
+        name, prompt = prompt_bar.show(current, finish_early)
+    with places.notices:  # which is always there: an instrument stays where it is when the first change is made
+        tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
         interventions = _changed(current, name, tokens, source)
     text = _text(current, name, tokens, source, interventions)
     _fit(current, library.config(name), text if tokens else None)
-    with notices:  # last, so that it says what this run has found
+    with places.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
@@ -156,12 +154,21 @@ def session() -> Session:
     return st.session_state["session"]
 
 
-def finish() -> None:
-    """End a page: the link in the sidebar, and the address bar, say what is on screen now."""
+def finish(places: Places) -> None:
+    """End a page: the link in its bar, and the address bar, say what is on screen now."""
+    with places.bar:
+        _share()
+    state.write_address()
+    session_record().own_text = visitor().own_text
+    restoring.stay_here()
+    keep_typed()
+    state.end_run()
+
+
+def _share() -> None:
     # Opening it runs the page, for a token that was clicked since is part of the view. It opens before that, with what
     # is in it; nobody is to copy the link of a moment ago.
-    sharing = st.sidebar.popover("Link to this view", icon=":material/link:", width="stretch", key="popover_link",
-                                 on_change="rerun")  # fmt: skip
+    sharing = st.popover("Link to this view", icon=":material/link:", key="popover_link", on_change="rerun")
     if sharing.open:
         looked.want()
     link = state.link()
@@ -170,14 +177,8 @@ def finish() -> None:
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
             st.caption("The link gives your own model away to whoever has it.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
-    with st.sidebar:
         if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
             st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
-        state.write_address()
-        session_record().own_text = visitor().own_text
-        restoring.stay_here()
-        keep_typed()
-    state.end_run()
 
 
 def _room_for(text: str) -> str:
@@ -205,57 +206,6 @@ def _show_training() -> None:
         st.caption(f"Your training {how}{place}.")
 
 
-def _pick_prompt(current: Visitor, name: str) -> str:
-    card = library.model(name).card
-    if current.prompt is None:
-        current.prompt = card.examples[0] if card.examples else ""
-    reads_source = library.config(name).architecture == "encoder-decoder"
-    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
-    linked = current.prompt
-    widgets.text_area(label, "prompt", height=110, help=f"{what}. Ctrl + Enter applies what you typed.")
-    _choose_reading(current, name)
-    if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
-        current.text, current.written, current.branches, current.step = "", (), "", None
-    st.caption("Examples")
-    with st.container(gap=None):
-        for number, example in enumerate(card.examples):
-            st.button(_one_line(example), key=f"example_{name}_{number}", type="tertiary",
-                      on_click=_use_prompt, args=(example,))  # fmt: skip
-    return current.prompt
-
-
-def _choose_reading(current: Visitor, name: str) -> None:
-    """For a model that was tuned to answer: whether its chat template stands around the prompt, and what that is."""
-    around = library.chat(name)
-    if around is None:
-        return
-    widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
-    if current.reads == "chat":
-        with st.popover("What is sent", icon=":material/chat:", width="stretch"):
-            st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
-                       "names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
-            st.code(_marked(f"{around.before}{current.prompt}{around.after}"), language=None, wrap_lines=True)
-
-
-def _marked(text: str) -> str:
-    return text.replace("<|", "⟨").replace("|>", "⟩")
-
-
-def _one_line(text: str) -> str:
-    """A prompt as a button's label, with line ends as signs and nothing read as Markdown."""
-    shown = text.strip(" ").replace("\n", " ↵ ")
-    return plain(shown if len(shown) <= 30 else f"{shown[:29]}…")
-
-
-def _use_prompt(text: str) -> None:
-    visitor().prompt = text
-
-
-def _remove_unknown(name: str) -> None:
-    current = visitor()
-    current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
-
-
 def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
     """Bring layer, head and step to what this model and this text have. text: None while there is none."""
     if kind := places.chosen_attention(config, current.attention):
@@ -276,44 +226,6 @@ def _show_notices(current: Visitor) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
         st.button("OK", on_click=current.notices.clear)
-
-
-def _read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-    """What the decoder continues, and what the encoder reads; None for the first after saying what is wrong."""
-    tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
-    if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
-        st.error(plain(problem))
-        return None, ()
-    if unknown := tokenizer.unknown_pieces(prompt):
-        with st.container(border=True):
-            st.error(unknown_sentence(unknown))
-            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
-        return None, ()
-    tokens = library.encoded(name, prompt, visitor().reads)
-    if not tokens:
-        st.info("The prompt is empty. A model needs at least one token to start from: "
-                "type something in the sidebar, or pick an example there.")  # fmt: skip
-        return None, ()
-    over = len(tokens) - shape.context_length
-    if shape.architecture == "encoder-decoder":
-        if over > 0:
-            st.error(f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
-                     f"Take {over:,} away.")  # fmt: skip
-            return None, ()
-        return (card.start_token_id,), tokens
-    if over > 0:
-        begin = library.window_start(name, len(tokens))
-        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
-        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
-    return tokens, ()
-
-
-def unknown_sentence(unknown: list[UnknownPiece]) -> str:
-    """What is wrong with a text of which a model doesn't know some pieces."""
-    listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
-    more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
-    return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
 
 
 def _changed(

@@ -1,0 +1,129 @@
+"""The bar above every page: the model, the prompt, its examples; and what the model reads of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.ui.frame import change_form, change_menu, changes, model_picker, widgets
+from pages.ui.frame.choices import READS, Visitor
+from pages.ui.frame.state import visitor
+from pages.ui.markdown import code, counted, plain
+from pages.ui.models import library
+from transformer import TASKS, UnknownPiece
+
+READINGS = {"chat": "A chat", "plain": "Plain text"}
+LONGEST_LABEL = 60
+
+
+def show(current: Visitor, stop: Callable[[], None]) -> tuple[str, str]:
+    """The bar; returns the model's name and the prompt. stop: ends the page where there is no model at all."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="prompt_bar"):
+        name = model_picker.pick_model(current, stop)
+        changes.settle(name, library.config(name))
+        prompt = _pick_prompt(current, name)
+        with st.container(horizontal=True, gap="xsmall", width="content", key="prompt_tools"):
+            examples = library.model(name).card.examples
+            st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
+                           disabled=not examples, on_click=_use_example, args=(name,))  # fmt: skip
+            _show_changes(name, prompt)
+            model_picker.show_card(name)
+    _choose_reading(current, name)
+    return name, prompt
+
+
+def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """What the decoder continues, and what the encoder reads; None for the first after saying what is wrong."""
+    tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
+    if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
+        st.error(plain(problem))
+        return None, ()
+    if unknown := tokenizer.unknown_pieces(prompt):
+        with st.container(border=True):
+            st.error(unknown_sentence(unknown))
+            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
+        return None, ()
+    tokens = library.encoded(name, prompt, visitor().reads)
+    if not tokens:
+        st.info("The prompt is empty. A model needs at least one token to start from: type something, or pick an "
+                "example.")  # fmt: skip
+        return None, ()
+    over = len(tokens) - shape.context_length
+    if shape.architecture == "encoder-decoder":
+        if over > 0:
+            st.error(f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
+                     f"Take {over:,} away.")  # fmt: skip
+            return None, ()
+        return (card.start_token_id,), tokens
+    if over > 0:
+        begin = library.window_start(name, len(tokens))
+        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
+        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
+                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
+    return tokens, ()
+
+
+def unknown_sentence(unknown: list[UnknownPiece]) -> str:
+    """What is wrong with a text of which a model doesn't know some pieces."""
+    listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
+    more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
+    return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
+
+
+def _show_changes(name: str, prompt: str) -> None:
+    """What is changed in the model, and a form that changes more, folded behind a button that counts them."""
+    count = sum(change.on for change in visitor().changes)
+    # Opening it runs the page: what the form offers is made only then.
+    opened = st.popover(counted(count, "change") if count else "Change", icon=":material/science:", on_change="rerun",
+                        type="primary" if count else "secondary", key="popover_changes")  # fmt: skip
+    with opened:
+        changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
+        if opened.open:
+            change_form.show(name, prompt)
+
+
+def _pick_prompt(current: Visitor, name: str) -> str:
+    if current.prompt is None:
+        examples = library.model(name).card.examples
+        current.prompt = examples[0] if examples else ""
+    reads_source = library.config(name).architecture == "encoder-decoder"
+    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
+    linked = current.prompt
+    widgets.text_area(label, "prompt", height=68, help=f"{what}. Ctrl + Enter applies what you typed.")
+    if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
+        current.text, current.written, current.branches, current.step = "", (), "", None
+    return current.prompt
+
+
+def _choose_reading(current: Visitor, name: str) -> None:
+    """For a model that was tuned to answer: whether its chat template stands around the prompt, and what that is."""
+    around = library.chat(name)
+    if around is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
+        if current.reads == "chat":
+            with st.popover("What is sent", icon=":material/chat:"):
+                st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's "
+                           "turn; names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
+                st.code(_marked(f"{around.before}{current.prompt}{around.after}"), language=None, wrap_lines=True)
+
+
+def _marked(text: str) -> str:
+    return text.replace("<|", "⟨").replace("|>", "⟩")
+
+
+def _one_line(text: str) -> str:
+    """A prompt as a label, with line ends as signs and nothing read as Markdown."""
+    shown = text.strip(" ").replace("\n", " ↵ ")
+    return plain(shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…")
+
+
+def _use_example(name: str) -> None:
+    visitor().prompt = st.session_state[f"examples_{name}"]
+
+
+def _remove_unknown(name: str) -> None:
+    current = visitor()
+    current.prompt = library.tokenizer(name).without_unknown(current.prompt or "")
