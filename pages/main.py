@@ -8,36 +8,17 @@ from pages.ui.frame.page import PAGES, Finished, Opening, finish, lay_out, open_
 
 OPENINGS = {
     "Generate": Opening(
-        "Press *Generate* and the model writes on, one token at a time. Every token is tinted by how sure the model "
-        "was; orange marks show where it looked to choose it.",
-        writes=True,
+        "Press *Generate*: the model writes on, one token at a time, and shows where it looked.", writes=True
     ),
-    "Attention": Opening(
-        "Each row is a query, the token that looks; each column is a key, a token it may look at. A row's weights sum "
-        "to one. What the mask hides has no weight at all."
-    ),
-    "Masks": Opening(
-        "A mask says which keys each query may see. What it hides gets a score of −∞, and so a weight of 0. "
-        "Rows are queries, columns are keys."
-    ),
-    "Positions": Opening(
-        "Attention by itself can't tell the order of its tokens. The paper adds a fixed table of sines and cosines to "
-        "the embeddings: each row a position, each pair of columns a wave of its own length."
-    ),
-    "Inside": Opening(
-        "Tokens are columns, depth is height; only attention moves information from token to token. Open a block, a "
-        "tensor, a cell: each number says what it is made of."
-    ),
-    "What if": Opening(
-        "Looking shows what is there; taking something away shows what it is for. Every number here is what the model "
-        "computes once it is changed."
-    ),
-    "Train": Opening(
-        "Train a tiny transformer here and now. Its loss falls, its samples begin to make sense, and the attention of "
-        "one fixed text takes shape, head by head.",
-        reads_prompt=False,
-    ),
-}
+    "Attention": Opening("Each row is a query, each column a key it may look at. A row's weights sum to one."),
+    "Masks": Opening("A mask says which keys a query may see. What is hidden gets a score of −∞, and so a weight of 0."),
+    "Positions": Opening("Attention by itself can't tell the order of its tokens, so their positions are added."),
+    "Inside": Opening("Tokens are columns, depth is height. Open a block, a tensor, a number."),
+    "What if": Opening("Take a part away, and see what it was for."),
+    "Train": Opening("Train a tiny transformer, and watch its loss fall and its attention take shape.",
+                     reads_prompt=False),
+}  # fmt: skip
+"""What each page shows, in one line. Learn says by itself what is open."""
 
 page = st.navigation(
     [st.Page(file, title=title, url_path=title.replace(" ", "_"), default=title == "Generate")

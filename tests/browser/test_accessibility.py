@@ -126,7 +126,7 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
     for dark in (False, True):
         if dark:
             turn_dark(page, wait_ready)
-        for name in ("About", "Link to this view"):
+        for name in ("About", "Share"):
             page.get_by_role("button", name=name).click()
             page.get_by_test_id("stPopoverBody").wait_for()
             wait_ready(page)

@@ -214,7 +214,7 @@ def test_what_is_looked_at_counts_in_a_tab_that_was_opened_by_a_link(visit, wait
     type_prompt(page, "KING: I am", wait_ready)
     until(page, lambda: parameters(page).get("prompt") == "KING: I am")
     assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")
-    page.get_by_role("button", name="Link to this view").click()
+    page.get_by_role("button", name="Share").click()
     link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=")
     expect(link).to_have_text(re.compile("prompt=KING%3A.*layer=1&head=1"))
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()

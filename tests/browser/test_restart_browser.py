@@ -117,7 +117,7 @@ class Visitors:
         inspect(page, place)
         shown_labels, looked = labels(page), picture(page).inner_text()
         candidates = page.get_by_test_id("live-text-candidates").inner_text()
-        page.get_by_role("button", name="Link to this view").click()
+        page.get_by_role("button", name="Share").click()
         link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=").inner_text()
         link = urlsplit(link).query
         sent = dict(parse_qsl(link))

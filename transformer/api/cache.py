@@ -26,8 +26,8 @@ from .single_flight import SingleFlight
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SHARED_BYTES = 112_000_000
-"""Thirty prompts of full length, each with all queries, keys and values, on the largest model that ships."""
+SHARED_BYTES = 64_000_000
+"""Thirty prompts of 140 tokens, each with all queries, keys and values, on the largest model that ships."""
 OWN_BYTES = 16_000_000
 """Of each own model: they are smaller, and a room of thirty has thirty such caches."""
 

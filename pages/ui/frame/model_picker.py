@@ -102,7 +102,7 @@ def show_card(name: str) -> None:
     """What is known of a model, folded behind a button."""
     found = library.model(name)
     card, config = found.card, found.model.config
-    with st.popover("About", icon=":material/info:"):
+    with st.popover("About"):
         st.markdown(f"**{plain(card.title)}.** {GROUPS.get(_group(name, card), '')}")
         st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
         training = card.training

@@ -97,14 +97,20 @@ class Finished(Exception):
 class Places:
     """Where the parts of the frame stand, from the top of the page down; each is filled when its part is known."""
 
-    bar: DeltaGenerator
+    fields: DeltaGenerator
+    """Model and prompt."""
+    tools: DeltaGenerator
+    """What can be done with them."""
     heading: DeltaGenerator
     notices: DeltaGenerator
 
 
 def lay_out() -> Places:
     """The frame of a page, empty as yet."""
-    return Places(*(st.container(key=f"frame_{name}") for name in ("bar", "heading", "notices")))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
+        fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_fields")
+        tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
+    return Places(fields, tools, st.container(key="frame_heading"), st.container(key="frame_notices"))
 
 
 def open_page(
@@ -134,8 +140,10 @@ def open_page(
         _show_training()
     if first:
         first()
-    with places.bar:
-        name, prompt = prompt_bar.show(current, finish_early)
+    with places.fields:
+        name, prompt = prompt_bar.pick(current, finish_early)
+    with places.tools:
+        prompt_bar.offer_tools(name, prompt)
     with places.notices:  # which is always there: an instrument stays where it is when the first change is made
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
         interventions = _changed(current, name, tokens, source)
@@ -155,8 +163,8 @@ def session() -> Session:
 
 
 def finish(places: Places) -> None:
-    """End a page: the link in its bar, and the address bar, say what is on screen now."""
-    with places.bar:
+    """End a page: the link to it, and the address bar, say what is on screen now."""
+    with places.tools:
         _share()
     state.write_address()
     session_record().own_text = visitor().own_text
@@ -168,7 +176,7 @@ def finish(places: Places) -> None:
 def _share() -> None:
     # Opening it runs the page, for a token that was clicked since is part of the view. It opens before that, with what
     # is in it; nobody is to copy the link of a moment ago.
-    sharing = st.popover("Link to this view", icon=":material/link:", key="popover_link", on_change="rerun")
+    sharing = st.popover("Share", key="popover_link", on_change="rerun")
     if sharing.open:
         looked.want()
     link = state.link()

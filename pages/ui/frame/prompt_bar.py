@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import streamlit as st
 
@@ -17,20 +18,21 @@ READINGS = {"chat": "A chat", "plain": "Plain text"}
 LONGEST_LABEL = 60
 
 
-def show(current: Visitor, stop: Callable[[], None]) -> tuple[str, str]:
-    """The bar; returns the model's name and the prompt. stop: ends the page where there is no model at all."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="prompt_bar"):
-        name = model_picker.pick_model(current, stop)
-        changes.settle(name, library.config(name))
-        prompt = _pick_prompt(current, name)
-        with st.container(horizontal=True, gap="xsmall", width="content", key="prompt_tools"):
-            examples = library.model(name).card.examples
-            st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
-                           disabled=not examples, on_click=_use_example, args=(name,))  # fmt: skip
-            _show_changes(name, prompt)
-            model_picker.show_card(name)
-    _choose_reading(current, name)
-    return name, prompt
+def pick(current: Visitor, stop: Callable[[], NoReturn]) -> tuple[str, str]:
+    """The model and the prompt; returns both. stop: ends the page where there is no model at all."""
+    name = model_picker.pick_model(current, stop)
+    changes.settle(name, library.config(name))
+    return name, _pick_prompt(current, name)
+
+
+def offer_tools(name: str, prompt: str) -> None:
+    """What can be done with a model and its prompt, each folded behind a button."""
+    examples = library.model(name).card.examples
+    st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
+                   disabled=not examples, on_click=_use_example, args=(name,))  # fmt: skip
+    _show_changes(name, prompt)
+    model_picker.show_card(name)
+    _choose_reading(visitor(), name, prompt)
 
 
 def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
@@ -75,7 +77,7 @@ def _show_changes(name: str, prompt: str) -> None:
     """What is changed in the model, and a form that changes more, folded behind a button that counts them."""
     count = sum(change.on for change in visitor().changes)
     # Opening it runs the page: what the form offers is made only then.
-    opened = st.popover(counted(count, "change") if count else "Change", icon=":material/science:", on_change="rerun",
+    opened = st.popover(counted(count, "change") if count else "Change", on_change="rerun",
                         type="primary" if count else "secondary", key="popover_changes")  # fmt: skip
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
@@ -96,18 +98,17 @@ def _pick_prompt(current: Visitor, name: str) -> str:
     return current.prompt
 
 
-def _choose_reading(current: Visitor, name: str) -> None:
+def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
     """For a model that was tuned to answer: whether its chat template stands around the prompt, and what that is."""
     around = library.chat(name)
     if around is None:
         return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.popover("Read as"):
         widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
         if current.reads == "chat":
-            with st.popover("What is sent", icon=":material/chat:"):
-                st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's "
-                           "turn; names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
-                st.code(_marked(f"{around.before}{current.prompt}{around.after}"), language=None, wrap_lines=True)
+            st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
+                       "names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
+            st.code(_marked(f"{around.before}{prompt}{around.after}"), language=None, wrap_lines=True)
 
 
 def _marked(text: str) -> str:
