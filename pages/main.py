@@ -11,7 +11,7 @@ OPENINGS = {
         "Press *Generate*: the model writes on, one token at a time, and shows where it looked.", writes=True
     ),
     "Attention": Opening("Each row is a query, each column a key it may look at. A row's weights sum to one."),
-    "Masks": Opening("A mask says which keys a query may see. What is hidden gets a score of −∞, and so a weight of 0."),
+    "Masks": Opening("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
     "Positions": Opening("Attention by itself can't tell the order of its tokens, so their positions are added."),
     "Inside": Opening("Tokens are columns, depth is height. Open a block, a tensor, a number."),
     "What if": Opening("Take a part away, and see what it was for."),
@@ -21,10 +21,8 @@ OPENINGS = {
 """What each page shows, in one line. Learn says by itself what is open."""
 
 page = st.navigation(
-    [st.Page(file, title=title, url_path=title.replace(" ", "_"), default=title == "Generate")
-     for title, file in PAGES.items()],
-    position="top",
-)  # fmt: skip
+    [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
+)
 places = lay_out()
 with contextlib.suppress(Finished):
     if page.title == "Learn":

@@ -213,7 +213,7 @@ def test_the_project_is_found():
 BAD = [
     (the_engine_imports_its_parts, {"transformer/model/models.py": "from transformer import generate"}),
     (the_engine_imports_its_parts, {"transformer/model/masks.py": "from .. import causal_mask"}),
-    (pages_are_thin, {"pages/attention.py": "import pages.ui.frame.page\nimport torch"}),
+    (pages_are_thin, {"pages/Attention.py": "import pages.ui.frame.page\nimport torch"}),
     (pages_are_thin, {"app.py": "from pages.ui import sidebar\nfrom torch.nn import functional"}),
     (pages_are_thin, {"app.py": "import streamlit as st"}),
     (shared_parts_know_no_page, {"pages/ui/sidebar.py": "from pages.attention import draw"}),
@@ -254,7 +254,7 @@ def test_the_rule_accepts_what_is_right(rule):
         "transformer/training/presets.py": "",
         "pages/ui/figures/masks.py": "import numpy as np\nfrom pages.ui.figures.palette import Theme",
         "pages/ui/models/library.py": "import streamlit as st\nimport torch\nfrom transformer import load_checkpoint",
-        "pages/attention.py": "import streamlit as st\nfrom pages.ui.views import attention",
+        "pages/Attention.py": "import streamlit as st\nfrom pages.ui.views import attention",
         "app.py": "import streamlit as st\nfrom pages.ui.models.library import model\nmodel('x')",
     }
     assert rule([Module(path, source) for path, source in files.items()]) == []

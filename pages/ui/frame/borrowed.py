@@ -113,7 +113,7 @@ def show_ways_back() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
         st.markdown(":material/school: This is a lesson's view; your own is put away.", width="content")
-        st.page_link("learn.py", label="Back to the lesson", icon=":material/arrow_back:")
+        st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
         st.button("Back to my own view", key="give_back", type="tertiary", on_click=give_back)
 
 

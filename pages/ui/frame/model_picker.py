@@ -81,7 +81,7 @@ def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
 def _label(name: str, card: Card) -> str:
     """A model's title, after its group where the titles of two groups look alike."""
     group = _group(name, card)
-    return card.title if group in (Group.TEXTS, Group.TASKS) else f"{group} · {card.title}"
+    return card.title if group in (Group.TEXTS, Group.TASKS, OTHERS) else f"{group} · {card.title}"
 
 
 def choose_model(name: str) -> None:

@@ -27,16 +27,16 @@ from pages.ui.models.text import Text
 from transformer import Intervention, ModelConfig
 
 PAGES = {
-    "Generate": "generate.py",
-    "Learn": "learn.py",
-    "Attention": "attention.py",
-    "Inside": "inside.py",
-    "Masks": "masks.py",
-    "Positions": "positions.py",
-    "What if": "what_if.py",
-    "Train": "train.py",
+    "Generate": "Generate.py",
+    "Learn": "Learn.py",
+    "Attention": "Attention.py",
+    "Inside": "Inside.py",
+    "Masks": "Masks.py",
+    "Positions": "Positions.py",
+    "What if": "What_if.py",
+    "Train": "Train.py",
 }
-"""The file of each page, by its title."""
+"""The file of each page, by its title. The file's name is the page's address."""
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
     "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
