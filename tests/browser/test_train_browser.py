@@ -43,12 +43,16 @@ def link(page, name):
     return page.get_by_role("link", name=name)
 
 
+def expect_model_of(page, group):
+    expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile(f"^{group} · "))
+
+
 def heads(page):
     return page.get_by_test_id("head-grid-head").locator("canvas")
 
 
 def test_the_shipped_model_writes_at_one_click(visit, wait_ready):
-    page = visit("")
+    page = visit("?model=shakespeare")
     expect(page.get_by_test_id("live-text-candidates").get_by_role("button")).to_have_count(10)
     tokens = page.get_by_test_id("live-text-token")
     before = tokens.count()
@@ -57,6 +61,13 @@ def test_the_shipped_model_writes_at_one_click(visit, wait_ready):
     button(page, "Stop").click()
     button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
     wait_ready(page, timeout=60)
+
+
+def test_the_front_door_answers_a_story_s_question_at_one_click(visit):
+    page = visit("")
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value(re.compile(r"Where is the ball\?$"))
+    button(page, "Generate").click()
+    expect(page.get_by_test_id("live-text-token").and_(page.locator(".written")).first).to_have_text(re.compile("garden"))
 
 
 def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):
@@ -106,13 +117,13 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     page.reload()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
     expect(heads(page).first).to_be_visible()
-    expect(page.get_by_text("Yours").first).to_be_visible()
+    expect_model_of(page, "Yours")
 
     other = visit("Train", apart=True)
     other.get_by_text("Your models as files").click()
     other.locator("input[type=file]").set_input_files(file)
     expect(other.get_by_text("is among your models now").first).to_be_visible()
-    expect(other.get_by_text("Yours").first).to_be_visible()
+    expect_model_of(other, "Yours")
 
 
 def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visit):
@@ -185,7 +196,7 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
     expect(page.get_by_text("is among your models now").first).to_be_visible()
     link(page, "Masks").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
-    expect(page.get_by_text("Yours").first).to_be_visible()
+    expect_model_of(page, "Yours")
     stop_listening()
     context.close()
     assert errors == []
@@ -206,10 +217,10 @@ def test_models_outlive_a_restart_where_the_server_has_a_folder_and_a_link_share
     browser_errors.clear()  # that nobody answered
     link(page, "Masks").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
-    expect(page.get_by_text("Yours").first).to_be_visible()
+    expect_model_of(page, "Yours")
     other = new_page(apart=True)
     other.goto(f"{server.url}/Masks?model={folder.name}")
-    expect(other.get_by_text("Shared with you").first).to_be_visible()
+    expect_model_of(other, "Shared with you")
     wait_ready(other, timeout=60)
     assert other.get_by_text("is no longer kept").count() == 0
     assert folder.name not in server.log()

@@ -78,7 +78,7 @@ def _show_changes(name: str, prompt: str) -> None:
     """What is changed in the model, and a form that changes more, folded behind a button that counts them."""
     count = sum(change.on for change in visitor().changes)
     # Opening it runs the page: what the form offers is made only then.
-    opened = st.popover(counted(count, "change") if count else "Change", on_change="rerun",
+    opened = st.popover(counted(count, "change") if count else "Changes", on_change="rerun",
                         type="primary" if count else "secondary", key="popover_changes")  # fmt: skip
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
