@@ -130,7 +130,9 @@ def test_attention_has_one_scale_whatever_the_largest_weight(visit, wait_ready):
         expect(part(page, "looker")).to_contain_text(f"token {place - 1} ")
         expect(part(page, "largest")).to_contain_text("most at")
         largest = float(part(page, "largest").inner_text().rpartition(", ")[2].strip("%")) / 100
-        washes = tokens(page).evaluate_all("(all) => all.map(({ style }) => +(style.backgroundColor.match(/(\\d+)%/)?.[1] ?? 0))")
+        washes = tokens(page).evaluate_all(
+            "(all) => all.map(({ style }) => +(style.backgroundColor.match(/(\\d+)%/)?.[1] ?? 0))"
+        )
         bars = part(page, "columns").locator(".column:not([hidden]) i").evaluate_all(
             "(all) => all.map(({ style }) => parseFloat(style.backgroundSize.split(' ')[1]))"
         )

@@ -86,7 +86,8 @@ def inspect(page, index):
     tokens(page).nth(index).click()
     expect(tokens(page).nth(index)).to_have_attribute("aria-selected", "true")
     before = labels(page)[index - 1].split(", ")[0]
-    expect(page.get_by_test_id("live-text-candidates")).to_contain_text(f"Candidates for token {index}, after “{before}”")
+    panel = page.get_by_test_id("live-text-candidates")
+    expect(panel).to_contain_text(f"Candidates for token {index}, after “{before}”")
     expect(page).to_have_url(re.compile(f"step={index}"))
 
 
