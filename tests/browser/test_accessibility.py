@@ -78,6 +78,7 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
         page.get_by_test_id("live-text-candidates").get_by_role("button").nth(4).click()
         page.get_by_role("button", name="Compare").first.click()
         page.get_by_test_id("live-text-compared").wait_for()
+        page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
     # All at once: one that opens moves those below it, and each would be waited for until it stands still.
     page.locator("summary").evaluate_all("(all) => all.forEach((drawer) => drawer.click())")
     wait_ready(page, timeout=60)

@@ -13,6 +13,7 @@ from tests.browser.writing_page import (
     look_at,
     main_button,
     picture,
+    sampling_opened,
     text,
     tokens,
     until_at_rest,
@@ -105,12 +106,14 @@ def test_what_was_stopped_goes_on_as_if_it_had_been_written_in_one_go(visit, wai
     until_written(page, stopped + 2)
     until_at_rest(page, wait_ready)
     left = len(PROMPT) + 40 - tokens(page).count()
+    sampling_opened(page)
     page.get_by_label("Number of tokens").fill(str(left))
     write(page, wait_ready, left)
     in_parts = labels(page)
     main_button(page, "Clear").click()
     expect(tokens(page)).to_have_count(len(PROMPT))
     wait_ready(page)
+    sampling_opened(page)
     page.get_by_label("Number of tokens").fill("40")
     write(page, wait_ready, 40)
     assert labels(page) == in_parts
@@ -157,7 +160,7 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
     page, _ = visit("tokens=12&pace=unbounded")
     write(page, wait_ready, 12)
     first = labels(page)
-    assert not part(page, "branches").is_visible()
+    assert not part(page, "branches").is_visible() and not part(page, "aside").is_visible()
     place = len(PROMPT) + 5
     inspect(page, place)
     row = next(row for row in range(10) if "✓" not in candidates(page).nth(row).inner_text())
@@ -168,6 +171,12 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
     page.mouse.down(click_count=2)  # of a double click, whose first half has been answered: it counts once
     page.mouse.up(click_count=2)
     expect(branches(page)).to_have_count(2)
+    expect(part(page, "status")).to_have_text("7 tokens kept as branch 1.")
+    main_button(page, "Return to branch 1").click()
+    until(page, lambda: labels(page) == first)
+    expect(part(page, "aside")).to_be_hidden()
+    branches(page).last.get_by_role("button", name="Return").click()
+    expect(tokens(page)).to_have_count(place + 1)
     expect(branches(page).last).to_contain_text(f"at {place}: “{label}” instead of “{first[place].split(', ')[0]}”")
     write(page, wait_ready, 12)
     other = labels(page)
@@ -265,6 +274,7 @@ def test_a_connection_that_breaks_while_a_text_is_written_is_taken_up_again(visi
     main_button(page, "Generate").click()
     until_written(page, len(PROMPT) + 5)
     page.route("**/api/generate*", lambda route: route.abort())
+    sampling_opened(page)
     page.get_by_label("Temperature").fill("0.5")  # asks anew, in vain
     expect(page.get_by_role("alert").first).to_contain_text("can't be reached just now")
     away = tokens(page).count()
@@ -336,6 +346,7 @@ def test_a_text_past_the_context_says_where_the_model_s_window_begins(visit, wai
     page, _ = visit(f"tokens=1&pace=unbounded&prompt={'R' * 40}")
     write(page, wait_ready, 1)
     expect(part(page, "details")).not_to_contain_text("the model reads from token")
+    sampling_opened(page)
     page.get_by_label("Number of tokens").fill("30")
     write(page, wait_ready, 30)
     expect(part(page, "details")).to_contain_text("the model reads from token 16 on: its context holds 64")

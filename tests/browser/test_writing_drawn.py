@@ -10,6 +10,7 @@ from tests.browser.writing_page import (
     focused,
     labels,
     main_button,
+    sampling_opened,
     tokens,
     until_at_rest,
     until_shown,
@@ -85,12 +86,8 @@ def test_every_node_stays_from_the_first_token_to_the_last_and_nothing_moves(vis
 
 
 def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes_in_sight(visit, wait_ready):
-    page = visit("tokens=12", height=500)
+    page = visit("tokens=12&seed=2", height=500)
     write(page, wait_ready, 12)
-    columns = part(page, "columns").locator(".column:not([hidden])").all()
-    columns.sort(key=lambda column: column.bounding_box()["x"])
-    assert [column.inner_text() for column in columns] == [label.split(", ")[0] for label in labels(page)]
-
     last = live_text(page).locator("[data-drawn=odds] canvas")
     late = last.evaluate(PICTURE)
     last.scroll_into_view_if_needed()
@@ -102,6 +99,11 @@ def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes
     wait_ready(page, timeout=60)
     assert last.evaluate(PICTURE) == drawn
 
+    page.get_by_text("Where it looked, as bars from 0 to 100%").click()
+    columns = part(page, "columns").locator(".column:not([hidden])").all()
+    columns.sort(key=lambda column: column.bounding_box()["x"])
+    assert [column.inner_text() for column in columns] == [label.split(", ")[0] for label in labels(page)]
+
 
 def test_a_token_that_the_dials_cut_off_has_no_equation_that_gives_it_something(visit):
     page = visit("text=x&temperature=1&top_k=1&step=6")
@@ -109,16 +111,53 @@ def test_a_token_that_the_dials_cut_off_has_no_equation_that_gives_it_something(
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
 
 
-def test_tokens_are_tinted_by_their_probability_and_a_prompt_isn_t(visit):
+def test_tokens_are_underlined_by_their_probability_and_a_prompt_isn_t(visit):
     page = visit("temperature=2&text=,%20my%20lord.%0AZounds%20Q")
-    levels = tokens(page).evaluate_all(
-        "(all) => all.map(({ style }) => style.backgroundColor.match(/\\d+/g)?.reduce((sum, one) => sum + +one, 0))"
-    )
+    levels = tokens(page).evaluate_all("(all) => all.map(({ style }) => +(style.boxShadow.match(/(\\d+)%/)?.[1] ?? 0))")
     known = [label.rpartition(", ")[2] for label in labels(page)[len(PROMPT) :]]
-    assert levels[: len(PROMPT)] == [None] * len(PROMPT) and all(share.endswith("%") for share in known)
+    assert levels[: len(PROMPT)] == [0] * len(PROMPT) and all(share.endswith("%") for share in known)
     shares = [float(share.strip("<> %")) for share in known]
     rising = [level for _, level in sorted(zip(shares, levels[len(PROMPT) :], strict=True))]
     assert rising == sorted(rising) and rising[0] < rising[-1]
+
+
+def test_attention_has_one_scale_whatever_the_largest_weight(visit, wait_ready):
+    page = visit("tokens=8")
+    write(page, wait_ready, 8)
+    strongest = set()
+    for place in range(len(PROMPT), len(PROMPT) + 8):
+        tokens(page).nth(place).click()
+        expect(part(page, "looker")).to_contain_text(f"token {place - 1} ")
+        expect(part(page, "largest")).to_contain_text("most at")
+        largest = float(part(page, "largest").inner_text().rpartition(", ")[2].strip("%")) / 100
+        washes = tokens(page).evaluate_all(
+            "(all) => all.map(({ style }) => +(style.backgroundColor.match(/(\\d+)%/)?.[1] ?? 0))"
+        )
+        bars = part(page, "columns").locator(".column:not([hidden]) i").evaluate_all(
+            "(all) => all.map(({ style }) => parseFloat(style.backgroundSize.split(' ')[1]))"
+        )
+        assert max(bars) == pytest.approx(100 * largest, abs=0.1)
+        assert max(washes) == pytest.approx(55 * largest, abs=1.1)
+        strongest.add(max(washes))
+    assert len(strongest) > 1
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (420, 860)])
+def test_the_text_its_face_and_what_writes_are_in_the_first_screen(visit, width, height):
+    page = visit(width=width, height=height)
+    expect(candidates(page).first).to_contain_text("%")
+    for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
+        box = element.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= height
+    face = "(node) => getComputedStyle(node).fontFamily"
+    assert part(page, "strip").evaluate(face) == page.get_by_test_id("stApp").evaluate(face)
+    if width > 1000:
+        assert candidates(page).nth(9).bounding_box()["y"] + 20 <= height
+    assert not part(page, "drawn").is_visible()
+    main_button(page, "Sampling").click()
+    expect(page.get_by_label("Temperature")).to_be_visible()
+    main_button(page, "Sampling").click()
+    expect(page.get_by_label("Temperature")).to_be_hidden()
 
 
 def test_a_prompt_token_can_be_reached_but_not_selected(visit, wait_ready):
@@ -171,7 +210,7 @@ def test_what_is_used_keeps_the_focus(visit, wait_ready):
 
 def test_the_vocabulary_is_gone_through_with_the_keys(visit):
     page = visit()
-    canvas = part(page, "drawn").locator("canvas").first
+    canvas = sampling_opened(page).locator("canvas").first
     canvas.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -214,9 +253,11 @@ def test_the_tooltip_stays_inside_the_window_and_names_the_token_that_the_view_n
     assert not tip.is_visible()
     for index in range(len(PROMPT), len(PROMPT) + 30, 7):
         tokens(page).nth(index).click()
+        page.mouse.move(0, 0)
+        assert not tip.is_visible()  # what it says of the token that was clicked stands below the text
+        tokens(page).nth(index).hover()
         assert f"token {index} " in tip.inner_text()
         assert part(page, "details").inner_text().startswith(tip.inner_text().split("\n")[0])
-        assert part(page, "drawnPlace").inner_text() in tip.inner_text()
         box = tip.bounding_box()
         assert box["x"] >= 0 and box["y"] >= 0
         assert box["x"] + box["width"] <= 360 and box["y"] + box["height"] <= 640
@@ -240,7 +281,8 @@ def test_with_all_open_nothing_is_wider_than_a_phone_and_a_finger_will_do(chromi
         candidates(page).nth(3).tap()
         page.get_by_role("button", name="Compare").first.tap()
         expect(page.get_by_test_id("live-text-compared")).to_be_visible()
-        page.get_by_text("What was written, as a table").tap()
+        for name in ("What was written, as a table", "Where it looked, as bars from 0 to 100%", "Sampling"):
+            page.get_by_text(name).last.tap()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         main = page.get_by_test_id("stMain")
         assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") == 0

@@ -44,6 +44,15 @@ def picture(page):
     return page.get_by_test_id("live-text-picture")
 
 
+def sampling_opened(page):
+    """The part with the dials of sampling, which is closed at first."""
+    drawn = page.get_by_test_id("live-text-drawn")
+    if not drawn.is_visible():
+        main_button(page, "Sampling").click()
+    expect(drawn).to_be_visible()
+    return drawn
+
+
 def until_written(page, count):
     tokens(page).nth(count - 1).wait_for(timeout=60_000)
 
@@ -77,7 +86,8 @@ def inspect(page, index):
     tokens(page).nth(index).click()
     expect(tokens(page).nth(index)).to_have_attribute("aria-selected", "true")
     before = labels(page)[index - 1].split(", ")[0]
-    expect(page.get_by_test_id("live-text-candidates")).to_contain_text(f"What could have come after {before}")
+    panel = page.get_by_test_id("live-text-candidates")
+    expect(panel).to_contain_text(f"Candidates for token {index}, after “{before}”")
     expect(page).to_have_url(re.compile(f"step={index}"))
 
 

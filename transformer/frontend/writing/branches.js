@@ -34,7 +34,7 @@ export class Branches {
       if (!this.items.has(branch.id)) this.items.set(branch.id, this.make(branch.id));
       const made = this.items.get(branch.id);
       if (this.list.children[at] !== made.item) this.list.insertBefore(made.item, this.list.children[at] ?? null);
-      put(made.name, branch.name);
+      put(made.name, `Branch ${branch.id}: ${branch.name}`);
       put(made.text, branch.text);
       put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown above" : ""}`);
       attribute(made.item, "aria-current", String(branch.current));

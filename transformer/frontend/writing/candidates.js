@@ -1,13 +1,16 @@
-// The tokens that could stand at the selected place, as buttons with bars: the model's odds, and as sampled.
+// The tokens that could stand at the selected place, as buttons with bars from 0 to 1: by the model, and as sampled.
 import { attribute, node, property, put } from "../dom.js";
 import { chance } from "./text.js";
 
 const ROWS = 10;
 
 export class Candidates {
+  /** @type {HTMLElement} */ title;
+  /** @type {HTMLElement} */ hint;
+
   /** onPick(id): this token is to be written there instead. */
-  constructor({ candidates, title }, onPick) {
-    this.title = title;
+  constructor({ candidates, title, hint }, onPick) {
+    Object.assign(this, { title, hint });
     this.rows = Array.from({ length: ROWS }, () => this.makeRow(candidates));
     candidates.addEventListener("click", (event) => {
       if (!this.shown) return;
@@ -40,6 +43,7 @@ export class Candidates {
   update({ title, found, locked, next }) {
     this.shown = { found, locked };
     put(this.title, title);
+    put(this.hint, next ? "Click one to write it." : "Click one to continue from it instead.");
     this.rows.forEach(({ button, label, model, sampled, value, tick, more }, row) => {
       const one = found[row];
       button.style.visibility = one || !found.length ? "" : "hidden"; // a missing row keeps its place
@@ -55,8 +59,8 @@ export class Candidates {
       button.classList.toggle("chosen", one.chosen);
       button.classList.toggle("cut", one.sampled === 0);
       // The button's name is what can be seen on it, and this after it: whoever speaks to it says what they see.
-      const odds = one.sampled === undefined ? "" : one.sampled === 0 ? ", cut off by the sampling" : `, ${chance(one.sampled)} as sampled`;
-      const words = `from the model${odds}, id ${one.id}${one.chosen ? ", written" : ""}`;
+      const sampling = one.sampled === undefined ? "" : one.sampled === 0 ? ", cut off by the sampling" : `, ${chance(one.sampled)} as sampled`;
+      const words = `from the model${sampling}, id ${one.id}${one.chosen ? ", written" : ""}`;
       put(more, ` ${words}`);
       attribute(button, "title", locked || one.chosen ? words : `${words}. Write this${next ? "" : " instead"} and go on from here.`);
     });

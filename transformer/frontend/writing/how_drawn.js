@@ -19,10 +19,11 @@ const FOUR = 4; // significant digits
 
 export class HowDrawn {
   /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ drawn;
   /** @type {Tip} */ tip;
 
   constructor({ drawn, root }, tip) {
-    Object.assign(this, { root, tip });
+    Object.assign(this, { root, drawn, tip });
     this.steps = {};
     for (const item of drawn.querySelectorAll("[data-drawn]")) {
       const [text, canvas] = [item.querySelector(".text"), item.querySelector("canvas")];
@@ -109,6 +110,7 @@ export class HowDrawn {
   }
 
   draw() {
+    if (this.drawn.hidden) return;
     if (!this.page?.width) {
       this.page = pageOf(this.steps.logits.plot);
       this.accent = getComputedStyle(this.root).getPropertyValue("--accent") || this.page.ink;

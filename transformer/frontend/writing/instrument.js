@@ -46,12 +46,14 @@ export class WritingInstrument {
 
   /**
    * A text. api: of its pass; about: as `Story` takes it, and { choices, modules }; tree: the texts after its prompt; chosen: what the
-   * dials say; step: the place that is looked at, or null. Resolves once there is something to be seen.
+   * dials say; step: the place that is looked at, or null; sampling: whether the drawing of tokens is to be seen. Resolves once there
+   * is something to be seen.
    */
-  async begin(api, about, tree, { chosen, step }) {
+  async begin(api, about, tree, { chosen, step, sampling = false }) {
     this.stop();
     this.story = new Story(about, tree, new Map());
-    Object.assign(this, { chosen, step, goal: null, owed: 0, compared: null });
+    Object.assign(this, { chosen, step, goal: null, owed: 0, compared: null, aside: null });
+    if (sampling) this.screen.showSampling(true);
     this.screen.controls.offer(about.choices);
     this.screen.strip.atEnd = true;
     await this.writer.begin(api, this.story, about.modules);
@@ -160,6 +162,7 @@ export class WritingInstrument {
     if (this.isLive || this.isOver || goal <= this.length) return;
     this.lookAt(null);
     this.owed = 0;
+    this.aside = null;
     this.goal = goal;
     this.screen.strip.atEnd = true;
     this.reveal.restart();
@@ -172,6 +175,7 @@ export class WritingInstrument {
   once() {
     if (this.isLive || this.isOver) return;
     this.lookAt(null);
+    this.aside = null;
     this.owed += 1;
     if (this.there >= this.owed) this.advance(this.owed);
     this.writer.ensure(this.length + this.owed + 1);
@@ -197,7 +201,8 @@ export class WritingInstrument {
   }
 
   clear() {
-    this.go(() => this.length > this.story.start && this.tree.grow([], this.story.tokens.slice(0, 1).filter(({ flag }) => flag === "w")));
+    const { current } = this.tree;
+    this.go(() => current.seen && this.branchOff(0, [], this.story.tokens.slice(0, 1).filter(({ flag }) => flag === "w")));
   }
 
   undo() {
@@ -216,9 +221,16 @@ export class WritingInstrument {
     const picked = story.picked(place, id);
     this.go(() => {
       const tokens = [...current.tokens.slice(0, index), picked];
-      if (index < current.seen) this.tree.grow(tokens);
+      if (index < current.seen) this.branchOff(index, tokens);
       else Object.assign(current, { tokens, seen: tokens.length });
     });
+  }
+
+  /** Begin a branch with these tokens; the text's own, from the index-th on, are put aside in the branch that has them. */
+  branchOff(index, tokens, ahead) {
+    const { id, seen } = this.tree.current;
+    this.tree.grow(tokens, ahead);
+    this.aside = { id, tokens: seen - index };
   }
 
   /** Do what brings another text on screen, or another branch; then what is missing of that is asked for. */
@@ -228,6 +240,7 @@ export class WritingInstrument {
     this.goal = null;
     this.lookAt(null);
     this.owed = 0;
+    this.aside = null;
     act();
     this.story.name(); // what a link or a reload has brought has no names yet
     const { current } = this.tree;

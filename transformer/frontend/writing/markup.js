@@ -14,8 +14,8 @@ const number = (name, title, low, high, help) => `
 const choice = (name, title) => `<select data-dial="${name}" aria-label="${title}"></select>`;
 
 const DRAWN = [
-  ["logits", "Logits", `<button type="button" data-part="inside" title="Shows in the whole forward pass how the token's logit comes about.">Open in Inside</button>`],
-  ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Logits are divided by it. 0 always takes the likeliest token; above 1 flattens the odds.")],
+  ["logits", "Logits", ""],
+  ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Logits are divided by it. 0 always takes the likeliest token; above 1 flattens the probabilities.")],
   ["kept", "Top-k, top-p", dial("top_k", "Top-k", 0, 100, 1, "Only the k likeliest tokens can be drawn. 0 turns it off.")
     + dial("top_p", "Top-p", 0.05, 1, 0.05, "Only the likeliest tokens that together reach this probability. 1 turns it off.")],
   ["odds", "Probabilities", ""],
@@ -29,26 +29,32 @@ const DRAWN = [
 export const MARKUP = `
   <section class="writing" data-part="root" data-testid="live-text" aria-label="Writing">
     <div class="tools" data-part="tools">
-      <button type="button" class="primary" data-part="generate" title="Writes as many tokens as the dial beside it says.">Generate</button>
+      <button type="button" class="primary" data-part="generate" title="Writes on, one token after another.">Generate</button>
       <button type="button" data-part="once" title="Writes one token.">Step</button>
       <button type="button" data-part="stop">Stop</button>
-      <button type="button" data-part="clear" title="Takes away what was written and keeps the prompt. Undo brings it back.">Clear</button>
+      <button type="button" data-part="clear" title="Puts aside what was written and keeps the prompt. Undo brings it back.">Clear</button>
       <button type="button" data-part="undo" title="Goes back to the text before the last branch.">Undo</button>
-      <span class="dials">
-        ${number("tokens", "Number of tokens", 1, 500, "How many tokens Generate writes.")}
-        <label class="dial">Pace ${choice("pace", "Pace")}</label>
-      </span>
+      <button type="button" class="more" data-part="sampling" aria-expanded="false"
+              title="How many tokens, how fast, and how each is drawn: temperature, top-k, top-p, seed.">Sampling</button>
     </div>
     <div class="layout">
       <div class="reading">
         <header>
           <p class="status" data-part="status" data-testid="live-text-status" aria-live="polite"></p>
-          <p class="legend">
-            unsure 0 <span class="ramp" data-part="ramp"></span> 1 sure <span class="key bar"></span> attention
-          </p>
+          <button type="button" data-part="aside"></button>
         </header>
         <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox"
              aria-label="The text, token by token" aria-orientation="horizontal"></div>
+        <section class="branches" data-part="branches" data-testid="live-text-branches" aria-label="Branches" hidden>
+          <ul data-part="branchList"></ul>
+        </section>
+        <section class="looking" data-testid="live-text-picture" aria-label="Where it looked">
+          <p><b data-part="looker"></b> <span data-part="largest"></span></p>
+          <span class="dials" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
+        </section>
+        <p class="legend">
+          <span>attention 0 <span class="ramp looked"></span> 100%</span> <span>probability 0 <span class="ramp likely"></span> 100%</span>
+        </p>
         <div class="timeline">
           <button type="button" data-part="previous" aria-label="Previous token">‹</button>
           <input type="range" data-part="timeline" data-testid="live-text-timeline" min="1" step="1"
@@ -58,23 +64,27 @@ export const MARKUP = `
         </div>
         <p class="details" data-part="details"></p>
       </div>
-      <section class="choosing" data-testid="live-text-candidates" aria-label="Candidates">
-        <header><p class="title" data-part="title"></p></header>
-        <ol data-part="candidates"></ol>
+      <div class="choosing">
+        <section data-testid="live-text-candidates" aria-label="Candidates">
+          <p class="title" data-part="title"></p>
+          <p class="hint" data-part="hint"></p>
+          <ol data-part="candidates"></ol>
+        </section>
         <p class="legend">
-          <span class="key wide"></span> the model <span class="key thin"></span> as sampled <span class="key">✓</span> written
+          <span><span class="key wide"></span> the model, 0 to 100%</span> <span><span class="key thin"></span> as sampled</span> <span>✓ written</span>
         </p>
-      </section>
-      <section class="looking" data-testid="live-text-picture" aria-label="Where it looked">
-        <header>
-          <p class="title" data-part="looker"></p>
-          <span class="dials" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
-          <p class="legend" data-part="largest"></p>
-        </header>
-        <div class="columns" data-part="columns" role="img"></div>
-      </section>
+        <button type="button" data-part="inside" title="Shows in the whole forward pass how the token's logit comes about.">Open in Inside</button>
+      </div>
     </div>
-    <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn">
+    <div class="compared" data-part="compared" data-testid="live-text-compared" hidden>
+      <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText"></p></div>
+      <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText"></p></div>
+    </div>
+    <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn" hidden>
+      <span class="dials">
+        ${number("tokens", "Number of tokens", 1, 500, "How many tokens Generate writes.")}
+        <label class="dial">Pace ${choice("pace", "Pace")}</label>
+      </span>
       <header><h2>How the next token is drawn</h2><p class="legend" data-part="drawnPlace"></p></header>
       <ol>${DRAWN}</ol>
       <div class="verdict">
@@ -82,16 +92,11 @@ export const MARKUP = `
         <button type="button" data-part="instead"></button>
       </div>
     </section>
-    <section class="branches" data-part="branches" data-testid="live-text-branches" aria-label="Branches" hidden>
-      <header><h2>Branches</h2></header>
-      <p class="legend">Every token that was chosen by hand began a branch. Return to one, or compare it with the text above.</p>
-      <ul data-part="branchList"></ul>
-      <div class="compared" data-part="compared" data-testid="live-text-compared" hidden>
-        <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText"></p></div>
-        <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText"></p></div>
-      </div>
-    </section>
     <footer>
+      <details>
+        <summary>Where it looked, as bars from 0 to 100%</summary>
+        <div class="columns" data-part="columns" role="img"></div>
+      </details>
       <details data-part="numbers">
         <summary>What was written, as a table</summary>
         <div class="table" data-part="table" tabindex="0" role="region" aria-label="What was written, as a table"></div>

@@ -11,6 +11,7 @@ import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
 const KEPT = "headsup-texts";
 const KEEP_MS = 500; // while a text is written, it is kept so often
 const REST_MS = 600; // after which a dial that was turned is told
+const SAMPLING = ["temperature", "top_k", "top_p", "seed"]; // dials that a link opens
 let shelf; // of this tab
 let before = null; // the text that was on screen last: { about, prompt, ids }
 
@@ -75,7 +76,8 @@ class WritingView {
   }
 
   chosen() {
-    return { chosen: chosenFrom(looked(), this.about), step: looked().number("step") };
+    const sampling = SAMPLING.some((name) => looked().get(name) !== null);
+    return { chosen: chosenFrom(looked(), this.about), step: looked().number("step"), sampling };
   }
 
   idsOf(tree) {

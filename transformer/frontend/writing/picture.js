@@ -1,4 +1,4 @@
-// Where the newest token looked: a bar a token, the latest on the right.
+// Where the newest token looked: in words, and as a bar a token from 0 to 1, the latest on the right.
 import { attribute, node, property, put } from "../dom.js";
 import { chance, nameOf } from "./text.js";
 
@@ -31,7 +31,7 @@ export class Picture {
       attribute(column, "data-index", String(index));
       property(column, "order", String(-index));
       column.classList.toggle("query", look?.query === index);
-      property(bar, "background-size", `100% ${look ? ((100 * (look.weight(index) ?? 0)) / look.largest).toFixed(1) : 0}%`);
+      property(bar, "background-size", `100% ${look ? (100 * (look.weight(index) ?? 0)).toFixed(1) : 0}%`);
       put(label, story.at(index).label);
     }
     put(this.looker, look ? `Where ${nameOf(story, look.query)} “${story.at(look.query).label}” looked` : "Where it looked");

@@ -2,13 +2,12 @@
 import { node } from "../dom.js";
 import { png, saveBlob } from "../save.js";
 import { chance } from "./text.js";
-import { tintOf } from "./strip.js";
+import { lineOf, washOf } from "./strip.js";
 
 const WIDTH = 960; // CSS pixels
 const EDGE = 24;
 const LINE = 30;
 const BARS = 90;
-const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const ATTENTION = "#d55e00";
 const MOST_LINES = 60; // of the text; of a longer one the last are drawn
 
@@ -19,7 +18,7 @@ export async function savePicture({ root, name, shown }) {
   const style = getComputedStyle(root);
   const context = canvas.getContext("2d");
   const page = { ink: style.color, paper: style.getPropertyValue("--paper"), accent: style.getPropertyValue("--accent"), font: style.fontFamily };
-  const { lines, isCut } = laidOut(context, shown.tokens);
+  const { lines, isCut } = laidOut(context, shown.tokens, page);
   const tops = { text: EDGE + 30, candidates: 0, looked: 0 };
   tops.candidates = tops.text + lines.length * LINE + 34;
   tops.looked = tops.candidates + (shown.candidates.length + 1) * 22 + 34;
@@ -47,8 +46,8 @@ export async function savePicture({ root, name, shown }) {
 }
 
 /** The tokens in lines as wide as the picture: { lines: [[{ token, index, x, width }]], isCut }. */
-function laidOut(context, tokens) {
-  context.font = `16px ${MONO}`;
+function laidOut(context, tokens, page) {
+  context.font = `16px ${page.font}`;
   const lines = [[]];
   let x = EDGE;
   tokens.forEach((token, index) => {
@@ -69,24 +68,21 @@ function laidOut(context, tokens) {
 }
 
 function drawText(context, lines, top, { look, selected }, page) {
-  context.font = `16px ${MONO}`;
+  context.font = `16px ${page.font}`;
   lines.forEach((line, row) => {
     const y = top + row * LINE;
     for (const { token, drawn, index, x, width } of line) {
-      const tint = token.flag !== "p" && token.probability != null ? tintOf(token.probability) : null;
-      if (tint) {
-        context.fillStyle = tint.paper;
-        context.fillRect(x, y, width, 22);
+      context.fillStyle = ATTENTION;
+      context.globalAlpha = washOf(look?.weight(index) ?? 0);
+      context.fillRect(x, y, width, 22);
+      if (token.flag !== "p" && token.probability != null) {
+        context.fillStyle = page.accent;
+        context.globalAlpha = lineOf(token.probability);
+        context.fillRect(x, y + 22, width, 3);
       }
-      context.globalAlpha = token.flag === "p" ? 0.75 : 1;
-      context.fillStyle = tint?.ink ?? page.ink;
-      context.fillText(drawn, x, y + 12);
       context.globalAlpha = 1;
-      const weight = look?.weight(index) ?? 0;
-      if (weight > 0) {
-        context.fillStyle = ATTENTION;
-        context.fillRect(x, y + 22, width, (5 * weight) / look.largest);
-      }
+      context.fillStyle = page.ink;
+      context.fillText(drawn, x, y + 12);
       if (index !== selected && index !== look?.query) continue;
       context.strokeStyle = index === selected ? page.ink : ATTENTION;
       context.lineWidth = 2;
@@ -100,7 +96,7 @@ function drawCandidates(context, candidates, top, page) {
   candidates.forEach(({ label, probability, sampled, chosen }, row) => {
     const y = top + row * 22 + 10;
     context.fillStyle = page.ink;
-    context.font = `14px ${MONO}`;
+    context.font = `14px ${page.font}`;
     context.fillText(label, EDGE, y, 120);
     context.fillStyle = page.accent;
     context.fillRect(bars, y - 6, wide * probability, 8);
@@ -111,7 +107,7 @@ function drawCandidates(context, candidates, top, page) {
   });
   context.fillStyle = page.ink;
   context.font = `12px ${page.font}`;
-  context.fillText("Wide bars: the model's odds. Thin bars: as sampled. ✓: written.", EDGE, top + candidates.length * 22 + 12);
+  context.fillText("Wide bars: the model's probabilities, 0 to 100%. Thin bars: as sampled. ✓: written.", EDGE, top + candidates.length * 22 + 12);
 }
 
 function drawLook(context, { look, tokens }, top, page) {
@@ -120,11 +116,11 @@ function drawLook(context, { look, tokens }, top, page) {
   for (let at = 0; at < count; at++) {
     const index = look.start + first + at;
     const x = EDGE + at * 15;
-    const high = (BARS * look.weight(index)) / look.largest;
+    const high = BARS * look.weight(index);
     context.fillStyle = ATTENTION;
     context.fillRect(x + 1.5, top + BARS - high, 12, high);
     context.fillStyle = page.ink;
-    context.font = `13px ${MONO}`;
+    context.font = `13px ${page.font}`;
     context.textAlign = "center";
     context.fillText(tokens[index].label, x + 7.5, top + BARS + 12, 15);
   }

@@ -1,7 +1,6 @@
 // What is shown of a text: the strip, the timeline, the candidates, where it looked, how it was drawn, branches and numbers.
 // It decides nothing: whoever owns it says what is the case, and hears of what the hand does.
 
-import { SEQUENTIAL, gradient } from "../colours.js";
 import { attribute, put } from "../dom.js";
 import { counted } from "../numbers.js";
 import { Tip } from "../tip.js";
@@ -42,7 +41,14 @@ export class Screen {
     this.branches = new Branches(parts, on);
     this.table = new NumbersTable(parts, () => this.shown.story.title);
     this.controls = new Controls(parts, on);
-    parts.ramp.style.background = gradient(SEQUENTIAL);
+    parts.sampling.addEventListener("click", () => {
+      this.showSampling(parts.drawn.hidden);
+      parts.drawn.scrollIntoView({ block: "nearest" });
+    });
+    parts.aside.addEventListener("click", () => {
+      this.strip.focus(); // the button goes
+      if (this.shown.aside) on.back(this.shown.aside.id);
+    });
     parts.instead.addEventListener("click", () => !this.isLocked && this.verdict?.token !== undefined && on.pick(this.verdict.token));
     parts.inside.addEventListener("click", () => this.howDrawn.token !== null && on.leave(this.howDrawn.token));
     parts.inside.hidden = !on.leave;
@@ -52,7 +58,8 @@ export class Screen {
 
   listen() {
     const { root, strip, columns } = this.parts;
-    strip.addEventListener("focusin", (event) => this.describe(event.target, indexOf(event)));
+    // A click brings the focus, too, and what it says stands below the text: the tip would stay over what is clicked next.
+    strip.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.describe(event.target, indexOf(event)));
     for (const area of [strip, columns]) {
       area.addEventListener("pointerover", (event) => this.describe(event.target.closest("[data-index]"), indexOf(event)));
       area.addEventListener("pointerleave", () => this.tip.hide());
@@ -105,8 +112,7 @@ export class Screen {
   /** Lines on the token that comes next. */
   ofNext(story, place) {
     const begin = story.known(place)?.windowStart ?? 0;
-    const window = begin ? [`the model reads from token ${begin} on: its context holds ${story.context}`] : [];
-    return [...describe(story, -1, null), ...window];
+    return begin ? [`the model reads from token ${begin} on: its context holds ${story.context}`] : [];
   }
 
   showPicture(row) {
@@ -126,7 +132,7 @@ export class Screen {
     const found = story.likeliest(place, 10).map(({ id, probability }) => (
       { id, label: story.kind(id).label, probability, sampled: drawn?.[id], chosen: id === written }));
     const before = story.token(place - 1)?.label ?? "";
-    this.candidates.update({ title: `What ${next ? "may come" : "could have come"} after ${before}`, found, locked: this.isLocked, next });
+    this.candidates.update({ title: `Candidates for token ${place}, after “${before}”`, found, locked: this.isLocked, next });
   }
 
   showDrawn() {
@@ -170,15 +176,27 @@ export class Screen {
     this.saysWaiting = isWaiting;
     attribute(parts.root, "data-live", String(isLive));
     put(parts.status, isWaiting ? "Waiting for the model…" : this.status());
+    const { aside } = this.shown;
+    put(parts.aside, aside ? `Return to branch ${aside.id}` : "Return");
+    parts.aside.style.visibility = aside && !isLive ? "" : "hidden"; // it keeps its place
   }
 
   status() {
-    const { story, length, goal, isOver } = this.shown;
+    const { story, length, goal, isOver, aside } = this.shown;
     const written = length - story.start;
     if (goal !== null) return `Writing: ${counted(written, "token")}, ${goal - length} to go.`;
+    if (aside) return `${counted(aside.tokens, "token")} kept as branch ${aside.id}.`;
     if (isOver) return `${counted(written, "token")} written, ${written === 1 ? "which" : "the last of which"} ends the text. Click one to look into it.`;
     if (written) return `${counted(written, "token")} written. Click one to see how it was chosen.`;
-    return `Nothing is written yet. These are the model's odds for the first token ${story.source.length ? "of what it writes" : "after the prompt"}.`;
+    return "Press Generate, or click a candidate.";
+  }
+
+  /** Open what is said of the drawing of tokens, with its dials, or close it. */
+  showSampling(isOpen) {
+    const { drawn, sampling } = this.parts;
+    drawn.hidden = !isOpen;
+    attribute(sampling, "aria-expanded", String(isOpen));
+    this.howDrawn.draw();
   }
 
   /** Draw what is drawn in pixels again, in the page's present size and colours. */
@@ -196,7 +214,7 @@ export class Screen {
       shown: {
         tokens: Array.from({ length: count }, (_, index) => story.at(index)), look: this.look, selected: story.before + place,
         candidates: this.candidates.rowsShown,
-        titles: { text: parts.status.textContent, candidates: parts.title.textContent, look: `${parts.looker.textContent}, ${parts.largest.textContent}` },
+        titles: { text: this.status(), candidates: parts.title.textContent, look: `${parts.looker.textContent}, ${parts.largest.textContent}` },
       },
     });
   }

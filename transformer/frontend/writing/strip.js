@@ -1,39 +1,38 @@
-// The tokens of a text, tinted and underlined. One tab stop: keys go from token to token. Its nodes are kept from
-// update to update, so that nothing flickers and a token that has the focus keeps it.
-import { SEQUENTIAL, colourAt } from "../colours.js";
+// The tokens of a text, underlined by their probabilities and washed by where a head looked, both on scales from 0 to 1. One tab stop:
+// keys go from token to token. Its nodes are kept from update to update, so that nothing flickers and the focus stays.
 import { node, property, put } from "../dom.js";
 import { chance, indexOf } from "./text.js";
 
 const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has every frame drawn
-const STOPS = 33; // tints: one that stays as it is from update to update costs nothing
+const STEPS = 50; // of a scale: what stays as it is from update to update costs nothing
+const FAINTEST = 0.12; // of a line, so that what was written is told from the prompt
+const STRONGEST = 0.55; // of a wash, on which the text keeps a contrast of 4.5
 
-const TINTS = Array.from({ length: STOPS }, (_, at) => {
-  const colour = colourAt(SEQUENTIAL, at / (STOPS - 1));
-  return { paper: `rgb(${colour.join(", ")})`, ink: inkOn(colour) };
-});
-
-/** What a probability is drawn with: { paper, ink }. */
-export function tintOf(probability) {
-  return TINTS[Math.round(Math.min(Math.max(probability, 0), 1) * (STOPS - 1))];
+/** How strong the line below a token of this probability is, 0 to 1. */
+export function lineOf(probability) {
+  return FAINTEST + (1 - FAINTEST) * stepped(probability);
 }
 
-/** Black or white, whichever has the higher contrast (WCAG relative luminance) on a colour. */
-function inkOn(colour) {
-  const [r, g, b] = colour.map((level) => {
-    const channel = level / 255;
-    return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
-  });
-  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  return (luminance + 0.05) ** 2 > 1.05 * 0.05 ? "#000000" : "#ffffff";
+/** How strong the wash over a token with this weight is, 0 to 1. */
+export function washOf(weight) {
+  return STRONGEST * stepped(weight);
 }
 
-/** Let a node show a token: its text, its tint, and what it is. */
+function stepped(share) {
+  return Math.round(Math.min(Math.max(share, 0), 1) * STEPS) / STEPS;
+}
+
+/** A colour of the style sheet, so strong. */
+function faded(name, strength) {
+  return `color-mix(in srgb, var(${name}) ${Math.round(100 * strength)}%, transparent)`;
+}
+
+/** Let a node show a token: its text, the line of its probability, and what it is. */
 export function dress(span, { shown, label, flag, probability: p }) {
-  const tint = flag !== "p" && p != null ? tintOf(p) : null;
+  const isRated = flag !== "p" && p != null;
   put(span, shown);
-  span.setAttribute("aria-label", tint ? `${label}, ${chance(p)}` : label);
-  property(span, "background-color", tint?.paper ?? "");
-  property(span, "color", tint?.ink ?? "");
+  span.setAttribute("aria-label", isRated ? `${label}, ${chance(p)}` : label);
+  property(span, "box-shadow", isRated ? `0 3px 0 ${faded("--accent", lineOf(p))}` : "");
   const names = [flag === "p" ? "prompt" : "written"];
   if (flag === "h") names.push("picked");
   if (shown === " ") names.push("space");
@@ -47,8 +46,8 @@ export class Strip {
   constructor({ strip }, onVisit, onScroll) {
     this.strip = strip;
     this.spans = [];
-    this.dressed = []; // what each span shows, and the level of its attention bar
-    this.levels = [];
+    this.dressed = []; // what each span shows, and how strong its wash is
+    this.washes = [];
     this.atEnd = true;
     this.onVisit = onVisit;
     // One listener for all tokens: spans come and go at the end of the text without any bookkeeping.
@@ -114,7 +113,7 @@ export class Strip {
     if (added.childNodes.length) this.strip.append(added);
     for (const span of this.spans.splice(count)) span.remove();
     this.dressed.length = count;
-    if (this.levels.length > count) this.levels.length = count;
+    if (this.washes.length > count) this.washes.length = count;
   }
 
   makeSpan(index, parent) {
@@ -129,12 +128,11 @@ export class Strip {
 
   showAttention(look) {
     this.spans.forEach((span, index) => {
-      // Tenths of the largest weight, half a pixel each: most tokens keep their level from step to step.
-      const level = look ? Math.round((10 * (look.weight(index) ?? 0)) / look.largest) : 0;
-      if (level === (this.levels[index] ?? 0)) return;
-      this.levels[index] = level;
+      const wash = look ? washOf(look.weight(index) ?? 0) : 0;
+      if (wash === (this.washes[index] ?? 0)) return;
+      this.washes[index] = wash;
       // Not through a property of our own: those are inherited, which costs half as much again.
-      property(span, "box-shadow", level ? `0 ${level / 2}px 0 var(--attention)` : "");
+      property(span, "background-color", wash ? faded("--attention", wash) : "");
     });
     const query = look?.query;
     if (this.query === query) return;
@@ -156,6 +154,11 @@ export class Strip {
     // A focused token keeps the tab stop: the newest token must not take it away while somebody reads with the keys.
     const focused = this.spans[this.focusable]?.matches(":focus");
     if (!focused) this.makeFocusable(Math.min(selected, this.spans.length - 1));
+  }
+
+  /** Take the focus, at the token that has the tab stop. */
+  focus() {
+    this.spans[this.focusable]?.focus({ preventScroll: true });
   }
 
   makeFocusable(index) {

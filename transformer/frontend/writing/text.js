@@ -17,7 +17,6 @@ export function nameOf(story, index) {
 /** Lines on the token at an index. looked: { query, weight(index) }: who looks, by index, and how much at whom; or null. */
 export function describe(story, index, looked) {
   const token = story.at(index);
-  if (!token) return ["the next token, not written yet"];
   const { label, id, flag, probability, rank, entropy } = token;
   const origin = { p: index < story.before ? "" : ", from the prompt", h: ", chosen by hand", w: "", u: "" }[flag];
   const lines = [`${nameOf(story, index)} “${label}”, id ${id}${origin}`];

@@ -29,6 +29,7 @@ export class Timeline {
     const isNext = at >= count;
     timeline.max = String(Math.max(count, 1));
     timeline.value = String(isNext ? count : at + 1);
+    timeline.parentElement.style.visibility = count ? "" : "hidden"; // it keeps its place
     timeline.disabled = count < 1;
     // Not `disabled`: a button that ends where it stands would lose the focus to the page.
     attribute(previous, "aria-disabled", String(count < 1 || at === 0));

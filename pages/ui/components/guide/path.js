@@ -12,7 +12,7 @@ export const PATH = [
   {
     title: "Let it write",
     ask: "This is a transformer, a small one, and all of it runs here. It reads the prompt and writes on. Press Generate.",
-    seen: "It writes one token at a time: a character, in some models a word. Each is tinted by how sure the model was of it.",
+    seen: "It writes one token at a time: a character, in some models a word. The stronger the line below it, the surer the model was.",
     page: "Generate",
     at: ["live-text: [data-part=generate]"],
     watch: (find) => writtenIn(find("live-text: .strip")),
@@ -21,7 +21,7 @@ export const PATH = [
   {
     title: "Where did it look?",
     ask: "Click a token that it wrote, in the middle of the text. With the keyboard: into the text with Tab, then the arrow keys.",
-    seen: "The orange bars show which tokens it looked at to choose this one. That is attention: each token takes over something of those before it, and most of those that it gives the most weight.",
+    seen: "The orange marks show which tokens it looked at to choose this one. That is attention: each token takes over something of those before it, and most of those that it gives the most weight.",
     page: "Generate",
     at: ["live-text: .strip"],
     then: ["live-text: .looking"],
@@ -31,7 +31,7 @@ export const PATH = [
   {
     title: "Another head",
     ask: "What you saw is one head of one layer. Choose another.",
-    seen: "The same token, and other bars: each head has learned to look for something of its own, and all of them work at once.",
+    seen: "The same token, and other marks: each head has learned to look for something of its own, and all of them work at once.",
     page: "Generate",
     at: ["live-text: .looking"],
     watch: (find) => ["layer", "head"].map((dial) => find(`live-text: [data-dial=${dial}]`)?.value).join(" "),
