@@ -203,7 +203,7 @@ def link_to_copy(at):
     """The whole address, as it stands under *Share* once that is opened."""
     (room,) = [code for code in at.code if not code.value.strip(f"{JOINER}\u00a0")]
     at.session_state["popover_link"] = True
-    (block,) = [code for code in checked(at.run()).code if code.value.startswith("http")]
+    (block,) = [code for code in checked(at.run()).code if "model=" in code.value]
     assert len(room.value) == len(block.value) + 2
     return block.value
 

@@ -35,14 +35,14 @@ class Seen:
 
     @property
     def model(self) -> str:
-        """The model that is picked, as the picker calls it."""
+        """The model that is picked, as the picker calls it, less its group."""
         (picker,) = [each for each in self.at.selectbox if each.label == "Model"]
-        return picker.options[picker.index]
+        return picker.options[picker.index].rpartition(" · ")[2]
 
     @property
     def prompt(self) -> str:
         """What stands in the box of the prompt, or of the source."""
-        return self.at.text_area[0].value
+        return self.at.text_area(key="tied_prompt").value
 
     @property
     def changes(self) -> dict[str, bool]:

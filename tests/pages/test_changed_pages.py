@@ -263,12 +263,16 @@ def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
         np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
 
 
+def open_form(at):
+    """Open what adds a change, which closes once one is made."""
+    at.session_state["popover_changes"] = True
+    return checked(at.run())
+
+
 class TestTheForm:
     @staticmethod
     def opened(**link):
-        at = start(**link)
-        at.session_state["popover_changes"] = True
-        return checked(at.run())
+        return open_form(start(**link))
 
     def test_a_head_is_silenced_by_it(self):
         at = self.opened(prompt=PROMPT)
@@ -278,12 +282,14 @@ class TestTheForm:
     def test_everything_it_offers_can_be_done(self):
         at = self.opened(prompt=PROMPT)
         for what in ("attention", "feed-forward", "stream", "embedding", change_form.RULE, change_form.WEIGHT):
-            choose(at, "What", what)
+            choose(open_form(at), "What", what)
             press(at, "Change this")
-        choose(at, "What", "head")
+        choose(open_form(at), "What", "head")
         for how in change_form.HOW:
-            choose(at, "How", how)
-            for box in at.text_area[1:]:
+            choose(open_form(at), "How", how)
+            for box in at.text_area:
+                if box.label == "Prompt":
+                    continue
                 box.set_value("KING" if box.label != "Away from" else "ROME")
             checked(at.run())
             press(at, "Change this")
@@ -301,11 +307,11 @@ class TestTheForm:
         choose(at, "How", "replace")
         assert "Type a prompt" in said(at) + " ".join(each.value for each in at.info)
         for text, sentence in (("é", "has never seen"), ("a" * 17, "has 17 tokens, and this model reads at most 16")):
-            checked(at.text_area[1].set_value(text).run())
+            checked(named(at.text_area, "The other prompt").set_value(text).run())
             assert sentence in said(at)
-        checked(at.text_area[1].set_value("KING").run())
+        checked(named(at.text_area, "The other prompt").set_value("KING").run())
         assert any("4 tokens, and yours 10" in each.value for each in at.caption)
-        checked(at.text_area[1].set_value("K").run())
+        checked(named(at.text_area, "The other prompt").set_value("K").run())
         assert any("1 token, and yours 10" in each.value for each in at.caption)
 
 

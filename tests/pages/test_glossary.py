@@ -58,7 +58,7 @@ PLAIN = set("""
 
 def labels() -> dict[str, str]:
     """Every label of the interface, and where it is from: pages, measures, hook points, widgets, what is drawn."""
-    found = {title: "a page" for _, title, _ in PAGES} | {measure.title: "a measure" for measure in MEASURES}
+    found = {title: "a page" for title in PAGES} | {measure.title: "a measure" for measure in MEASURES}
     for architecture in ("decoder-only", "encoder-decoder"):
         for norm, positions in (("pre", "rotary"), ("post", "learned"), ("pre", "sinusoidal")):
             shape = ModelConfig(vocab_size=4, context_length=4, n_layers=1, n_heads=1, d_model=2, norm=norm,
@@ -133,7 +133,7 @@ def test_what_heads_do_and_how_positions_are_given_is_explained():
 def test_an_entry_is_short_and_what_it_names_is_there(term):
     assert 20 < len(term.meaning) < 260 and term.meaning.endswith(".") and "!" not in term.meaning
     assert re.search(r"\b(19|20)\d\d\b", term.source)
-    assert term.page in {title for _, title, _ in PAGES}
+    assert term.page in {title for title in PAGES}
     assert all(re.search(rf"\b{re.escape(part)}\b", CODE) for part in term.code.split(".")), term.code
 
 

@@ -9,14 +9,16 @@ from pages.ui.figures.enlarged import enlarge
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.figures.positions import similarity_matrix
 from pages.ui.frame import guiding
-from tests.app_driver import start, type_prompt
+from tests.app_driver import checked, start, type_prompt, visitor
 
 
 def shown(page, parameters, monkeypatch):
     """What the guide of a page is given in its first run."""
     given = []
     monkeypatch.setattr(guide, "_mount", lambda **call: given.append(call))
-    start(page, **parameters)
+    at = visitor(page, **parameters)
+    at.query_params = parameters
+    checked(at.run())
     return given[0]["data"]
 
 

@@ -76,7 +76,7 @@ def test_an_empty_prompt_is_explained(page):
     assert "The prompt is empty." in said(at)
     assert link_of(at)["prompt"] == ""
     assert "The prompt is empty." in said(start(page, **link_of(at)))
-    press(at, "To be, or not")
+    checked(named(at.menu_button, "Examples").click("To be, or not").run())
     assert prompt(at) == "To be, or not" and not said(at)
 
 

@@ -277,27 +277,31 @@ class TestWaiting:
         assert all("losses" not in drawer.label for drawer in at.expander)
 
 
+def own_text(at):
+    return next(box for box in at.text_area if box.label != "Prompt")
+
+
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [("too short", "1,000"), ("a" * 2000, "repeats one character"), ("ab" * 520, None)],
 )
 def test_an_own_text_is_checked(typed, sentence):
     at = start("Train", learn="own", shape="rung", rung="ladder-2-positions")
-    checked(at.main.text_area[0].set_value(typed).run())
+    checked(own_text(at).set_value(typed).run())
     if sentence:
         assert sentence in said(at)
         assert named(at.button, "Train").disabled
     else:
         assert not named(at.button, "Train").disabled
-    assert at.main.text_area[0].value == typed
+    assert own_text(at).value == typed
 
 
 def test_how_long_an_own_text_must_be_is_said_in_the_unit_that_is_checked():
     at = start("Train", learn="own")
     assert "at least 1,000 bytes" in said(at)
-    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 499).run())
+    checked(own_text(at).set_value("é" * 250 + "a" * 499).run())
     assert "999 bytes" in said(at)
-    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 500).run())
+    checked(own_text(at).set_value("é" * 250 + "a" * 500).run())
     assert "bytes" not in said(at)
 
 
@@ -357,7 +361,7 @@ def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
 
 def test_a_text_too_short_for_the_context_says_so():
     at = start("Train", learn="own", shape="dials", context=128)
-    checked(at.main.text_area[0].set_value("to be or not to be, " * 55).run())
+    checked(own_text(at).set_value("to be or not to be, " * 55).run())
     assert "too short for a context of 128" in said(at)
 
 

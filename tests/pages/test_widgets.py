@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 TYPED = {"selectbox", "multiselect", "slider", "select_slider", "segmented_control", "pills", "radio", "toggle",
          "checkbox", "text_area", "text_input", "number_input", "color_picker", "date_input", "time_input",
          "datetime_input", "chat_input", "data_editor", "feedback", "camera_input", "audio_input",
-         "pagination", "menu_button"}  # fmt: skip
-"""Streamlit's widgets whose value counts; buttons and uploads have none that could be wrong."""
+         "pagination"}  # fmt: skip
+"""Streamlit's widgets whose value counts; buttons, menus and uploads have none that could be wrong."""
 
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -14,7 +14,7 @@ from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import is_own, own_models, take_shared
-from transformer import TASKS, Card, CheckpointEntry, CheckpointError
+from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
@@ -73,7 +73,7 @@ def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
 
     def place(name: str) -> tuple:
         group = _group(name, entries[name].card)
-        return groups.index(group) if group in groups else len(groups), name
+        return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
 
     return place
 
@@ -101,25 +101,28 @@ def _forget_model() -> None:
 def show_card(name: str) -> None:
     """What is known of a model, folded behind a button."""
     found = library.model(name)
-    card, config = found.card, found.model.config
     with st.popover("About"):
-        st.markdown(f"**{plain(card.title)}.** {GROUPS.get(_group(name, card), '')}")
-        st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
-        training = card.training
-        rows = {
-            "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
-            "Language": card.language,
-            "It predicts the": "next token" if card.task in TASKS else card.task,
-            "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
-            "Validation loss": _nats(card.validation_loss),
-            "Training-set loss": _nats(card.train_loss),
-            "Steps": str(training.get("best_step", training.get("steps", "?"))),
-            "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
-        }
-        lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
-        if "command" in training:  # what a visitor trained has none
-            lines.append(f"- **Train it again:** {command(str(training['command']), 200)}")
-        st.markdown("\n".join(lines))
+        st.markdown(GROUPS.get(_group(name, found.card), ""))
+        _show_card(found.card, found.model.config)
+
+
+def _show_card(card: Card, config: ModelConfig) -> None:
+    st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
+    training = card.training
+    rows = {
+        "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
+        "Language": card.language,
+        "It predicts the": "next token" if card.task in TASKS else card.task,
+        "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
+        "Validation loss": _nats(card.validation_loss),
+        "Training-set loss": _nats(card.train_loss),
+        "Steps": str(training.get("best_step", training.get("steps", "?"))),
+        "Trained in": f"{_duration(training.get('seconds', 0))} on {training.get('machine', '?')}",
+    }
+    lines = [f"- **{label}:** {plain(value, 200)}" for label, value in rows.items() if value]
+    if "command" in training:  # what a visitor trained has none
+        lines.append(f"- **Train it again:** {command(str(training['command']), 200)}")
+    st.markdown("\n".join(lines))
 
 
 def _size(parameters: int) -> str:

@@ -166,6 +166,9 @@ def finish(places: Places) -> None:
     """End a page: the link to it, and the address bar, say what is on screen now."""
     with places.tools:
         _share()
+    if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
+        places.notices.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is "
+                               "closed.")  # fmt: skip
     state.write_address()
     session_record().own_text = visitor().own_text
     restoring.stay_here()
@@ -185,8 +188,6 @@ def _share() -> None:
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
             st.caption("The link gives your own model away to whoever has it.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
-        if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
-            st.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed.")
 
 
 def _room_for(text: str) -> str:

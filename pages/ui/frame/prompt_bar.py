@@ -28,8 +28,9 @@ def pick(current: Visitor, stop: Callable[[], NoReturn]) -> tuple[str, str]:
 def offer_tools(name: str, prompt: str) -> None:
     """What can be done with a model and its prompt, each folded behind a button."""
     examples = library.model(name).card.examples
-    st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
-                   disabled=not examples, on_click=_use_example, args=(name,))  # fmt: skip
+    if examples:
+        st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
+                       on_click=_use_example, args=(name,))  # fmt: skip
     _show_changes(name, prompt)
     model_picker.show_card(name)
     _choose_reading(visitor(), name, prompt)
