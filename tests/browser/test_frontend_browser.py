@@ -191,6 +191,7 @@ def test_nothing_moves_when_a_head_s_numbers_come(outline):
     boxes = "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => " \
         "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"  # fmt: skip
     outline.locator("[data-part=derive]").click()
+    outline.locator("[data-panel=raw]").wait_for()
     awaited = outline.evaluate(boxes)
     assert outline.locator("figure[aria-busy=true]").count() == 5
     assert "on their way" in outline.locator("[data-panel=raw] figcaption").inner_text()
