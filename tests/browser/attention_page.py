@@ -14,7 +14,8 @@ expect.set_options(timeout=30_000)
 
 PROMPT = "To be, or not"
 WHOLE = "[data-testid=attention][data-whole=true]"
-STAGES = ("raw", "scaled", "masked", "weights")
+STAGES = {"raw": "raw", "scaled": "scaled", "masked": "masked", "weights": "softmax"}
+"""The steps, each with the panel that shows it."""
 
 # Every canvas knows what is written on it: { text, x, y, turned, width, align } in CSS pixels.
 NOTE_WRITING = """() => {
@@ -199,7 +200,15 @@ def pick(page, label, option):
     page.get_by_role("option", name=option, exact=True).click()
 
 
+def derive(page):
+    """Open how the weights come about, where it isn't seen."""
+    button = part(page, "derive")
+    if button.get_attribute("aria-expanded") == "false":
+        button.click()
+
+
 def badges_shown(page):
+    derive(page)
     return page.locator(".badge:visible")
 
 

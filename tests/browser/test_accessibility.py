@@ -68,7 +68,10 @@ def turn_dark(page, wait_ready):
     wait_ready(page, timeout=60)
 
 
-@pytest.mark.parametrize("path", ["", "Attention", "Masks", "Positions", "Inside", CELL, *WHAT_IF, "Learn", "Train"])
+PATHS = ["", "Attention?derivation=open", "Masks", "Positions", "Inside", CELL, *WHAT_IF, "Learn", "Train"]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     page = visit(path)
     if not path:  # with a text written, there is more to be found

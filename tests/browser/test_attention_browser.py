@@ -10,6 +10,7 @@ from tests.browser.attention_page import (
     WHOLE,
     all_equal,
     badges,
+    derive,
     expect,
     head,
     instrument,
@@ -52,6 +53,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     head(page, 1, 1).click()
     assert shown(page)[:2] == (1, 1)
     expect(part(page, "where")).to_have_text("Layer 1, head 1")
+    derive(page)
     for row, column in ((7, 3), (12, 12), (9, 5)):
         page.mouse.click(*place_of(page, "scaled", row, column))
         assert shown(page) == (1, 1, row, column)
@@ -71,7 +73,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     expect(part(page, "overSentence")).to_contain_text("Who looked at “T” at place 0 in the mean of layer 1")
     expected = {
         "layer": "1", "head": "1", "query": "8", "key": "0", "zoom": "7,11,0,4", "without": "mask,scale",
-        "order": "spread", "direction": "to", "share": "layer",
+        "order": "spread", "direction": "to", "share": "layer", "derivation": "open",
     }  # fmt: skip
     until(page, lambda: expected.items() <= parameters(page).items())
     traffic.settle()
@@ -123,7 +125,7 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     first = state(page)
     assert first["shown"] == "1.0.9.4" and first["stage"] == "scaled" and first["without"] == ["mask"]
     assert "queries 6 to 10, keys 2 to 7" in first["note"]
-    assert first["selects"][:3] == ["itself", "to", "layer"]
+    assert first["selects"][:3] == ["to", "layer", "itself"]
     assert "the mean of layer 1" in first["over"]
     expect(page.locator("[data-step=stream]")).to_contain_text("attention would add")
     expect(page.locator("[data-step=stream]")).to_contain_text("not what the model computed")
@@ -182,7 +184,7 @@ def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
           option.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, composed: true }));
           option.click();
         }""")
-        expect(page.get_by_role("textbox", name="Prompt")).to_have_value(text)
+        expect(page.get_by_role("textbox", name="Prompt")).to_have_value(text.replace(" ↵", "\n"))
 
 
 def test_an_instrument_goes_with_a_text_that_can_t_be_read_and_comes_back_with_one_that_can(visit):

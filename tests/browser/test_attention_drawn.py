@@ -16,6 +16,7 @@ from tests.browser.attention_page import (
     all_equal,
     badges,
     badges_shown,
+    derive,
     drag,
     expect,
     head,
@@ -44,11 +45,13 @@ def visit(tiny_server, new_page, wait_ready):
 def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
     page, _ = visit("prompt=abcd&layer=1&head=1")
     marks = panel(page, "weights").locator("canvas.marks")
-    part(page, "csv").focus()
-    page.keyboard.press("Tab")
-    expect(panel(page, "raw").locator("canvas.marks")).to_be_focused()
+    derive(page)
+    panel(page, "raw").locator("canvas.marks").focus()
     for _ in range(3):
         page.keyboard.press("Tab")
+    expect(panel(page, "softmax").locator("canvas.marks")).to_be_focused()
+    part(page, "change").focus()
+    page.keyboard.press("Tab")
     expect(marks).to_be_focused()
     page.keyboard.press("PageUp")
     page.keyboard.press("Home")
@@ -99,11 +102,12 @@ def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromi
     listen(phone, browser_errors)
     page, traffic = visit(page=phone.new_page())
     traffic.forget()
-    visible = page.locator("[data-panel]:visible")
-    for stage in STAGES:
+    derive(page)
+    visible = page.locator(".panels [data-panel]:visible")
+    for stage, drawn in STAGES.items():
         page.locator(f"[data-stage={stage}]").and_(page.get_by_role("button")).tap()
         expect(visible).to_have_count(1)
-        assert visible.get_attribute("data-panel") == stage
+        assert visible.get_attribute("data-panel") == drawn
     page.touchscreen.tap(*place_of(page, "weights", 9, 4))
     assert shown(page)[2:] == (9, 4)
     head(page, 1, 0).tap()
@@ -131,8 +135,6 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
         all_equal(page)
         page.get_by_test_id("head-grid-head").last.click()
         all_equal(page)
-    page.get_by_role("radio", name="Tasks").click()
-    expect(page.get_by_role("combobox", name="Model")).to_have_value("Sorting")
     pick(page, "Model", "Translator")
     wait_ready(page, timeout=60)
     for kind, mask in (("Cross: the text looks at the source", False), ("Encoder: the source looks at itself", False),
@@ -149,7 +151,7 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
             assert rows[0]["text"].startswith("[start] → ") and len(rows[0]["text"]) > len("[start] → ")
 
 
-def test_over_the_text_tokens_are_tinted_by_what_one_of_them_gives_or_gets(visit, tiny_folder):
+def test_over_the_text_tokens_are_tinted_and_lines_drawn_by_what_one_of_them_gives_or_gets(visit, tiny_folder):
     page, _ = visit(f"prompt={PROMPT}&layer=1&head=1&query=9&key=2")
     checkpoint = load_checkpoint(tiny_folder / "shakespeare")
     with torch.no_grad():
@@ -161,12 +163,24 @@ def test_over_the_text_tokens_are_tinted_by_what_one_of_them_gives_or_gets(visit
         heaviest = first + int(given.argmax())
         expect(part(page, "overSentence")).to_contain_text(f"“{PROMPT[heaviest].replace(' ', '␣')}”")
         tokens = part(page, "texts").get_by_role("option")
-        levels = tokens.evaluate_all(
-            "(all) => all.map(({ style }) => style.backgroundColor.match(/\\d+/g)?.reduce((sum, one) => sum + +one, 0))"
-        )
+        levels = tokens.evaluate_all("(all) => all.map((token) => token.style.getPropertyValue('--weight'))")
+        levels = [float(level) if level else None for level in levels]
         tinted = levels[first : first + len(given)]
         assert levels[:first] + levels[first + len(given) :] == [None] * (len(PROMPT) - len(given))
-        assert [tinted[place] for place in given.argsort()] == sorted(tinted) and min(tinted) < max(tinted)
+        assert np.allclose(tinted, given, atol=1e-4) and min(tinted) < max(tinted)
+        asked = 9 if direction == "from" else 2
+        assert lines(page) == sum(weight >= 0.01 for at, weight in enumerate(given, first) if at != asked)
+    part(page, "direction").select_option("from")
+    tokens.nth(4).hover()  # shows its own, and its row in the picture
+    assert lines(page) == sum(weights[4, :4] >= 0.01)
+    expect(part(page, "readout")).to_contain_text("at place 4, key")
+    assert shown(page)[2:] == (9, 2)
+    part(page, "where").hover()
+    assert lines(page) == sum(weights[9, :9] >= 0.01)
+
+
+def lines(page):
+    return part(page, "texts").locator("svg path").count()
 
 
 def test_what_the_switches_redraw_is_said_not_to_be_the_model_s(visit):
@@ -189,7 +203,7 @@ def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
     page, _ = visit()
     drag(page, "weights", (2, 1), (6, 5))
     assert "queries 2 to 6, keys 1 to 5" in part(page, "note").inner_text()
-    assert [label["text"] for label in labels(page, "raw")[0]] == list(PROMPT[2:7].replace(" ", "␣"))
+    assert [label["text"] for label in labels(page, "weights")[0]] == list(PROMPT[2:7].replace(" ", "␣"))
     page.mouse.click(*place_of(page, "weights", 1, 1))
     assert shown(page)[2:] == (3, 2)
     panel(page, "weights").locator("canvas.marks").focus()
@@ -210,11 +224,11 @@ def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
                                    "model=translator&prompt=nine hundred and ninety-nine thousand"])  # fmt: skip
 def test_no_label_runs_into_the_next(visit, query):
     page, _ = visit(query)
+    derive(page)
     for width in (1280, 1200, 420):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(300)
-        steps = []
-        for stage in STAGES:
+        for stage in ("weights", *STAGES.values()):
             if not panel(page, stage).locator("canvas.picture").is_visible():
                 continue
             rows, columns = labels(page, stage)
@@ -224,11 +238,37 @@ def test_no_label_runs_into_the_next(visit, query):
                 least = 11 if one["turned"] else (one["width"] + two["width"]) / 2
                 assert two["x"] - one["x"] >= least
             assert all(label["x"] - label["width"] >= 0 for label in rows)
-            steps.append(len(rows))
-        left_out = min(steps) < part(page, "hand").get_by_label("Query (row)").locator("option").count()
+        queries = part(page, "hand").get_by_label("Query (row)").locator("option").count()
+        left_out = len(labels(page, "weights")[0]) < queries
         assert ("labelled" in part(page, "note").inner_text()) == left_out
         assert part(page, "measures").evaluate("(list) => list.scrollWidth <= list.clientWidth")
         assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+
+def test_what_is_selected_is_labelled_where_others_have_no_room(visit):
+    typed = "To be, or not to be, that is the question now asked of us."
+    page, _ = visit(f"prompt={typed}")
+    marks = panel(page, "weights").locator("canvas.marks")
+    marks.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowUp")
+        row, column = shown(page)[2:]
+        rows, _ = labels(page, "weights")
+        assert len(rows) < len(typed)
+        said = [label["text"] for label in marks.evaluate("(canvas) => canvas.written")]
+        assert said == [typed[row].replace(" ", "␣"), typed[column].replace(" ", "␣")]
+
+
+def test_the_weights_the_text_and_all_heads_are_on_the_first_screen(visit):
+    page, _ = visit(width=1280, height=720)
+    for each in (panel(page, "weights"), part(page, "texts"), part(page, "derive"), page.locator(".grid.table")):
+        box = each.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 720, box
+    assert page.get_by_test_id("head-grid-head").first.bounding_box()["width"] >= 44
+    page.set_viewport_size({"width": 420, "height": 860})
+    order = (panel(page, "weights"), part(page, "texts"), page.locator(".grid.table"))
+    tops = [each.bounding_box()["y"] for each in order]
+    assert tops == sorted(tops)
 
 
 def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):

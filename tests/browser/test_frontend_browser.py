@@ -190,8 +190,10 @@ def test_where_a_cell_stands_for_several_none_is_picked(outline):
 def test_nothing_moves_when_a_head_s_numbers_come(outline):
     boxes = "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => " \
         "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"  # fmt: skip
+    outline.locator("[data-part=derive]").click()
+    outline.locator("[data-panel=raw]").wait_for()
     awaited = outline.evaluate(boxes)
-    assert outline.locator("figure[aria-busy=true]").count() == 4
+    assert outline.locator("figure[aria-busy=true]").count() == 5
     assert "on their way" in outline.locator("[data-panel=raw] figcaption").inner_text()
     outline.evaluate("""() => {
       const { layer, head } = window.instrument.chosen;
@@ -199,7 +201,7 @@ def test_nothing_moves_when_a_head_s_numbers_come(outline):
       const names = ["q", "k", "v"].map((name) => `${window.instrument.pass.names[layer][name]}[:, ${head}]`);
       window.instrument.add({ tensors: Object.fromEntries(names.map((name) => [name, { shape: [100, 2], data }])) });
     }""")
-    assert outline.locator("figure[aria-busy=false]").count() == 4
+    assert outline.locator("figure[aria-busy=false]").count() == 5
     assert outline.evaluate(boxes) == awaited
 
 

@@ -192,6 +192,7 @@ def test_a_head_a_cell_and_its_arithmetic_and_the_dials_of_positions(visit, wait
     heads.nth(1).click()
     expect(page.get_by_role("heading", name="Layer 0, head 1")).to_be_visible()
     expect(heads.nth(1)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="How it comes about").click()
     page.get_by_label("Query (row)").select_option("0")
     expect(page.locator("[data-step=weight]")).to_contain_text("÷ the sum of the row's 1 exponential:")
     for label, place in (("Query (row)", "5"), ("Key (column)", "3")):

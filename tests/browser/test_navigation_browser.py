@@ -117,6 +117,7 @@ def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
 
 def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
     page = visit("Attention")
+    page.get_by_role("button", name="How it comes about").click()
     type_prompt(page, "Hello world", wait_ready)
     turn_to(page, "Generate", wait_ready)
     turn_to(page, "Attention", wait_ready)

@@ -44,6 +44,7 @@ def test_a_file_can_be_explored_like_the_page(opened, browser_errors):
     page = opened(shown("shakespeare", "To be, or not", kind=None, layer=1, head=3))
     expect(page.get_by_role("heading", name="Layer 1, head 3")).to_be_visible()
     expect(page.locator("[data-whole=true]")).to_be_visible()
+    page.get_by_role("button", name="How it comes about").click()
     expect(page.get_by_text("recomputed, equal")).to_have_count(7)  # each step that the model computed, as in the app
     page.get_by_test_id("head-grid-head").nth(2 * 6 + 5).click()
     expect(page.get_by_role("heading", name="Layer 2, head 5")).to_be_visible()
@@ -126,12 +127,14 @@ def test_cross_attention_in_a_notebook_s_frame(new_page, browser_errors):
     page.set_content(shown("number-words-en-es", "two hundred and five", kind="cross")._repr_html_())
     frame = page.frame_locator("iframe")
     expect(frame.locator("[data-whole=true]")).to_be_visible()
+    frame.get_by_role("button", name="How it comes about").click()
     expect(frame.locator("[data-panel=masked]")).to_contain_text("No mask here")
 
 
 def test_attention_of_a_whole_pass_can_be_explored_head_by_head(opened, browser_errors):
     page = opened(show(recorded_inside("shakespeare", "To be, or not"), "self", layer=1, head=3))
     expect(page.get_by_role("heading", name="Layer 1, head 3")).to_be_visible()
+    page.get_by_role("button", name="How it comes about").click()
     expect(page.get_by_text("recomputed, equal")).to_have_count(1)  # the weights are the model's own
     expect(page.locator("[data-fetched=true]")).to_be_visible()  # nothing is asked for again and again
     page.get_by_test_id("head-grid-head").nth(2 * 6 + 5).click()

@@ -85,7 +85,7 @@ class Seen:
     @property
     def looked(self) -> dict[str, Any]:
         """What the instrument shows first, less what it shows anyway; nothing where there is none."""
-        at_start = {"stage": "weights", "direction": "from", "share": "head", "attention": "self"}
+        at_start = {"stage": "weights", "direction": "from", "share": "head", "attention": "self", "derivation": False}
         return {name: value for name, value in self._looked().items()
                 if value not in (None, "", [], at_start.get(name))}  # fmt: skip
 

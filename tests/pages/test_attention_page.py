@@ -43,7 +43,7 @@ from transformer.inference.overview import HIDDEN
 pytestmark = pytest.mark.usefixtures("folder")
 
 OPEN = {"layer": 0, "head": 0, "query": None, "key": None, "stage": "weights", "zoom": None, "without": [],
-        "order": "", "direction": "from", "share": "head"}  # fmt: skip
+        "order": "", "direction": "from", "share": "head", "derivation": False}  # fmt: skip
 """What is looked at until something else is."""
 
 
@@ -120,7 +120,8 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     about = overview(at).metadata
     assert about["offsets"] == {"queries": 20, "keys": 20} and (about["queries"], about["keys"]) == (80, 80)
     assert "".join(about["labels"]["text"]) == long[-80:]
-    assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": dict(top=70, bottom=80, left=0, right=20)}
+    assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": dict(top=70, bottom=80, left=0, right=20),
+                                    "derivation": True}  # fmt: skip
     assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
     clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
     linked = frontend("attention/place.js", "lookedFrom", clicked, about["offsets"])
@@ -142,16 +143,18 @@ def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
     at = start("Attention", prompt="To be, or not", zoom="2,5,0,4", stage="raw", order="first", without="mask")
     assert looked_at(at)["zoom"] == dict(top=2, bottom=5, left=0, right=4)
     type_prompt(at, "To be, or no")
-    assert looked_at(at) == OPEN | {"stage": "raw", "order": "first", "without": ["mask"]}
+    assert looked_at(at) == OPEN | {"stage": "raw", "order": "first", "without": ["mask"], "derivation": True}
 
 
 # What is looked at
 
 
 SAID = {"layer": 1, "head": 1, "query": 7, "key": 2, "stage": "masked", "zoom": dict(top=2, bottom=9, left=1, right=5),
-        "without": ["mask", "scale"], "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
+        "without": ["mask", "scale"], "order": "previous", "direction": "to", "share": "layer",
+        "derivation": True}  # fmt: skip
 LINKED = {"layer": "1", "head": "1", "query": "7", "key": "2", "stage": "masked", "zoom": "2,9,1,5",
-          "without": "mask,scale", "order": "previous", "direction": "to", "share": "layer"}  # fmt: skip
+          "without": "mask,scale", "order": "previous", "direction": "to", "share": "layer",
+          "derivation": "open"}  # fmt: skip
 
 
 def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
@@ -164,6 +167,20 @@ def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
     other = start("Attention", **link_of(at))
     assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
     assert given(other)["asks"] == before["asks"]
+
+
+@pytest.mark.parametrize(
+    ("link", "is_open"),
+    [({}, False), ({"query": 5}, False), ({"stage": "scaled"}, True), ({"without": "mask"}, True),
+     ({"query": 5, "key": 2}, True), ({"stage": "weights"}, False), ({"derivation": "open"}, True),
+     ({"query": 5, "key": 2, "stage": "raw", "derivation": "closed"}, False)],
+)  # fmt: skip
+def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed(link, is_open):
+    at = start("Attention", prompt="To be, or not", **link)
+    assert looked_at(at)["derivation"] is is_open
+    linked = frontend("attention/place.js", "lookedFrom", looked_at(at), overview(at).metadata["offsets"])
+    texts = {name: str(value) for name, value in linked.items() if value not in (None, "")}
+    assert looked_at(start("Attention", prompt="To be, or not", **texts)) == looked_at(at)
 
 
 def test_a_row_is_what_the_model_computed_there():

@@ -48,7 +48,7 @@ def test_a_link_opens_the_same_state_on_every_page(page):
         elif again == "Attention":
             assert looked_at(other) == dict(
                 layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
-                without=["mask", "scale"], order="spread", direction="to", share="layer",
+                without=["mask", "scale"], order="spread", direction="to", share="layer", derivation=True,
             )  # the model reads the last 13 of 21 tokens
         elif again == "Inside":
             assert looked_at(other) == dict(

@@ -5,7 +5,7 @@
 import { DIVERGING, PLAIN, SELECTED, SEQUENTIAL, gradient, lookupTable } from "./colours.js";
 import { hatchBox, pageOf, prepared } from "./canvas.js";
 import { node, attribute, put } from "./dom.js";
-import { LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./labels.js";
+import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./labels.js";
 import { nextCell } from "./keys.js";
 import { plainNumber } from "./numbers.js";
 
@@ -214,6 +214,7 @@ export class Heatmap {
     if (!this.box || !this.page) return;
     const context = prepared(this.marks, this.page.width, this.height);
     const { box, window } = this;
+    this.drawSelectedLabels(context);
     context.save();
     context.beginPath();
     context.rect(box.left - 2, box.top - 2, box.wide + 4, box.high + 4);
@@ -243,6 +244,40 @@ export class Heatmap {
       context.fillStyle = "rgb(0 114 178 / 0.25)";
       context.fillRect(from.x, from.y, to.x - from.x, to.y - from.y);
     }
+  }
+
+  // The labels of what is selected are always there: neighbours that they would touch are covered.
+  drawSelectedLabels(context) {
+    const { box, window, rowFit, columnFit, data: { rowLabels, columnLabels } } = this;
+    const { row, column } = this.selected ?? {};
+    const [line, half] = [scaled(LINE), scaled(LINE) / 2];
+    context.font = `bold ${labelFont()}`;
+    context.textBaseline = "middle";
+    if (rowLabels && row >= window.top && row < window.bottom) {
+      const y = box.top + (row - window.top + 0.5) * box.cellHigh;
+      this.cover(context, nearest(row, window.top, rowFit.step, box.cellHigh, line), (at) => [0, box.top + (at - window.top + 0.5) * box.cellHigh - half, box.left - 2, line]);
+      context.textAlign = "right";
+      context.fillText(cut(rowLabels[row], LONGEST.rows), box.left - 4, y, box.left - 4);
+    }
+    if (columnLabels && column !== null && column >= window.left && column < window.right) {
+      const x = box.left + (column - window.left + 0.5) * box.cellWide;
+      const label = cut(columnLabels[column], LONGEST.columns);
+      const width = columnFit.turned ? line : Math.max(context.measureText(label).width, columnFit.step * box.cellWide - 1);
+      this.cover(context, nearest(column, window.left, columnFit.step, box.cellWide, width), (at) =>
+        [box.left + (at - window.left + 0.5) * box.cellWide - width / 2, box.top + box.high + 3, width, this.height - box.top - box.high]);
+      context.save();
+      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : scaled(9)));
+      if (columnFit.turned) context.rotate(-Math.PI / 2);
+      context.textAlign = columnFit.turned ? "right" : "center";
+      context.fillText(label, 0, 0);
+      context.restore();
+    }
+  }
+
+  cover(context, places, boxOf) {
+    context.fillStyle = this.page.paper;
+    for (const at of places) context.fillRect(...boxOf(at));
+    context.fillStyle = this.page.ink;
   }
 
   // Where what is carried comes from, and where it would be put.
@@ -377,6 +412,12 @@ function widthsOf(labels, longest, context) {
     measured[longest].set(labels, { font, widths: labels.map((label) => context.measureText(cut(label, longest)).width) });
   }
   return measured[longest].get(labels).widths;
+}
+
+/** The places whose labels, every so many-th from the first on, that of one would touch; and that one. */
+function nearest(at, first, step, pitch, size) {
+  const before = first + Math.floor((at - first) / step) * step;
+  return [at, before, before + step].filter((each) => Math.abs(each - at) * pitch < size);
 }
 
 /** Where each of `count` pixels begins among the cells from one place to another, and where the last ends. */

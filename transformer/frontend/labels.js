@@ -2,7 +2,7 @@
 
 const FACE = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const USUAL = 16; // pixels of a page's type that nobody has made larger
-const LINE = 13; // pixels that one line of a label takes, in usual type
+export const LINE = 13; // pixels that one line of a label takes, in usual type
 let scale = 1;
 
 /** Read anew how large the page's type is, which labels drawn in pixels follow. Who has set it larger needs larger labels too. */

@@ -9,7 +9,7 @@ const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its 
 
 /** The parameters of a link that are looked at, and not computed from. */
 export const NAMES = new Set([
-  "layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "inside", "place", "source_place",
+  "layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation", "inside", "place", "source_place",
   "cell", "heads", "moment", "folds", "candidate", "circuit", "step", "written", "branches", "temperature", "top_k", "top_p", "seed",
   "tokens", "pace", "attention",
 ]);

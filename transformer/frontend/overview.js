@@ -128,6 +128,7 @@ export class OverviewGrid {
     grid.className = isTable ? "grid table" : "grid row";
     this.shown = order ? order.map(({ layer, head }) => this.card(layer, head)).filter(Boolean) : [...this.cards];
     grid.style.setProperty("--heads", String(isTable ? heads : this.shown.length));
+    grid.style.setProperty("--layers", String(layers.length));
     const captions = new Map(order?.map(({ layer, head, caption }) => [this.card(layer, head), caption]));
     const children = isTable ? [heading("corner", "", ""), ...Array.from({ length: heads }, (_, head) => heading("head", "head", head))] : [];
     this.shown.forEach((card, place) => {

@@ -77,6 +77,8 @@ class Visitor:
     """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
     share: str = "head"
     """Over the text: the weights of one head, or the mean of its layer."""
+    derivation: str = ""
+    """Whether it is seen how the weights come about, "open" or "closed"; empty: if the rest of a link means that."""
     inside: str = ""
     """What is open on the page Inside: a tensor or a module of the model; empty: all of it."""
     place: int | None = None

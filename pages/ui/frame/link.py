@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from pages.ui.frame.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from pages.ui.models import answers, changes
-from pages.ui.models.looked_at import DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
+from pages.ui.models.looked_at import DERIVATIONS, DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
 from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import LADDERS, RUNGS
@@ -27,9 +27,9 @@ LIMITS: dict[str, tuple[float, float]] = {
 """The numbers that dials go from and to; whole ones where both ends are."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
-LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "inside", "place",
-          "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step", "written", "branches",
-          "temperature", "top_k", "top_p", "seed", "tokens", "pace", "attention")  # fmt: skip
+LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation",
+          "inside", "place", "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step",
+          "written", "branches", "temperature", "top_k", "top_p", "seed", "tokens", "pace", "attention")  # fmt: skip
 """What the browser holds: what is looked at, a text, and how it is written; `frontend/looked.js` has the same names."""
 TOO_LONG = {"written": "what was written", "branches": "its branches", "batch": "the batch", "prompt": "the prompt",
             "other_prompt": "the other prompt", "answers": "your answers",
@@ -182,6 +182,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "order": _one_of("", *(measure.name for measure in MEASURES)),
     "direction": _one_of(*DIRECTIONS),
     "share": _one_of(*SHARES),
+    "derivation": _one_of("", *DERIVATIONS),
     "inside": _text("inside"),
     "place": Number(int, 0, 10**6, "the token's position"),
     "source_place": Number(int, 0, 10**6, "the position in the source"),

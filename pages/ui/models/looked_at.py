@@ -12,6 +12,8 @@ RULES = ("mask", "scale")
 """What one head's picture can be redrawn without."""
 DIRECTIONS = ("from", "to")
 SHARES = ("head", "layer")
+DERIVATIONS = ("open", "closed")
+"""Whether it is seen how the weights come about."""
 FOLDS = ("lens", "who", "checks", "circuits")
 """What can be unfolded below the picture of the page Inside."""
 LATEST = 1e6

@@ -59,14 +59,13 @@ class Looked:
 
 def choose(session: Session, kind: str) -> Looked:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
-    if kind == "self":
-        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written)
-    else:
+    if kind != "self":
         held.want()  # an attention may have been opened on the page Inside
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
-        kind = widgets.selectbox("Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get, width=320)
+        kind = widgets.selectbox("Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get,
+                                 label_visibility="collapsed")  # fmt: skip
     text = _text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
@@ -84,19 +83,21 @@ def choose(session: Session, kind: str) -> Looked:
     )
 
 
+def choose_text(session: Session) -> None:
+    """Which text: below the picture, as it matters once something is written."""
+    widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written,
+                              label_visibility="collapsed")  # fmt: skip
+
+
 def explain(session: Session, looked: Looked) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
-    if looked.kind == "self":
-        return
     written = library.tokenizer(session.name).decode(_text(session)[1:])
     words = {
-        "encoder": "Every token of the source sees every other, in both directions: there is no causal mask.",
-        "decoder": "Each row is a token the decoder has written, the start token first; it sees itself and what came "
-                   "before it.",
-        "cross": "Each row is a token the decoder has read, and after the arrow the one it then chose; each column is "
-                 "a token of the source. A row shows where in the source the decoder looked to make that choice.",
+        "encoder": "Every token of the source sees every other: there is no causal mask.",
+        "decoder": "Each token that the decoder has read sees itself and what came before it.",
+        "cross": "A row shows where in the source the decoder looked to choose the token after the arrow.",
     }  # fmt: skip
-    whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
+    whose = "" if session.text.written else " It isn't written yet: the model would write it."
     st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
 
 

@@ -39,8 +39,7 @@ def offer_files(session: Session, looked: Looked) -> None:
     with opened:
         if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
             st.markdown(
-                "One page with everything above, all layers and heads, that opens without a network and can be "
-                "explored in the same way:"
+                "Everything above, all layers and heads, as one page that opens without a network:"
             )
             st.download_button(
                 "Save as a page", lambda: _page(session, looked).encode(), f"{title}-attention.html", key="save_page",
@@ -49,8 +48,8 @@ def offer_files(session: Session, looked: Looked) -> None:
         else:
             st.markdown("The numbers of this attention are too many for one page. With a shorter text it can be saved.")
         st.markdown(
-            "A safetensors file with every step of this attention, all heads of the layer that is shown: queries, "
-            "keys, values, scores, weights, and what each head adds. `Recording.from_bytes` reads it."
+            "Every step of this layer, all heads, from queries to what each adds: safetensors, which "
+            "`Recording.from_bytes` reads."
         )
         st.download_button(
             "Save this layer",
@@ -60,7 +59,7 @@ def offer_files(session: Session, looked: Looked) -> None:
             f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
             icon=":material/download:",
         )  # fmt: skip
-        st.markdown("The lines of Python that compute all of it:")
+        st.markdown("In Python:")
         st.code(lines(session, looked), language=None, wrap_lines=True)
 
 

@@ -33,10 +33,18 @@ def attention(session: Session) -> None:
             "This model has no layers, and so no attention: it goes straight from a token to the next one's odds."
         )
         return
-    looked = view.choose(session, kind)
-    view.explain(session, looked)
+    if kind == "self":
+        looked = view.choose(session, kind)
+    else:
+        choice, words = st.columns([1, 2.6], vertical_alignment="center")
+        with choice:
+            looked = view.choose(session, kind)
+        with words:
+            view.explain(session, looked)
     with _reading(session):
         view.show(session, looked)
+    if kind == "self":
+        view.choose_text(session)
     offer_files(session, looked)
 
 

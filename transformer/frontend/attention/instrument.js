@@ -1,22 +1,20 @@
-// Attention as one instrument: all heads, the four steps of one of them, one token's view over the text, one cell by
-// hand. What is looked at is decided here; the host is told, and asked only for what has to be computed.
+// Attention as one instrument: the weights of one head, one token's view over the text and all heads; on request the four
+// steps to the weights, and one cell by hand. What is looked at is decided here; the host is told, and asked only for what has to be computed.
 
 import { attribute, node, partsOf, put } from "../dom.js";
-import { every } from "../numbers.js";
 import { OverviewGrid } from "../overview.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
-import { SEQUENTIAL, gradient } from "../colours.js";
 import { ByHand } from "./by_hand.js";
 import { changedHeads, changesAt, isHiddenIn } from "./changes.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
-import { Measures } from "./measures.js";
+import { Measures, ranked } from "./measures.js";
 import { DIRECTIONS, OverText, SHARES } from "./over_text.js";
 import { Panels, STAGES } from "./panels.js";
 import { Pass } from "./pass.js";
 import { saveNumbers, savePicture } from "./saving.js";
-import { cellInWords } from "./words.js";
+import { cellInWords, seenInWords } from "./words.js";
 import { closer, farther, fitted, following } from "./zoom.js";
 /** @import { Change } from "../changing.js" */
 /** @import { Cell } from "../heatmap.js" */
@@ -41,6 +39,7 @@ const LATE_MS = 100; // after which what is roughly known of a head is drawn unt
 /** @type {Chosen} */
 const BEGIN = {
   layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
+  derivation: false,
 };
 
 export class AttentionInstrument {
@@ -70,7 +69,7 @@ export class AttentionInstrument {
     }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());
     this.changing.onToggle = () => this.pass && this.show();
-    this.panels = new Panels(this.parts.panels, {
+    this.panels = new Panels(root, {
       carry: {
         canTake: ({ row, column }) => this.canCarry && !this.panels.isCrowded && this.steps.weights[row * this.pass.keys + column] > 0,
         canPut: ({ row, column }) => !isHiddenIn(this.steps, row * this.pass.keys + column),
@@ -84,15 +83,21 @@ export class AttentionInstrument {
       stage: (stage) => this.choose({ stage }),
     });
     this.measures = new Measures(this.parts);
-    this.text = new OverText(this.parts.texts, this.tip, (change) => this.choose(change));
+    this.text = new OverText(this.parts.texts, this.tip, {
+      choose: (change) => this.choose(change),
+      point: (cell) => this.point(this.isPooled ? null : cell),
+    });
     this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change), host.turn && (() => this.turn()));
     this.makeControls();
-    let drawnAt = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === drawnAt) return; // only its height has changed, with the words in it
-      drawnAt = contentRect.width;
+    let drawnAt = "";
+    const sizes = [root, root.querySelector(".one"), this.parts.texts];
+    const observer = new ResizeObserver(() => {
+      const widths = sizes.map((each) => each.clientWidth).join();
+      if (widths === drawnAt) return; // only a height has changed, with the words in it
+      drawnAt = widths;
       this.draw();
-    }).observe(this.parts.root);
+    });
+    for (const each of sizes) observer.observe(each);
   }
 
   makeControls() {
@@ -118,8 +123,12 @@ export class AttentionInstrument {
     parts.closer.addEventListener("click", () => this.zoom(closer));
     parts.farther.addEventListener("click", () => this.zoom(farther));
     parts.whole.addEventListener("click", () => this.choose({ zoom: null }));
-    parts.panels.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+    parts.derive.addEventListener("click", () => {
+      this.choose({ derivation: !this.chosen.derivation });
+      if (this.chosen.derivation) parts.derivation.scrollIntoView({ block: "nearest" });
+    });
+    parts.root.addEventListener("keydown", (event) => {
+      if (!event.target.closest("[data-panel]") || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "+") this.zoom(closer);
       if (event.key === "-") this.zoom(farther);
       if (event.key === "0") this.choose({ zoom: null });
@@ -149,7 +158,6 @@ export class AttentionInstrument {
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
     this.hand.begin(pass);
-    parts.overRamp.style.background = gradient(SEQUENTIAL);
     parts.root.dataset.kind = pass.kind;
     this.pointed = null;
     this.show();
@@ -242,11 +250,11 @@ export class AttentionInstrument {
     this.fetcher.look({ layer, head, row: cell.row, share: chosen.share }); // it comes while this is drawn
     const window = (this.window = chosen.zoom);
     this.showControls();
-    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry });
-    this.point(this.pointed);
+    this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry, isOpen: chosen.derivation });
     this.note();
     this.showOver(model);
-    this.hand.show(pass, { layer, head, ...cell }, steps, without);
+    this.point(this.pointed);
+    if (chosen.derivation) this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
     this.changing.show(changesAt(pass, chosen, cell, model));
     this.arrange();
@@ -261,6 +269,8 @@ export class AttentionInstrument {
     put(parts.where, `Layer ${layer}, head ${head}`);
     this.measures.show(pass.measures(layer, head));
     attribute(parts.panels, "data-stage", chosen.stage);
+    attribute(parts.derive, "aria-expanded", String(chosen.derivation));
+    parts.derivation.hidden = !chosen.derivation;
     for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
     for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
     const done = pass.left(layer);
@@ -276,9 +286,9 @@ export class AttentionInstrument {
 
   showOver(model) {
     const { pass, parts, chosen, cell } = this;
-    const { layer, head, share, direction } = chosen;
+    const { layer, share, direction } = chosen;
     const weights = share === "layer" ? pass.mean(layer) : model?.weights;
-    const whose = share === "layer" ? `the mean of layer ${layer}` : `layer ${layer}, head ${head}`;
+    const whose = share === "layer" ? ` in the mean of layer ${layer}` : "";
     put(parts.overSentence, this.text.show(pass, { layer, ...cell }, weights, direction, whose));
   }
 
@@ -286,28 +296,14 @@ export class AttentionInstrument {
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
+    this.text.preview(cell);
     const { carrying } = this.panels;
     put(this.parts.readout, carrying ? this.changing.row.moveInWords(carrying.from.column, carrying.to.column) : cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
   }
 
   /** Which labels had no room, and which part of the text is seen. */
   note() {
-    const { pass, window } = this;
-    const { rows, columns, pooled } = this.panels.room;
-    const parts = [];
-    if (window) {
-      const range = (which, from, to) => `${pass.offsets[which] + from} to ${pass.offsets[which] + to - 1}`;
-      parts.push(`Zoomed in: queries ${range("queries", window.top, window.bottom)}, keys ${range("keys", window.left, window.right)}.`);
-    }
-    if (pooled) parts.push("There are more cells than pixels: of those that share one, the largest is shown. Zoom in to see each.");
-    if (rows > 1 || columns > 1) {
-      const which = rows === columns ? [every(rows, "token")]
-        : [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""].filter(Boolean);
-      const lower = (words) => words[0].toLowerCase() + words.slice(1);
-      const labelled = which.length > 1 ? `${which[0]} and ${lower(which[1])} are labelled` : `${which[0]} is labelled`;
-      parts.push(`${labelled}; pointing at a cell names both of its tokens.`);
-    }
-    put(this.parts.note, parts.join(" "));
+    put(this.parts.note, seenInWords(this.pass, this.window, this.panels.room));
   }
 
   /** The heads in the order that was asked for. */
@@ -315,17 +311,7 @@ export class AttentionInstrument {
     const { chosen } = this;
     if (chosen.order === this.order) return;
     this.order = chosen.order;
-    this.overview.arrange(chosen.order ? this.ranked(chosen.order) : null);
-  }
-
-  ranked(name) {
-    const { pass } = this;
-    const heads = Array.from({ length: pass.layers * pass.heads }, (_, at) => {
-      const [layer, head] = [Math.floor(at / pass.heads), at % pass.heads];
-      const value = pass.measures(layer, head).find((measure) => measure.name === name)?.value;
-      return { layer, head, value, caption: value === undefined ? "–" : value.toFixed(2) };
-    });
-    return heads.sort((one, other) => (other.value ?? -1) - (one.value ?? -1));
+    this.overview.arrange(chosen.order ? ranked(this.pass, chosen.order) : null);
   }
 
   /** Draw everything again, in the page's present size and colours. */
@@ -334,6 +320,7 @@ export class AttentionInstrument {
     this.panels.draw();
     this.panels.mark(this.cell, this.pointed);
     this.note();
+    this.text.draw();
     this.hand.draw();
   }
 }

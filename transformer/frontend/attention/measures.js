@@ -1,4 +1,4 @@
-// What a head does, measured on the text: a sentence, and a bar for each measure.
+// What a head does, measured on the text: in words, and a bar for each measure.
 
 import { node, property, put } from "../dom.js";
 import { percent } from "../numbers.js";
@@ -14,7 +14,7 @@ export class Measures {
 
   /** found: as `Pass.measures` has them. */
   show(found) {
-    put(this.sentence, inWords(found));
+    put(this.sentence, `: ${inWords(found)}`);
     while (this.rows.length < found.length) this.rows.push(makeRow(this.list));
     this.rows.forEach(({ item, title, bar, value }, at) => {
       item.hidden = at >= found.length;
@@ -24,6 +24,16 @@ export class Measures {
       put(value, percent(found[at].value));
     });
   }
+}
+
+/** All heads of a pass by a measure, the largest first, each with its value as a caption. */
+export function ranked(pass, name) {
+  const heads = Array.from({ length: pass.layers * pass.heads }, (_, at) => {
+    const [layer, head] = [Math.floor(at / pass.heads), at % pass.heads];
+    const value = pass.measures(layer, head).find((measure) => measure.name === name)?.value;
+    return { layer, head, value, caption: value === undefined ? "–" : value.toFixed(2) };
+  });
+  return heads.sort((one, other) => (other.value ?? -1) - (one.value ?? -1));
 }
 
 function makeRow(list) {

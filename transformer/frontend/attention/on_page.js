@@ -28,8 +28,8 @@ class AttentionView {
     const found = await api.recording("overview", { kind: about.kind });
     Object.assign(this, { about, outline: found.metadata });
     this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about, this.outline));
-    const { layer, head, query, key, zoom } = lookedFrom(this.instrument.chosen, about.offsets);
-    this.host.look({ layer, head, query, key, zoom }); // without what this pass hasn't got
+    const { layer, head, query, key, zoom, derivation } = lookedFrom(this.instrument.chosen, about.offsets);
+    this.host.look({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
   }
 
   turnTo() {

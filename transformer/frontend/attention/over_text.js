@@ -1,20 +1,25 @@
-// One token's view over the text: what it looked at, or who looked at it, as tints on one scale from 0 to 1.
+// One token's view over the text: what it looked at, or who looked at it, as lines and as washes of one colour, from
+// none for weight 0. A token that is pointed at shows its own; one that is picked stays.
 
-import { SEQUENTIAL, colourAt } from "../colours.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, property, put } from "../dom.js";
 import { percent } from "../numbers.js";
+import { Lines } from "./lines.js";
 
 export const DIRECTIONS = { from: "What it looked at", to: "Who looked at it" };
 export const SHARES = { head: "This head", layer: "Mean of the layer" };
 const NAMED = 3; // tokens that the sentence names
+const WORD = 3; // characters of a token that is set as words are
 
 export class OverText {
-  /** choose: called with { query } or { key } when a token is picked. */
-  constructor(parent, tip, choose) {
+  /** choose: called with { query } or { key } when a token is picked; point: with the cell of one that is pointed at, or null. */
+  constructor(parent, tip, { choose, point }) {
     this.parent = parent;
     this.tip = tip;
     this.choose = choose;
+    this.point = point;
     this.strips = {};
+    this.lines = new Lines(parent);
+    document.fonts.ready.then(() => this.draw()); // the tokens may have become wider
   }
 
   /** New texts: one that looks at itself, or two. */
@@ -23,6 +28,7 @@ export class OverText {
     const strips = two ? { queries: "The text", keys: "The source" } : { queries: "" };
     this.strips = {};
     this.parent.replaceChildren();
+    attribute(this.parent, "data-words", String(pass.labels.queries.some((label) => label.length > WORD)));
     for (const [which, title] of Object.entries(strips)) {
       if (title) put(node("p", "note", this.parent), title);
       const strip = node("p", "strip", this.parent);
@@ -33,6 +39,12 @@ export class OverText {
       this.strips[which] = tokens;
       strip.addEventListener("keydown", (event) => this.onKey(event, which));
     }
+    this.shown = null;
+    this.lines.refresh();
+  }
+
+  get isSingle() {
+    return Object.keys(this.strips).length === 1;
   }
 
   token(strip, which, label, at) {
@@ -46,36 +58,66 @@ export class OverText {
         const lines = this.describe(which, at);
         attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
         this.tip.show(made, lines);
+        this.point(this.cellOf(which, at));
       });
     }
-    for (const kind of ["pointerleave", "blur"]) made.addEventListener(kind, () => this.tip.hide());
+    for (const kind of ["pointerleave", "blur"]) {
+      made.addEventListener(kind, () => {
+        this.tip.hide();
+        this.point(null);
+      });
+    }
     return made;
   }
 
   /**
    * at: { layer, row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`;
-   * whose: "layer 1, head 2". Returns a sentence.
+   * whose: " in the mean of layer 1", or nothing for a head. Returns a sentence.
    */
   show(pass, at, weights, direction, whose) {
-    const { keys, queries } = pass;
     const from = direction === "from";
     const [chosen, asked, other] = from ? ["queries", at.row, "keys"] : ["keys", at.column, "queries"];
-    const count = from ? keys : queries;
-    const given = Array.from({ length: count }, (_, place) => {
-      const [row, column] = from ? [at.row, place] : [place, at.column];
-      return pass.visible(at.layer, row, column) ? weights?.[row * keys + column] ?? null : null;
-    });
-    this.shown = { pass, given, other, asked, chosen };
+    this.shown = { pass, layer: at.layer, weights, from, asked, chosen, other };
+    this.drawn = null;
+    this.preview(null);
     for (const [which, tokens] of Object.entries(this.strips)) {
-      const tinted = which === other || Object.keys(this.strips).length === 1;
-      const picked = which === chosen || Object.keys(this.strips).length === 1;
+      const picked = which === chosen || this.isSingle;
       tokens.forEach((token, place) => {
-        tint(token, tinted ? given[place] : null);
         attribute(token, "aria-selected", String(picked && place === asked));
         token.tabIndex = place === Math.min(asked, tokens.length - 1) ? 0 : -1;
       });
     }
-    return weights ? this.sentence(pass, given, from, asked, whose) : "The weights of this layer are on their way.";
+    return weights ? this.sentence(pass, this.given(asked), from, asked, whose) : "The weights of this layer are on their way.";
+  }
+
+  /** Draw what a cell's token gives or gets, or for null the selected one. */
+  preview(cell) {
+    if (!this.shown) return;
+    const { from, asked, chosen, other } = this.shown;
+    const at = cell ? (from ? cell.row : cell.column) : asked;
+    if (this.drawn === at) return;
+    this.drawn = at;
+    const given = this.given(at);
+    const [tokens, others] = [chosen, other].map((which) => this.strips[which] ?? this.strips.queries);
+    this.lines.show(tokens[at], given.map((weight, place) => ({ token: others[place], weight: weight ?? 0 })));
+    for (const all of new Set([tokens, others])) all.forEach((token, place) => wash(token, all === others ? given[place] : null));
+  }
+
+  /** The weights that a token gives or gets, null where it can't. */
+  given(at) {
+    const { pass, layer, weights, from } = this.shown;
+    return Array.from({ length: from ? pass.keys : pass.queries }, (_, place) => {
+      const [row, column] = from ? [at, place] : [place, at];
+      return pass.visible(layer, row, column) ? weights?.[row * pass.keys + column] ?? null : null;
+    });
+  }
+
+  /** The cell of a token: its own row and the heaviest key, or its column and the heaviest query; null for one of the others. */
+  cellOf(which, at) {
+    if (!this.shown?.weights || (!this.isSingle && which !== this.shown.chosen)) return null;
+    const given = this.given(at).map((weight) => weight ?? -1);
+    const most = given.indexOf(Math.max(...given));
+    return this.shown.from ? { row: at, column: most } : { row: most, column: at };
   }
 
   sentence(pass, given, from, asked, whose) {
@@ -84,23 +126,23 @@ export class OverText {
     const other = from ? "keys" : "queries";
     const named = ranked.map(({ weight, place }) => `${pass.token(other, place)} (${percent(weight)})`);
     const list = named.length ? named.join(", ") : "nothing in particular";
-    if (!from) return `Who looked at ${pass.token("keys", asked)} in ${whose}: ${list}.`;
+    if (!from) return `Who looked at ${pass.token("keys", asked)}${whose}: ${list}.`;
     const next = pass.next?.[asked];
-    return `${pass.token("queries", asked)} looked, in ${whose}, at ${list}${next ? `, to choose “${next}”` : ""}.`;
+    return `${pass.token("queries", asked)} looked${whose} at ${list}${next ? `, to choose “${next}”` : ""}.`;
   }
 
   describe(which, place) {
-    const { pass, given, other } = this.shown ?? {};
-    if (!pass) return [];
+    if (!this.shown) return [];
+    const { pass, from, asked, chosen, other } = this.shown;
     const lines = [pass.token(which, place)];
-    if ((which === other || Object.keys(this.strips).length === 1) && given[place] != null) lines.push(`weight ${percent(given[place])}`);
+    const weight = which === other || this.isSingle ? this.given(asked)[place] : null;
+    if (weight !== null) lines.push(`${from ? "gets" : "gives"} ${percent(weight)} of the weight ${from ? "from" : "of its row to"} ${pass.token(chosen, asked)}`);
     return lines;
   }
 
   // Where there is one text, a token is picked for the side that is asked about.
   pick(which, at) {
-    const single = Object.keys(this.strips).length === 1;
-    const side = single ? this.shown.chosen : which;
+    const side = this.isSingle ? this.shown.chosen : which;
     this.choose(side === "queries" ? { query: at, key: null } : { key: at });
   }
 
@@ -114,14 +156,17 @@ export class OverText {
     event.preventDefault();
     tokens[Math.min(Math.max(target, 0), tokens.length - 1)].focus();
   }
+
+  /** Draw again on a page of another size. */
+  draw() {
+    if (!this.shown) return;
+    this.lines.refresh();
+    const at = this.drawn;
+    this.drawn = null;
+    this.preview(this.shown.from ? { row: at, column: 0 } : { row: 0, column: at });
+  }
 }
 
-function tint(token, weight) {
-  if (weight === null) {
-    token.style.background = token.style.color = "";
-    return;
-  }
-  const [red, green, blue] = colourAt(SEQUENTIAL, weight);
-  token.style.background = `rgb(${red} ${green} ${blue})`;
-  token.style.color = 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#000" : "#fff";
+function wash(token, weight) {
+  property(token, "--weight", weight === null ? "" : weight.toFixed(4));
 }

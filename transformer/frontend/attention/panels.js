@@ -1,8 +1,10 @@
-// The four steps from q · k to the weights, side by side: the same axes, pointed at, selected in and zoomed together.
+// The weights of a head, large, and on request the four steps from q · k to them, side by side: the same axes, pointed at,
+// selected in and zoomed together.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { attribute, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
+/** @import { HeatmapData } from "../heatmap.js" */
 
 export const STAGES = {
   raw: { title: "q · k", what: "how well each query fits each key" },
@@ -19,37 +21,50 @@ const NO_MASK = {
     + "The scores stay as they are.",
 };
 
+const WIDEST = 72; // pixels of a cell of the first picture
+
 export class Panels {
-  /** events: as a `Heatmap` takes them; weights are carried in the last step alone. */
+  /** events: as a `Heatmap` takes them; weights are carried in the first picture alone. */
   constructor(parent, { carry, ...events }) {
-    this.panels = {};
-    for (const figure of parent.querySelectorAll("figure")) {
-      const stage = figure.dataset.panel;
+    this.isOpen = false;
+    this.all = [...parent.querySelectorAll("figure")].map((figure) => {
+      const isFirst = figure.dataset.panel === "weights";
+      const stage = figure.dataset.stage ?? figure.dataset.panel;
       const [title, what, drawn, instead] = [".title", ".what", ".drawn", ".instead"].map((name) => figure.querySelector(name));
-      const heatmap = new Heatmap(drawn, STAGES[stage].title, stage === "weights" ? { ...events, carry } : events);
-      heatmap.marks.addEventListener("focus", () => events.stage(stage));
-      this.panels[stage] = { figure, title, what, drawn, instead, heatmap };
-    }
+      const name = isFirst ? "Attention weights" : STAGES[stage].title;
+      const heatmap = new Heatmap(drawn, name, isFirst ? { ...events, carry } : events);
+      if (!isFirst) heatmap.marks.addEventListener("focus", () => events.stage(stage));
+      return { stage, isFirst, figure, title, what, drawn, instead, heatmap };
+    });
+    this.first = this.all.find(({ isFirst }) => isFirst).heatmap;
+  }
+
+  /** Those that can be seen: of a drawer that is closed, none is drawn. */
+  get seen() {
+    return this.all.filter(({ isFirst }) => isFirst || this.isOpen);
   }
 
   /**
    * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
-   * without: what is left out that the model had; window: what is zoomed into; canCarry: whether weights can be carried.
+   * without: what is left out that the model had; window: what is zoomed into; canCarry: whether weights can be carried; isOpen:
+   * whether the four steps are seen.
    */
-  show(pass, { layer, steps, outline, without, window, canCarry }) {
+  show(pass, { layer, steps, outline, without, window, canCarry, isOpen }) {
+    this.isOpen = isOpen;
     const left = pass.left(layer, without);
-    for (const [stage, panel] of Object.entries(this.panels)) {
+    for (const panel of this.seen) {
+      const { stage, isFirst } = panel;
       const { title, what } = STAGES[stage];
       put(panel.title, title);
       const isAwaited = !steps && stage !== "weights";
-      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (stage === "weights" && canCarry ? CARRIED : what));
+      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (isFirst && canCarry ? CARRIED : what));
       const instead = this.instead(pass, stage, left);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
       put(panel.instead, instead);
       attribute(panel.figure, "aria-busy", String(!steps));
-      attribute(panel.figure, "data-carries", String(stage === "weights" && canCarry));
-      if (!instead) panel.heatmap.show(this.data(pass, stage, steps, outline), window);
+      attribute(panel.figure, "data-carries", String(isFirst && canCarry));
+      if (!instead) panel.heatmap.show(this.data(pass, panel, steps, outline), window);
     }
   }
 
@@ -68,14 +83,15 @@ export class Panels {
     return null;
   }
 
-  data(pass, stage, steps, outline) {
+  /** @returns {HeatmapData} */
+  data(pass, { stage, isFirst }, steps, outline) {
     const { labels, rowLabels, queries, keys } = pass;
     const weights = steps ? this.hiddenWeights(steps) : outline;
     const values = stage === "weights" ? weights : steps && steps[stage];
     const limit = stage === "weights" ? 1 : values && (largestAbsolute(values) || 1);
     return {
       values, rows: queries, columns: keys, rowLabels, columnLabels: labels.keys,
-      kind: stage === "weights" ? "weights" : "scores", limit,
+      kind: stage === "weights" ? "weights" : "scores", limit, widest: isFirst ? WIDEST : undefined,
     };
   }
 
@@ -87,40 +103,33 @@ export class Panels {
   }
 
   mark(selected, pointed) {
-    for (const { heatmap, drawn } of Object.values(this.panels)) if (!drawn.hidden) heatmap.mark(selected, pointed);
+    for (const { heatmap, drawn } of this.seen) if (!drawn.hidden) heatmap.mark(selected, pointed);
   }
 
   /** The weight that is being carried, { from, to }, or null. */
   get carrying() {
-    return this.panels.weights.heatmap.carrying;
+    return this.first.carrying;
   }
 
   /** Whether cells are too small for each to be hit. */
   get isCrowded() {
-    return Boolean(this.panels.weights.heatmap.pooled);
+    return Boolean(this.first.pooled);
   }
 
   /** Draw again on a page of another size or other colours. */
   draw() {
-    for (const { heatmap, drawn } of Object.values(this.panels)) {
-      heatmap.refresh();
-      if (!drawn.hidden) heatmap.draw();
-    }
+    for (const { heatmap } of this.all) heatmap.refresh();
+    for (const { heatmap, drawn } of this.seen) if (!drawn.hidden) heatmap.draw();
   }
 
-  /** Every so many-th label that there was room for, in the panel with the least, and whether cells share pixels. */
+  /** Every so many-th label that there was room for in the first picture, and whether cells share pixels. */
   get room() {
-    const shown = Object.values(this.panels).filter(({ drawn, heatmap }) => !drawn.hidden && heatmap.page?.width);
-    const steps = shown.map(({ heatmap }) => heatmap.steps);
-    return {
-      rows: Math.max(1, ...steps.map(({ rows }) => rows)), columns: Math.max(1, ...steps.map(({ columns }) => columns)),
-      pooled: shown.some(({ heatmap }) => heatmap.pooled),
-    };
+    return { ...this.first.steps, pooled: Boolean(this.first.pooled) };
   }
 
-  /** The panels that can be seen, each with its title and its canvas. */
+  /** The weights, or where the steps to them are seen those, each with its title and its canvas. */
   get pictures() {
-    const shown = Object.values(this.panels).filter(({ drawn, heatmap }) => !drawn.hidden && heatmap.page?.width);
-    return shown.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));
+    const drawn = this.seen.filter(({ isFirst, drawn, heatmap }) => isFirst !== this.isOpen && !drawn.hidden && heatmap.page?.width);
+    return drawn.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));
   }
 }

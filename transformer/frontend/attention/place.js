@@ -30,6 +30,7 @@
  * @property {string} order the measure that heads are sorted by
  * @property {"from" | "to"} direction
  * @property {"head" | "layer"} share
+ * @property {boolean} derivation whether it is seen how the weights come about
  */
 
 const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
@@ -50,7 +51,7 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
   const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
   const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
   const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
-  return {
+  const chosen = {
     layer: looked.number("layer") ?? opening.layer,
     head: looked.number("head") ?? opening.head,
     query: within(shifted(looked.number("query"), -queries), pass.queries),
@@ -62,7 +63,12 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
     direction: choice("direction"),
     share: choice("share"),
   };
+  const said = looked.get("derivation");
+  return { ...chosen, derivation: said === "open" || (said !== "closed" && isMeant(chosen)) };
 }
+
+// What a link to one of the scores, to a picture without a rule, or to a cell, means by it.
+const isMeant = ({ stage, without, query, key }) => stage !== "weights" || without.length > 0 || (query !== null && key !== null);
 
 /**
  * The other way round, for `Looked.set`.
@@ -70,12 +76,14 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
  * @param {Chosen} chosen
  * @param {About["offsets"]} offsets
  */
-export function lookedFrom({ layer, head, query, key, stage, zoom, without, order, direction, share }, { queries, keys }) {
+export function lookedFrom(chosen, { queries, keys }) {
+  const { layer, head, query, key, stage, zoom, without, order, direction, share, derivation } = chosen;
   const said = (name, value) => (value === ONE_OF[name][0] ? null : value);
   return {
     layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: said("stage", stage),
     zoom: zoom && [zoom.top + queries, zoom.bottom + queries, zoom.left + keys, zoom.right + keys].join(),
     without: without.join(), order, direction: said("direction", direction), share: said("share", share),
+    derivation: derivation ? "open" : isMeant(chosen) ? "closed" : null,
   };
 }
 

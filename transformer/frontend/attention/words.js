@@ -1,20 +1,22 @@
 // What a head does, in plain words, from what was measured on the text.
 
-import { percent } from "../numbers.js";
+import { every, percent } from "../numbers.js";
+/** @import { Window } from "../heatmap.js" */
+/** @import { Pass } from "./pass.js" */
 
 const CLEAR = 0.4; // the share of a head's weight above which it is said to do one thing
 const SPREAD = 0.9; // the share of the largest possible entropy above which it is said to do nothing in particular
 const SURE = 0.3; // the share below which each query has chosen
 const LITTLE = 0.05; // the share of a head's weight up to which a thing isn't what it does
 
-/** One sentence on a head. measures: as `Pass.measures` has them. */
+/** What a head does, to go on after its name. measures: as `Pass.measures` has them. */
 export function inWords(measures) {
   const spread = measures.find(({ name }) => name === "spread")?.value;
   const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
-  if (spread >= SPREAD) return `Here it spreads its weight over nearly everything it sees: ${percent(spread)} of the largest entropy.`;
-  if (most?.value >= CLEAR) return `Here it mostly ${most.sentence}: ${percent(most.value)} of its weight on average.`;
-  const does = spread <= SURE ? "Here each query looks at one or two tokens, and not always at the same place" : "Here it does no single thing";
-  return most?.value > LITTLE ? `${does}: what it does most is that it ${most.sentence}, with ${percent(most.value)} of its weight.` : `${does}.`;
+  if (spread >= SPREAD) return `spreads its weight over nearly everything it sees, ${percent(spread)} of the largest entropy`;
+  if (most?.value >= CLEAR) return `mostly ${most.sentence}, ${percent(most.value)} of its weight`;
+  const does = spread <= SURE ? "each query looks at one or two tokens" : "does no single thing";
+  return most?.value > LITTLE ? `${does}; most often it ${most.sentence}, ${percent(most.value)} of its weight` : does;
 }
 
 /** A cell in words, for the line below the panels and for screen readers. without: what its steps leave out. */
@@ -26,4 +28,28 @@ export function cellInWords(pass, { row, column }, steps, without = []) {
   if (!steps.raw) return `${who}: weight ${percent(steps.weights[at])}.`;
   const [raw, scaled] = [steps.raw[at], steps.scaled[at]].map((score) => score.toFixed(3).replace("-", "−"));
   return `${who}: q · k ${raw}, ${without.includes("scale") ? "" : `scaled ${scaled}, `}weight ${percent(steps.weights[at])}.`;
+}
+
+/**
+ * Which part of the text is seen, and which labels had no room. window: what is zoomed into; room: as `Panels.room` has it.
+ *
+ * @param {Pass} pass
+ * @param {Window | null} window
+ * @param {{ rows: number, columns: number, pooled: boolean }} room
+ */
+export function seenInWords(pass, window, { rows, columns, pooled }) {
+  const parts = [];
+  if (window) {
+    const range = (which, from, to) => `${pass.offsets[which] + from} to ${pass.offsets[which] + to - 1}`;
+    parts.push(`Zoomed in: queries ${range("queries", window.top, window.bottom)}, keys ${range("keys", window.left, window.right)}.`);
+  }
+  if (pooled) parts.push("There are more cells than pixels: of those that share one, the largest is shown. Zoom in to see each.");
+  if (rows > 1 || columns > 1) {
+    const which = rows === columns ? [every(rows, "token")]
+      : [rows > 1 ? every(rows, "query") : "", columns > 1 ? every(columns, "key") : ""].filter(Boolean);
+    const lower = (words) => words[0].toLowerCase() + words.slice(1);
+    const labelled = which.length > 1 ? `${which[0]} and ${lower(which[1])} are labelled` : `${which[0]} is labelled`;
+    parts.push(`${labelled}, and the selected one.`);
+  }
+  return parts.join(" ");
 }
