@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import dials, given, looked_at, outline, overview, start, tab_of, writing
+from tests.app_driver import dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
 
 INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
@@ -26,6 +26,8 @@ class Seen:
 
     def __init__(self, page: str, query: str) -> None:
         self.at = start(page, **dict(parse_qsl(query, keep_blank_values=True)))
+        if any("-fold_" in each.proto.id for each in self.at.expander):
+            open_folds(self.at)
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
 
     @property

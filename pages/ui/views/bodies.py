@@ -43,12 +43,17 @@ def attention(session: Session) -> None:
 def masks(session: Session) -> None:
     """The page Masks."""
     from pages.ui.views import masks as view
-    from pages.ui.views import padded_batch
+    from pages.ui.views import padded_batch, without_mask
+    from pages.ui.views.folds import fold
 
-    view.three_masks(session)
-    padded_batch.batch(session)
     with _reading(session):
-        view.without_mask(session)
+        reading = view.causal(session)
+    if reading is not None:
+        fold("Every prediction of the text, with the mask and without it", "every_prediction",
+             lambda: without_mask.every_prediction(session, reading), holds=("positions_shown",))  # fmt: skip
+    fold("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
+    fold("A batch of prompts and its padding", "batch", lambda: padded_batch.batch(session),
+         holds=("batch", "batch_row", "pad_side"))  # fmt: skip
 
 
 def positions(session: Session) -> None:
