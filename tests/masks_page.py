@@ -58,7 +58,7 @@ def side(at, value):
 
 
 def panel(at, name):
-    """What the browser gets of a mask: "causal", the others of the prompt, "prompt_0", or one of the batch, "batch_0"."""
+    """What the browser gets of a mask: "causal", another of the prompt, "prompt_0", or one of the batch, "batch_0"."""
     row, _, number = name.partition("_")
     return masks_of(at, row)["panels"][int(number or 0)]
 

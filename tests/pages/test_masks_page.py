@@ -6,13 +6,26 @@ import pytest
 import torch
 
 from pages.ui.models import activations, library
-from tests.app_driver import ROOT, checked, choose, go, link_of, named, open_drawers, open_folds, press, said, start, use
+from tests.app_driver import (
+    ROOT,
+    checked,
+    choose,
+    go,
+    link_of,
+    named,
+    open_drawers,
+    open_folds,
+    press,
+    said,
+    start,
+    use,
+)
 from tests.masks_page import (
     CAUSAL_MASK,
     KINDS,
+    OTHER_MASKS,
     SHIPPED,
     SUGGESTED,
-    OTHER_MASKS,
     editor,
     labels_of,
     masks_of,
