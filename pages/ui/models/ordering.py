@@ -11,13 +11,11 @@ import numpy as np
 import torch
 
 from pages.ui.models import activations, library
-from pages.ui.models.cache import remembered
-from transformer import Checkpoint, Intervention, ModelConfig, Without
-from transformer.inference.interventions import hooks_of
+from transformer import Intervention, ModelConfig, Without
 
 Interventions = tuple[Intervention, ...]
 TRIED = 8
-"""Random orders of a text, of which the one is shown that changes the prediction most."""
+"""Random orders of a text that are tried; with a large model, which takes its time, only one."""
 RULES = ("positions", "mask")
 
 
@@ -28,6 +26,8 @@ class Ordered:
     ways: tuple[str, ...]
     """What the model is left with."""
     texts: tuple[tuple[int, ...], tuple[int, ...]]
+    tried: int
+    """Random orders, of which the other one is that which changes the prediction most."""
     probabilities: np.ndarray
     """(order, way, vocab)."""
 
@@ -46,15 +46,17 @@ def ordered(
     or the mask away are left out of `interventions`, and made here.
     """
     kept = tuple(change for change in interventions if not takes_away(change))
-    other = _most_moved(name, tokens, source, kept)
-    texts = (source or tokens, other)
+
+    def after(text: tuple[int, ...], changes: Interventions = ()) -> np.ndarray:
+        read = (tokens, text) if source else (text, ())
+        return _softmax(activations.next_token(name, *read, kept + changes)[0])
+
+    text, tried = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else TRIED
+    first = after(text)
+    other = max(_others(text, not source, tried), key=lambda each: np.abs(after(each) - first).max())
     ways = _ways(library.config(name))
-    probabilities = np.stack([
-        np.stack([_softmax(activations.next_token(name, tokens if source else text, text if source else (),
-                                                  kept + changes)[0]) for changes in ways.values()])
-        for text in texts
-    ])  # fmt: skip
-    return Ordered(tuple(ways), texts, probabilities)
+    probabilities = np.stack([[after(each, changes) for changes in ways.values()] for each in (text, other)])
+    return Ordered(tuple(ways), (text, other), tried, probabilities)
 
 
 def takes_away(change: Intervention) -> bool:
@@ -73,21 +75,10 @@ def _ways(config: ModelConfig) -> dict[str, Interventions]:
     return ways
 
 
-@remembered
-def _most_moved(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
-) -> tuple[int, ...]:
-    """The order, of TRIED random ones, that moves a probability most."""
-    model, text = checkpoint.model, source or tokens
-    stays = 0 if source else 1
-    random = np.random.default_rng(0)
-    orders = [tuple(text[i] for i in random.permutation(len(text) - stays)) + text[len(text) - stays :]
-              for _ in range(TRIED)]  # fmt: skip
-    batch = torch.tensor([text, *orders])
-    inputs = [batch, torch.tensor([tokens]).expand(len(batch), -1)] if source else [batch]
-    with torch.no_grad(), model.hooked(hooks_of(interventions, model)):
-        found = model(*inputs, newest=True)[:, -1].double().softmax(-1)
-    return orders[int((found[1:] - found[0]).abs().amax(-1).argmax())]
+def _others(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
+    """The same tokens in so many random orders, the same each time."""
+    random, moves = np.random.default_rng(0), len(text) - last_stays
+    return [tuple(text[i] for i in random.permutation(moves)) + text[moves:] for _ in range(count)]
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

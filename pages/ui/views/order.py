@@ -65,7 +65,7 @@ def shuffled(session: Session) -> None:
     texts = [(name, [label(token) for token in each]) for name, each in zip(TEXTS, found.texts, strict=True)]
     first.markdown(f"{_what_it_uses(session)} {_in_words(session, found)}")
     two_orders(found.ways, texts, cells, found.moved.tolist(), key="two_orders")
-    st.caption(_how_it_is_done(session, len(text) > len(read)))
+    st.caption(_how_it_is_done(session, found.tried, len(text) > len(read)))
     offer_data(lambda: pd.concat(map(pd.DataFrame, tables)), "These predictions as a table",
                f"{session.file_name}-order.csv")  # fmt: skip
 
@@ -78,9 +78,10 @@ def _in_words(session: Session, found: Ordered) -> str:
     return "Something besides positions tells this model the order of its tokens."
 
 
-def _how_it_is_done(session: Session, is_cut: bool) -> str:
+def _how_it_is_done(session: Session, tried: int, is_cut: bool) -> str:
     stays = "." if session.source else "; the last token stays where it is."
-    said = [f"*Shuffled*: of {ordering.TRIED} random orders, the one that changes the prediction most{stays}"]
+    which = f"of {tried} random orders, the one that changes the prediction most" if tried > 1 else "a random order"
+    said = [f"*Shuffled*: {which}{stays}"]
     if is_cut:
         said.append(f"Of the prompt, the last {LONGEST} tokens are read.")
     if not session.source and session.config.n_layers > 1:
