@@ -3,7 +3,7 @@ import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 class View {
   constructor(parts) {
-    this.root = parts.root;
+    this.parts = parts;
   }
 
   update({ labels, padding, lines, selected }) {
@@ -17,7 +17,7 @@ class View {
       heading(made, "row", `${lines[at]}`);
       row.forEach((label, position) => put(node("td", padding[at][position] ? "padding" : "", made), label));
     });
-    this.root.replaceChildren(table);
+    this.parts.root.replaceChildren(table);
   }
 }
 

@@ -6,6 +6,7 @@ import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
 import { Predictions } from "./predictions.js";
 
 const KEYS = "Arrow keys go from cell to cell.";
+const LARGE = 64; // pixels of a cell of the first picture, at most
 const STEPS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };
 
 class View {
@@ -52,7 +53,8 @@ class View {
       put(figure.title, title);
       attribute(heatmap.marks, "aria-label", `${title}. ${words} ${KEYS}`);
       heatmap.refresh();
-      heatmap.show({ values, rows: labels.length, columns: labels.length, rowLabels: labels, columnLabels: labels, kind: "visible", limit: 1 }, null);
+      heatmap.show({ values, rows: labels.length, columns: labels.length, rowLabels: labels, columnLabels: labels, kind: "visible", limit: 1,
+        ...(this.predicted && at === 0 ? { widest: LARGE } : {}) }, null);
       put(figure.words, words);
     });
     put(this.parts.note, this.labelled());
@@ -111,7 +113,8 @@ class View {
   say() {
     const { selected, row } = this;
     if (row !== null) this.predictions.show(this.panels[0], this.predicted, row);
-    put(this.parts.sentence, selected ? `${this.panels[selected.panel].title}: ${this.lines(selected).join(", ")}.` : "");
+    const next = selected && row !== null ? ` Likeliest next: ${this.predictions.said(this.predicted, row)}.` : "";
+    put(this.parts.sentence, selected ? `${this.panels[selected.panel].title}: ${this.lines(selected).join(", ")}.${next}` : "");
   }
 }
 

@@ -1,5 +1,6 @@
 // What a model predicts after one token of the masked text, with its mask and without it.
 import { node, put } from "../../../../transformer/frontend/dom.js";
+import { chance } from "../../../../transformer/frontend/writing/text.js";
 import { showLikeliest } from "../../../../transformer/frontend/likeliest.js";
 
 export class Predictions {
@@ -12,7 +13,6 @@ export class Predictions {
       return { name, list: node("ol", "likeliest", parent) };
     });
     this.words = node("p", "words", parent);
-    this.sees.setAttribute("role", "status");
   }
 
   /** panel: the mask; names: of the two readings; rows: by query, what each predicts; following: what really came next. */
@@ -26,5 +26,10 @@ export class Predictions {
       showLikeliest(list, rows[row][which], following[row]);
     });
     put(this.words, words);
+  }
+
+  /** What is likeliest after a query, for those who hear it. */
+  said({ names, rows }, row) {
+    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()} ${label}, ${chance(probability)}`).join("; ");
   }
 }

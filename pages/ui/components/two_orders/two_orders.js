@@ -6,7 +6,7 @@ const SAME = 1e-5; // a change of probability this small is rounding
 
 class View {
   constructor(parts) {
-    this.root = parts.root;
+    this.parts = parts;
   }
 
   update({ ways, texts, cells, moved }) {
@@ -34,7 +34,7 @@ class View {
       put(node("span", "way", cell), way);
       put(node("span", "moved", cell), pointsOf(moved[column]));
     });
-    this.root.replaceChildren(table);
+    this.parts.root.replaceChildren(table);
   }
 }
 
