@@ -177,7 +177,7 @@ def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_k
 
 def test_mask_and_predictions_are_on_the_first_screen(tiny_server, new_page, wait_ready):
     page = new_page(width=1280, height=720)
-    page.goto(f"{tiny_server.url}/Masks")
+    page.goto(f"{tiny_server.url}/Masks?model=shakespeare")
     wait_ready(page, timeout=90)
     shown = page.get_by_test_id("masks")
     expect(shown).to_have_count(1)
