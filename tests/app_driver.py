@@ -179,6 +179,15 @@ def open_drawers(at):
     return checked(at.run())
 
 
+def open_folds(at):
+    """Open every part of a page that is folded at first."""
+    for drawer in at.expander:
+        _, _, name = drawer.proto.id.partition("-fold_")
+        if name:
+            at.session_state[f"fold_{name}"] = True
+    return checked(at.run())
+
+
 def type_prompt(at, text):
     return checked(at.text_area(key="tied_prompt").set_value(text).run())
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from pages.ui.models import library
-from tests.app_driver import checked, figure, named, open_drawers, start
+from tests.app_driver import checked, figure, named, open_drawers, open_folds, start
 from tests.tiny_models import save_tiny, save_translator
 
 BATCH = "KING:\nTo be\nHath"
@@ -24,7 +24,7 @@ KINDS = {
     "average": {"attention": "uniform", "n_heads": 1},
     "bigram": {"n_layers": 0},
 }
-THREE_MASKS, COSTS, CELLS, BATCH_MASKS, PREDICTIONS, CANDIDATES = range(6)
+CAUSAL_MASK, CANDIDATES, PREDICTIONS, OTHER_MASKS, COSTS, CELLS, BATCH_MASKS = range(7)
 """The tables, in the order of the page."""
 
 
@@ -37,8 +37,8 @@ def save_kinds(folder):
 
 
 def visit(**link):
-    """A visitor who opens the page, perhaps by a link."""
-    return start("Masks", **link)
+    """A visitor who opens the page, perhaps by a link, and all that is folded there."""
+    return open_folds(start("Masks", **link))
 
 
 def editor(at):
@@ -58,10 +58,21 @@ def side(at, value):
 
 
 def panel(at, name):
-    """What the browser gets of a mask, such as the first of the prompt: "prompt_0"."""
-    row, number = name.split("_")
+    """What the browser gets of a mask: "causal", another of the prompt, "prompt_0", or one of the batch, "batch_0"."""
+    row, _, number = name.partition("_")
+    return masks_of(at, row)["panels"][int(number or 0)]
+
+
+def masks_of(at, row):
+    """What the browser gets of a row of masks."""
     rows = [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
-    return json.loads(rows[("prompt", "batch").index(row)].json)["panels"][int(number)]
+    return json.loads(rows[("causal", "prompt", "batch").index(row)].json)
+
+
+def batch_of(at):
+    """What the browser gets of the batch."""
+    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_batch_table"]
+    return json.loads(found.json)
 
 
 def visible(at, name):

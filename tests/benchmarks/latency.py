@@ -28,7 +28,7 @@ CONTENT = {
     "Generate": TOKEN,
     "Attention": "[data-testid=attention][data-whole=true]",
     "Masks": "[data-testid=masks] canvas",
-    "Positions": ".js-plotly-plot .main-svg",
+    "Positions": "[data-testid=two-orders] table",
     "Inside": "[data-testid=inside] .names [data-open]",
     "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
     "Learn": "[data-testid=stMain] .st-key-lessons [data-testid=stBaseButton-secondary]",

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import dials, given, looked_at, outline, overview, start, tab_of, writing
+from tests.app_driver import dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
 
 INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
@@ -26,6 +26,9 @@ class Seen:
 
     def __init__(self, page: str, query: str) -> None:
         self.at = start(page, **dict(parse_qsl(query, keep_blank_values=True)))
+        self._said = [box.value for kind in ("info", "success", "warning", "error") for box in getattr(self.at, kind)]
+        if any("-fold_" in each.proto.id for each in self.at.expander):
+            open_folds(self.at)
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
 
     @property
@@ -109,8 +112,7 @@ class Seen:
     @property
     def says(self) -> str:
         """All sentences that inform, warn or report an error."""
-        boxes = [*self.at.info, *self.at.success, *self.at.warning, *self.at.error]
-        return _plain(" ".join(dict.fromkeys(box.value for box in boxes)))
+        return _plain(" ".join(dict.fromkeys(self._said)))
 
     @property
     def shows(self) -> str:

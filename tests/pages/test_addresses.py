@@ -20,6 +20,7 @@ from tests.app_driver import (
     link_to_copy,
     look_at,
     looked_at,
+    open_folds,
     overview,
     press,
     prompt,
@@ -59,8 +60,8 @@ CHANGES = [
     ("Attention", lambda at: look_at(at, zoom="60,78,0,9"), {"zoom": "60,78,0,9"}),
     ("Attention", lambda at: look_at(at, order="spread", direction="to", share="layer"),
      {"order": "spread", "direction": "to", "share": "layer"}),
-    ("Masks", lambda at: at.slider[1].set_value(40), {"masks_shown": "40"}),
-    ("Masks", lambda at: at.slider[2].set_value(70), {"positions_shown": "70"}),
+    ("Masks", lambda at: at.slider[0].set_value(40), {"masks_shown": "40"}),
+    ("Masks", lambda at: at.slider[1].set_value(70), {"positions_shown": "70"}),
     ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
     ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
 ]  # fmt: skip
@@ -72,11 +73,11 @@ def drawn_masks(at):
 
 @pytest.mark.parametrize(("page", "change", "added"), CHANGES)
 def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
-    at = start(page, prompt=LONG)
+    at = open_folds(start(page, prompt=LONG))
     before = link_of(at)
     checked(change(at).run())
     assert link_of(at) == before | added
-    other = start(page, **link_of(at))
+    other = open_folds(start(page, **link_of(at)))
     assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
     for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
         assert one.proto.spec == same.proto.spec
@@ -194,7 +195,7 @@ def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
 
 
 def test_boxes_hold_no_more_than_a_session_can_bear():
-    at = start("Masks")
+    at = open_folds(start("Masks"))
     assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
     assert type_prompt(at, "a" * 9_000) and len(prompt(at)) == 5_000
 

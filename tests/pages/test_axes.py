@@ -79,8 +79,3 @@ def test_lines_have_tokens_on_one_axis():
     figure = masks.lines_by_position(values, ["a"] * 40, ["b"] * 40, unit="probability")
     note = "Every second token is labelled; pointing at a line names its token."
     assert axes.labelling_note(figure) == note
-
-
-def test_numbers_leave_nothing_to_say():
-    assert axes.labelling_note(go.Figure(layout=dict(xaxis=axes.number_axis(500)))) == ""
-    assert axes.number_axis(10)["dtick"] == 1 and axes.number_axis(11)["dtick"] is None

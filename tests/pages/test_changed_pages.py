@@ -19,6 +19,7 @@ from tests.app_driver import (
     go,
     link_of,
     named,
+    open_folds,
     outline,
     overview,
     parts,
@@ -227,13 +228,13 @@ class TestEveryPageShowsTheChangedModel:
         assert {place["words"] for place in outline(at).metadata["changed"]} == set(map(str, ALL))
 
     def test_masks(self):
-        plain, changed = (start("Masks", prompt=PROMPT, changes=text) for text in ("", code_of(HEAD)))
+        plain, changed = (open_folds(start("Masks", prompt=PROMPT, changes=text)) for text in ("", code_of(HEAD)))
         losses = [named(at.metric, "Mean loss with the mask").value for at in (plain, changed)]
         tokens = library.tokenizer("shakespeare").encode(PROMPT)
         rows = engine(HEAD).tensors["logits"][:-1]
         loss = torch.nn.functional.cross_entropy(rows, torch.tensor(tokens[1:]))
         assert losses[1] == f"{float(loss):.4f} nats" != losses[0]
-        open_ = start("Masks", prompt=PROMPT, changes=code_of(Without("mask")))
+        open_ = open_folds(start("Masks", prompt=PROMPT, changes=code_of(Without("mask"))))
         assert "changed now: without the causal mask" in " ".join(each.value for each in open_.info)
         deltas = [named(at.metric, "Mean loss without it").delta for at in (plain, open_)]
         assert deltas[0] == deltas[1] != "+0.0000 nats"

@@ -3,9 +3,6 @@
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from pages.ui.figures import palette
 from pages.ui.figures import positions as position_figures
@@ -39,46 +36,6 @@ def contrast(first: str, second: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-class TestATable:
-    @pytest.mark.parametrize("value", [0.0, -np.inf, np.nan, np.inf])
-    def test_its_range_is_never_empty(self, value):
-        heatmap = trace(position_figures.encoding_heatmap(np.full((2, 2), value)), "value")
-        assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
-
-    @pytest.mark.parametrize(
-        ("shape", "selected", "message"),
-        [
-            ((3,), None, r"shape \(3,\); give"),
-            ((1, 3, 3), None, r"shape \(1, 3, 3\); give"),
-            ((0, 3), None, r"shape \(0, 3\); give"),
-            ((2, 3), (2, 0), r"selected is \(2, 0\); the matrix has rows 0 to 1"),
-            ((2, 3), (0, -1), r"selected is \(0, -1\)"),
-        ],
-    )
-    def test_what_does_not_fit_is_refused(self, shape, selected, message):
-        with pytest.raises(ValueError, match=message):
-            position_figures.encoding_heatmap(np.ones(shape), selected=selected)
-
-    def test_the_selection_is_a_cell_and_its_row(self):
-        shapes = position_figures.encoding_heatmap(np.ones((2, 3)), selected=(1, 2)).layout.shapes
-        assert {(box.x0, box.x1, box.y0, box.y1) for box in shapes} == {(1.5, 2.5, 0.5, 1.5), (-0.5, 2.5, 0.5, 1.5)}
-
-    @settings(max_examples=40, deadline=None)
-    @given(data=st.data(), shape=hnp.array_shapes(min_dims=2, max_dims=2, max_side=6))
-    def test_each_cell_shows_its_own_number(self, data, shape):
-        """Coloured where finite, within the colour range; else a plain colour with words."""
-        values = data.draw(hnp.arrays(np.float32, shape, elements=st.floats(width=32)))
-        figure = position_figures.encoding_heatmap(values)
-        heatmap, shown = trace(figure, "value"), np.isfinite(values)
-        np.testing.assert_array_equal(np.isfinite(heatmap.z), shown)
-        np.testing.assert_array_equal(heatmap.z[shown], values[shown])
-        assert heatmap.z.dtype == np.float32 and heatmap.zmin == -heatmap.zmax < 0
-        assert (np.abs(values[shown].astype(float)) <= heatmap.zmax * 1.001).all()
-        notes = [trace for trace in figure.data if trace is not heatmap]
-        np.testing.assert_array_equal(~shown, sum((note.z == 1 for note in notes), np.zeros(shape, dtype=int)) == 1)
-        assert all(note.colorscale[0][1] == palette.INVALID for note in notes)
-
-
 class TestPositionArithmetic:
     def test_similarities_by_hand(self):
         table = np.array([[3.0, 4.0], [4.0, -3.0], [0.0, 0.0]])
@@ -107,19 +64,6 @@ class TestPositionArithmetic:
 
 
 class TestPositionFigures:
-    def test_encoding_heatmap_shows_the_table(self):
-        table = sinusoids(5, 8).astype(np.float32)
-        fig = position_figures.encoding_heatmap(table, selected=(2, 3))
-        heatmap = trace(fig, "value")
-        np.testing.assert_array_equal(heatmap.z, table)
-        assert (heatmap.zmin, heatmap.zmax) == (-1, 1) and fig.layout.yaxis.range == (4.5, -0.5)
-        assert (2.5, 3.5, 1.5, 2.5) in {(box.x0, box.x1, box.y0, box.y1) for box in fig.layout.shapes}
-
-    @pytest.mark.parametrize("size", [0.02, 3.0])
-    def test_a_learned_table_has_its_own_symmetric_range(self, size):
-        heatmap = trace(position_figures.encoding_heatmap(np.array([[size, -size / 2]])), "value")
-        assert heatmap.zmax == pytest.approx(size) and heatmap.zmin == -heatmap.zmax
-
     def test_waves_are_columns_named_with_their_wavelength(self):
         table = sinusoids(10, 4, base=100.0)
         fig = position_figures.encoding_waves(table, [0, 3], frequencies(4, 100.0))
@@ -130,20 +74,10 @@ class TestPositionFigures:
         np.testing.assert_array_equal(fig.data[1].y, table[:, 3])
         assert len({wave.line.dash for wave in fig.data}) == len({wave.line.color for wave in fig.data}) == 2
 
-    def test_a_number_that_is_none_is_named_by_position_and_dimension(self):
-        fig = position_figures.encoding_heatmap(np.array([[np.nan, 1.0]]))
-        assert trace(fig, "NaN: not a finite number").hovertemplate.startswith(
-            "position %{y}, dimension %{x}<br>"
-        )
-
     @pytest.mark.parametrize("dimensions", [[], [4], [-1]])
     def test_dimensions_that_are_not_there_are_refused(self, dimensions):
         with pytest.raises(ValueError, match="give some of 0 to 3"):
             position_figures.encoding_waves(np.ones((3, 4)), dimensions, frequencies(4, 100.0))
-
-    def test_similarity_matrix_shows_cosines(self):
-        heatmap = position_figures.similarity_matrix(np.array([[3.0, 4.0], [4.0, 3.0]])).data[0]
-        assert heatmap.z[0, 1] == pytest.approx(24 / 25) and (heatmap.zmin, heatmap.zmax) == (-1, 1)
 
     def test_similarity_by_distance_draws_mean_and_band(self):
         fig = position_figures.similarity_by_distance(np.array([0, 1, 1]), np.array([1.0, 0.25, 0.75]))

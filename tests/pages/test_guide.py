@@ -5,9 +5,9 @@ import plotly.graph_objects as go
 import pytest
 
 from pages.ui.components import guide
+from pages.ui.figures.beside import attention_panel
 from pages.ui.figures.enlarged import enlarge
 from pages.ui.figures.ladder import loss_bars
-from pages.ui.figures.positions import similarity_matrix
 from pages.ui.frame import guiding
 from tests.app_driver import checked, start, type_prompt, visitor
 
@@ -73,14 +73,14 @@ def sizes(figure):
 
 
 def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
-    before, after = (similarity_matrix(np.eye(4)) for _ in range(2))
+    before, after = (attention_panel(np.eye(4), list("abcd"), list("abcd"), np.tri(4) == 0) for _ in range(2))
     enlarge(after, 1.5)
     assert sizes(before)
     assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
     assert plot_height(after) == pytest.approx(plot_height(before))
-    np.testing.assert_array_equal(after.data[0].z, before.data[0].z)
-    assert after.data[0].colorbar.len == 1.5 * before.data[0].colorbar.len
-    assert after.data[0].colorbar.tickangle is None  # labels that don't fit side by side are turned
+    np.testing.assert_array_equal(after.data[-1].z, before.data[-1].z)
+    assert after.data[-1].colorbar.len == 1.5 * before.data[-1].colorbar.len
+    assert after.data[-1].colorbar.tickangle is None  # labels that don't fit side by side are turned
 
 
 def plot_height(figure):

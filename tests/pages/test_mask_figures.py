@@ -1,22 +1,15 @@
 """The pictures of the page Masks draw what they are given, with every label, and refuse what does not fit."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
+from pages.ui.components import batch_table, matrix
 from pages.ui.components.masks import Panel, build_payload
 from pages.ui.figures import masks as mask_figures
-from pages.ui.figures import palette
-from pages.ui.figures.palette import Theme
+from transformer import Recording
 
-DARK = pytest.mark.parametrize("dark", [False, True])
 PADDED = np.array([[False, False, True], [False, False, False]])
 LABELS = [["a", "␣", "∅"], ["<b>", "$x$", "&lt;"]]
-
-
-def trace(figure: go.Figure, name: str):
-    (found,) = [trace for trace in figure.data if trace.type == "heatmap" and trace.name == name]
-    return found
 
 
 class TestMasks:
@@ -36,48 +29,37 @@ class TestMasks:
 
 
 class TestABatch:
-    @DARK
-    def test_each_cell_is_a_token_or_padding_and_says_which(self, dark):
-        figure = mask_figures.batch_picture(LABELS, PADDED, [1, 4], theme=Theme(dark))
-        np.testing.assert_array_equal(trace(figure, "padding").z == 1, PADDED)
-        np.testing.assert_array_equal(trace(figure, "token").z == 1, ~PADDED)
-        token, padding = ([list(row) for row in trace(figure, name).text] for name in ("token", "padding"))
-        assert token == [["a", "␣", ""], ["&lt;b&gt;", "&#36;x&#36;", "&amp;lt;"]]
-        assert padding == [["", "", "∅"], ["", "", ""]]
-        legend = {trace.name: trace.marker.color for trace in figure.data if trace.showlegend}
-        assert legend == {"token": palette.CATEGORICAL[0], "padding": Theme(dark).hidden}
-
-    def test_rows_are_called_by_their_lines(self):
-        figure = mask_figures.batch_picture(LABELS, PADDED, [1, 4])
-        assert list(figure.layout.yaxis.ticktext) == ["1", "4"]
-        assert figure.layout.yaxis.range == (1.5, -0.5)
-
-    def test_the_selected_row_is_outlined(self):
-        assert not mask_figures.batch_picture(LABELS, PADDED, [1, 2]).layout.shapes
-        shapes = mask_figures.batch_picture(LABELS, PADDED, [1, 2], selected=1).layout.shapes
-        assert {(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes} == {(-0.5, 2.5, 0.5, 1.5)}
-
-    def test_a_batch_without_padding_still_has_it_in_the_legend(self):
-        figure = mask_figures.batch_picture([["a"]], np.array([[False]]), [1])
-        assert [trace.name for trace in figure.data] == ["token", "token", "padding"]
-
-    def test_tokens_are_written_in_their_cells_while_there_can_be_room_to_read_them(self):
-        def picture(count, label):
-            labels = [[label] * count]
-            figure = mask_figures.batch_picture(labels, np.zeros((1, count), dtype=bool), [1])
-            return mask_figures.readable_width(labels), trace(figure, "token").texttemplate
-
-        assert picture(10, "a") == (154, "%{text}")
-        assert picture(30, "hundred")[0] > 30 * 7 * 9
-        assert picture(256, "a")[1] == "%{text}"
-        assert picture(256, "ab") == (None, None)
+    def test_each_cell_is_sent_with_its_token_as_it_is(self):
+        sent = batch_table.build_payload(LABELS, PADDED, [1, 4], 1)
+        assert sent == {"labels": LABELS, "padding": PADDED.tolist(), "lines": [1, 4], "selected": 1}
 
     @pytest.mark.parametrize("lines", [[1], [1, 2, 3]])
     def test_labels_that_do_not_fit_are_refused(self, lines):
         with pytest.raises(ValueError, match="rows of labels"):
-            mask_figures.batch_picture(LABELS, PADDED, lines)
+            batch_table.build_payload(LABELS, PADDED, lines, 0)
         with pytest.raises(ValueError, match="rows of labels"):
-            mask_figures.batch_picture([["a"], ["b"]], PADDED, [1, 2])
+            batch_table.build_payload([["a"], ["b"]], PADDED, [1, 2], 0)
+
+
+class TestAMatrix:
+    @pytest.mark.parametrize(("values", "limit"), [
+        ([[0.02, -0.01]], 0.02), ([[3.0, -1.5]], 3), ([[0.8, 0.1]], 1), ([[1.0000001, 0]], 1), ([[0, 0]], 1),
+        ([[np.nan, np.inf]], 1),
+    ])  # fmt: skip
+    def test_its_numbers_are_sent_as_they_are_with_a_range_that_is_never_empty(self, values, limit):
+        sent = Recording.from_bytes(matrix.build_payload(np.array(values), {"selected": [0, 1]}))
+        np.testing.assert_array_equal(sent.tensors["values"], np.array(values, np.float32))
+        assert sent.metadata["about"]["limit"] == pytest.approx(limit)
+
+    def test_what_does_not_fit_is_refused(self):
+        for values, selected in (([1.0], None), (np.ones((0, 3)), None), (np.ones((2, 3)), [2, 0])):
+            with pytest.raises(ValueError, match="shape"):
+                matrix.build_payload(np.array(values), {"selected": selected})
+
+    @pytest.mark.parametrize("told", [None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}])
+    def test_a_cell_that_is_not_there_is_not_chosen(self, told):
+        assert matrix.checked_cell(told, (2, 3)) is None
+        assert matrix.checked_cell({"row": 1, "column": 2}, (2, 3)) == (1, 2)
 
 
 class TestPredictions:
@@ -101,12 +83,3 @@ class TestPredictions:
         labels = ["a"] * max(len(values), 1)
         figure = mask_figures.lines_by_position({"with": np.array(values)}, labels, labels, unit="nats", top=top)
         assert figure.layout.yaxis.range[1] == pytest.approx(end)
-
-    def test_bars_are_the_probabilities_the_likeliest_on_top(self):
-        figure = mask_figures.candidate_bars(["a", "<"], np.array([0.75, 0.0001]), limit=0.8, color="#123456")
-        (bars,) = figure.data
-        assert list(bars.x) == [0.75, 0.0001] and list(bars.text) == ["75.0%", "< 0.1%"]
-        assert list(figure.layout.yaxis.ticktext) == ["a", "&lt;"]
-        assert figure.layout.yaxis.range == (1.5, -0.5)
-        assert figure.layout.xaxis.range == pytest.approx((0, 1.0))
-        assert bars.marker.color == "#123456"

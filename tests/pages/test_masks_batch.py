@@ -5,13 +5,14 @@ import pytest
 import torch
 
 from pages.ui.models import activations, library, masking
-from tests.app_driver import choose, drawn, link_of, markdown_with, named, press, said, use
+from tests.app_driver import choose, link_of, markdown_with, named, press, said, use
 from tests.masks_page import (
     BATCH,
     BATCH_MASKS,
     CELLS,
     COSTS,
     SUGGESTED,
+    batch_of,
     button,
     distributions,
     editor,
@@ -50,8 +51,9 @@ def test_the_batch_s_masks_are_those_the_model_uses(where):
         np.testing.assert_array_equal(visible(at, "batch_0"), [[token != 0 for token in tokens[row]]] * 5)
         cells = table(at, BATCH_MASKS)
         np.testing.assert_array_equal(cells["both"].to_numpy().reshape(5, 5), used[row, 0])
-    padding = np.isfinite(drawn(at, "masks_batch", "padding"))
+    padding = np.array(batch_of(at)["padding"])
     np.testing.assert_array_equal(padding, np.array(tokens) == 0)
+    assert (np.array(batch_of(at)["labels"])[padding] == "∅").all() and batch_of(at)["selected"] == 2
     listed = table(at, CELLS)
     assert listed["padding"].tolist() == padding.ravel().tolist()
     assert listed[~listed["padding"]].groupby("line")["token"].agg("".join).tolist() == ["KING:", "To␣be", "Hath"]
@@ -72,7 +74,7 @@ def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
     at = visit()
     assert button(at, "Take the examples again").disabled
     type_batch(at, "To be\nor")
-    assert drawn(at, "masks_batch", "token").shape == (2, 5)
+    assert np.array(batch_of(at)["labels"]).shape == (2, 5)
     assert link_of(at)["batch"] == "To be\nor"
     press(at, "Take the examples again")
     assert editor(at).value == SUGGESTED and "batch" not in link_of(at)
@@ -96,7 +98,8 @@ def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, s
     at = type_batch(visit(), typed)
     assert sentence in said(at)
     assert editor(at).value == typed and link_of(at).get("batch") == typed
-    assert len(at.get("plotly_chart")) == (5 if rows else 4)
+    tables = [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_batch_table"]
+    assert len(tables) == bool(rows)
     if rows:
         assert len(table(at, COSTS)) == rows
     type_batch(at, "To be")
@@ -105,7 +108,7 @@ def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, s
 
 def test_prompts_of_one_length_need_no_padding():
     at = visit(batch="abc\nabd")
-    assert np.isfinite(drawn(at, "masks_batch", "token")).all()
+    assert not np.array(batch_of(at)["padding"]).any()
     assert "Add one of another length" in markdown_with(at, "This prompt has no padding.")
     type_batch(at, "abc\nab")
     assert "Pick a shorter one" in markdown_with(at, "This prompt has no padding.")
@@ -180,6 +183,6 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
     with torch.no_grad():
         alone, filled = (checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1)
                          for ids in (prompt, (0, 0, 0, *prompt)))  # fmt: skip
-    assert "a token sees the last 2 in layer 0." in str(panel(visit(), "prompt_0"))
+    assert "a token sees the last 2 in layer 0." in str(panel(visit(), "causal"))
     found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

@@ -13,6 +13,7 @@ from tests.app_driver import (
     look_at,
     looked_at,
     named,
+    open_folds,
     overview,
     said,
     start,
@@ -232,7 +233,7 @@ def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
 
 
 def test_a_shorter_batch_after_a_longer_one():
-    at = start("Masks", prompt="ROMEO:")
+    at = open_folds(start("Masks", prompt="ROMEO:"))
     for lines in ("one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree", "😀", "one"):
         checked(named(at.text_area, "Prompts, one a line").set_value(lines).run())
         if at.selectbox and "😀" not in lines:

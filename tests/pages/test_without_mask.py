@@ -5,7 +5,7 @@ import pytest
 
 from pages.ui.models import activations, library
 from pages.ui.models.masking import Predicted
-from pages.ui.views.masks import _last_token_in_words, _verdict_in_words
+from pages.ui.views.without_mask import last_token_in_words, verdict_in_words
 from tests.app_driver import checked, markdown_with, named, said
 from tests.helpers import tiny_config
 from tests.masks_page import (
@@ -15,6 +15,7 @@ from tests.masks_page import (
     distributions,
     labels_of,
     line_of,
+    masks_of,
     metric,
     table,
     tokens_of,
@@ -45,10 +46,10 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
         assert np.allclose(found[f"loss {name} (nats)"][:-1], -np.log(right), atol=1e-5)
         assert np.allclose(found[f"entropy {name} (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
         assert metric(at, f"Mean loss {words}") == pytest.approx(-np.log(right).mean(), abs=6e-5)
-        best = np.argsort(-odds[-1])[:5]
+        best = np.argsort(-odds)[:, :5]
         shown = candidates[candidates["mask"] == name]
-        assert np.allclose(shown["probability"], odds[-1][best], atol=1e-6)
-        assert shown["token"].tolist() == library.tokenizer(model).labels(best.tolist())
+        assert np.allclose(shown["probability"], np.take_along_axis(odds, best, 1).ravel(), atol=1e-6)
+        assert shown["next token"].tolist() == library.tokenizer(model).labels(best.ravel().tolist())
         assert np.allclose(line_of(at, "probability", name), right, atol=1e-6)
         assert np.allclose(line_of(at, "entropy", name), found[f"entropy {name} (nats)"])
     masked, free = (found[f"probability {name}"][:-1] for name in ("with the mask", "without it"))
@@ -59,7 +60,14 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
         f"{free[place]:.1%} for `{labels[place + 1]}`."
     )
     one_layer = library.config(model).n_layers == 1
-    assert (markdown_with(at, "comes after all others").endswith("no probability changes here.")) == one_layer
+    drawn = masks_of(at, "causal")["predictions"]
+    assert drawn["words"].endswith("no probability changes here.") == one_layer
+    last = np.abs(np.subtract(*(distributions(model, tokens, causal=causal)[-1] for causal in (True, False)))).max()
+    assert drawn["row"] == (place if last < 0.01 else len(tokens) - 1)
+    assert [[list(each) for each in row] for row in drawn["rows"][-1]] == [
+        candidates[(candidates["mask"] == name) & (candidates["position"] == len(tokens) - 1)][
+            ["next token", "probability"]].to_numpy().tolist() for name in ("with the mask", "without it")
+    ]  # fmt: skip
 
 
 def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
@@ -108,39 +116,44 @@ def test_a_text_longer_than_the_context_is_read_from_its_window_on():
     assert "".join(found["token"]) == typed[12:] and found["position"].tolist() == list(range(12, 26))
     odds = distributions("shakespeare", tokens_of("shakespeare", typed[12:]), causal=False)
     assert np.allclose(found["entropy without it (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
-    assert labels_of(at, "prompt_0") == list(typed[12:])
+    assert labels_of(at, "causal") == list(typed[12:])
 
 
 @pytest.mark.parametrize("model", [*KINDS, "translator"])
 def test_one_token_is_enough(model):
     token = "six" if model == "translator" else "a"
     at = visit(model=model, prompt=token, batch=token)
-    assert visible(at, "prompt_2").shape == (1, 1)
+    assert visible(at, "prompt_1").shape == (1, 1)
     if model not in ("bigram", "translator"):
         assert "A single token has no future" in said(at)
-        assert markdown_with(at, "The last token is the only one: no probability changes here.")
+        words = masks_of(at, "causal")["predictions"]["words"]
+        assert words == "The last token is the only one: no probability changes here."
 
 
 def prediction(*probabilities):
-    return Predicted(np.array(probabilities), np.zeros(len(probabilities)), np.array([0.5, 0.5]))
+    return predicted(probabilities, np.array([0.5, 0.5]))
+
+
+def predicted(probabilities, last):
+    return Predicted(np.array(probabilities), np.zeros(len(probabilities)), last, np.empty((0, 5)), np.empty((0, 5)))
 
 
 @pytest.mark.parametrize(
     ("masked", "free", "words"),
     [
-        ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 place and more at 1 place."),
-        ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 places."),
-        ((0.5, 0.5), (0.5, 0.501), "**about as well as with it**. … less probability nowhere and more at 1 place."),
+        ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 position and more at 1 position."),
+        ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 positions."),
+        ((0.5, 0.5), (0.5, 0.501), "**about as well as with it**. … less probability nowhere and more at 1 position."),
     ],
 )
 def test_the_verdict_follows_the_numbers(masked, free, words):
-    assert words.replace("…", "The right token got") in _verdict_in_words(prediction(*masked), prediction(*free))
+    assert words.replace("…", "The right token got") in verdict_in_words(prediction(*masked), prediction(*free))
 
 
 def test_the_last_token_s_change_is_said_in_numbers():
-    same, other = prediction(0.5), Predicted(np.array([0.5]), np.zeros(1), np.array([0.625, 0.375]))
+    same, other = prediction(0.5), predicted([0.5], np.array([0.625, 0.375]))
     several, one = tiny_config(n_layers=3), tiny_config(n_layers=1)
-    assert _last_token_in_words(several, 9, same, other).endswith("a probability here is 12.5 percentage points.")
-    assert _last_token_in_words(one, 9, same, same).endswith("no other layer: no probability changes here.")
+    assert last_token_in_words(several, 9, same, other).endswith("a probability here is 12.5 percentage points.")
+    assert last_token_in_words(one, 9, same, same).endswith("no other layer: no probability changes here.")
     windowed = tiny_config(attention_windows=(3, 0))
-    assert "in layer 0 the mask leaves it only the last 3 tokens" in _last_token_in_words(windowed, 9, same, other)
+    assert "in layer 0 the mask leaves it only the last 3 tokens" in last_token_in_words(windowed, 9, same, other)

@@ -74,11 +74,6 @@ def token_axis(
     return axis, round(longest + 8 if turned else 1.3 * size)
 
 
-def number_axis(count: int) -> dict:
-    """An axis of `count` whole numbers from 0 on: each labelled where they are few, else as plotly finds room."""
-    return dict(tickformat="d", showgrid=False, dtick=1 if count <= 10 else None)
-
-
 def labelling_note(figure: go.Figure) -> str:
     """A sentence on the tokens that a figure leaves without a label; empty where each has its own.
 

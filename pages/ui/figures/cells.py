@@ -1,6 +1,6 @@
-"""Cells of a matrix: coloured by their numbers, plain where words stand in place of one, and outlined where selected.
+"""Cells of a matrix: coloured by their numbers, and plain where words stand in place of one.
 
-Arrays in, plotly traces and shapes out. Shapes: (row, column), row 0 on top.
+Arrays in, plotly traces out. Shapes: (row, column), row 0 on top.
 """
 
 from collections.abc import Sequence
@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pages.ui.figures.palette import INVALID, Colorscale, Theme
+from pages.ui.figures.palette import INVALID, Colorscale
 
 Places = dict[str, np.ndarray]  # the coordinates of the columns, x, and of the rows, y
-Cell = tuple[int, int]  # row and column of a matrix
 FOOT = 32  # pixels of a colour bar or legend below the axis
-LEGEND_BELOW = dict(orientation="h", itemclick=False, itemdoubleclick=False, x=0.5, xanchor="center", y=0)
-LEGEND_BELOW |= dict(yref="container", yanchor="bottom")
 TOKENS = "query %{y} at position %{y:d}<br>key %{x} at position %{x:d}"
 """Where the pointer is. %{y} is the token's label; a format makes plotly take the raw coordinate instead."""
 
@@ -67,22 +64,6 @@ def note_traces(notes: Sequence[Note], places: Places, where: str) -> list[dict]
     ]
 
 
-def swatches(notes: Sequence[Note]) -> list[dict]:
-    """What a legend shows of each note, whether or not it has cells."""
-    return [
-        dict(
-            type="scatter",
-            x=[None],
-            y=[None],
-            name=note.words,
-            mode="markers",
-            marker=dict(symbol="square", size=12, color=note.color),
-            showlegend=True,
-        )
-        for note in notes
-    ]
-
-
 def value_traces(
     values: np.ndarray,
     places: Places,
@@ -119,28 +100,3 @@ def value_traces(
 def hover(where: str, words: str) -> str:
     """A hover label: where the pointer is, and in bold what is there."""
     return f"{where}<br><b>{words}</b><extra></extra>"
-
-
-def selection_shapes(selected: Cell | None, places: Places, theme: Theme, width: float) -> list[dict]:
-    """Outlines of the cell `selected`, (row, column), and of its row.
-
-    `places` as in `value_traces`, `width` in pixels. ValueError for a cell that is not there.
-    """
-    if selected is None:
-        return []
-    (row, column), x, y = selected, places["x"], places["y"]
-    if not (0 <= row < len(y) and 0 <= column < len(x)):
-        raise ValueError(
-            f"selected is {tuple(selected)}; the matrix has rows 0 to {len(y) - 1}, columns 0 to {len(x) - 1}"
-        )
-    whole_row = outline((x[0], x[-1]), y[row], theme, width / 3)
-    return [*whole_row, *outline((x[column], x[column]), y[row], theme, width)]
-
-
-def outline(columns: tuple[float, float], row: float, theme: Theme, width: float) -> list[dict]:
-    """A box around a row's cells from one column to another, with a halo that shows on any colour."""
-    box = dict(type="rect", x0=columns[0] - 0.5, x1=columns[1] + 0.5, y0=row - 0.5, y1=row + 0.5)
-    return [
-        box | dict(line=dict(color=theme.surface, width=width + 2)),
-        box | dict(line=dict(color=theme.foreground, width=width)),
-    ]

@@ -11,16 +11,8 @@ from itertools import cycle
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures.axes import number_axis
-from pages.ui.figures.cells import (
-    FOOT,
-    as_matrix,
-    invalid_notes,
-    selection_shapes,
-    symmetric_limit,
-    value_traces,
-)
-from pages.ui.figures.palette import CATEGORICAL, DIVERGING, LEGEND_ABOVE, LIGHT, Theme, style
+from pages.ui.figures.cells import as_matrix
+from pages.ui.figures.palette import CATEGORICAL, LEGEND_ABOVE, LIGHT, Theme, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 STROKES = tuple(zip(CATEGORICAL, DASHES, strict=True))
@@ -71,23 +63,6 @@ def summarise_by_distance(
     )
 
 
-def encoding_heatmap(
-    table: np.ndarray, *, theme: Theme = LIGHT, selected: tuple[int, int] | None = None
-) -> go.Figure:
-    """A table (position, dimension), position 0 on top, with `selected` (position, dimension) outlined.
-
-    The scale is −1 to 1 where the largest size is from 0.5 to 1, as with sines, and else ends at that size.
-    ValueError for a table that is not 2-D, or a selection outside it.
-    """
-    table = as_matrix(table, "table")
-    # Sines computed in float32 may pass 1 by a rounding error.
-    limit = symmetric_limit(table) if not 0.5 < symmetric_limit(table) < 1.001 else 1.0
-    height = int(np.clip(9 * table.shape[0], 120, 360))
-    layout = style(theme, height=height, top=18, bottom=51 + FOOT, left=58, across="dimension", down="position")
-    layout["shapes"] = selection_shapes(selected, _places(table), theme, 1.5)
-    return _table_figure(table, limit, "value", "position %{y}, dimension %{x}", layout)
-
-
 def encoding_waves(
     table: np.ndarray, dimensions: Sequence[int], frequencies: np.ndarray, *, theme: Theme = LIGHT
 ) -> go.Figure:
@@ -118,15 +93,6 @@ def encoding_waves(
     layout["xaxis"] |= dict(range=[-0.5, positions - 0.5])
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
     return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE))
-
-
-def similarity_matrix(table: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
-    """How alike every two rows of a table (position, dimension) are: the cosine of the angle between them."""
-    values = cosine_similarities(table)
-    layout = style(theme, height=310, top=18, bottom=51 + FOOT, left=58, across="position", down="position")
-    layout["xaxis"] |= dict(constrain="domain")
-    layout["yaxis"] |= dict(constrain="domain", constraintoward="top", scaleanchor="x")
-    return _table_figure(values.astype(np.float32), 1.0, "cosine", "positions %{y} and %{x}", layout)
 
 
 def similarity_by_distance(
@@ -246,21 +212,6 @@ def frequency_spectrum(
     layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]
     layout["xaxis"] |= dict(range=[-0.5, len(waves) - 0.5])
     layout["yaxis"] |= dict(type="log", range=[low - 0.3, high + 0.5], dtick=1, exponentformat="power")
-    return go.Figure(traces, layout)
-
-
-def _places(values: np.ndarray) -> dict[str, np.ndarray]:
-    return {"x": np.arange(values.shape[1]), "y": np.arange(values.shape[0])}
-
-
-def _table_figure(values: np.ndarray, limit: float, unit: str, where: str, layout: dict) -> go.Figure:
-    """`values` (row, column) on axes with whole numbers, row 0 on top."""
-    rows, columns = values.shape
-    outside = dict(ticks="outside", ticklen=4)
-    layout["xaxis"] |= number_axis(columns) | outside | dict(range=[-0.5, columns - 0.5])
-    layout["yaxis"] |= number_axis(rows) | outside | dict(range=[rows - 0.5, -0.5])
-    notes = invalid_notes(values, np.ones(values.shape, dtype=bool))
-    traces = value_traces(values, _places(values), notes, DIVERGING, (-limit, limit), unit, where)
     return go.Figure(traces, layout)
 
 

@@ -21,6 +21,8 @@ from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import logits_in_pieces, stream_of
 
 Interventions = tuple[Intervention, ...]
+LIKELIEST = 5
+"""Tokens that are kept of a prediction."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Predicted:
     """(pos,), in nats."""
     last: np.ndarray
     """(vocab,): every token's probability after the last one."""
+    likeliest: np.ndarray
+    """(pos, LIKELIEST): the tokens that it gave most probability, in order."""
+    odds: np.ndarray
+    """(pos, LIKELIEST): how much."""
 
     @property
     def loss(self) -> np.ndarray:
@@ -60,12 +66,14 @@ def predicted(
         known = len(tokens) - 1
     else:
         known = len(tokens)
-    found, last = [], np.empty(0)
+    found, last, most = [], np.empty(0), []
     for rows, logits in _logits(checkpoint, tokens, source, hooks, interventions):
         found += [token_statistics(row, token) for row, token in zip(logits, following[rows], strict=True)]
         last = logits[-1].double().softmax(-1).numpy()
+        most.append(logits.double().softmax(-1).topk(min(LIKELIEST, logits.shape[-1])))
+    odds, likeliest = (torch.cat(parts).numpy() for parts in zip(*most, strict=True))
     probability, _, entropy = (np.array(column) for column in zip(*found, strict=True))
-    return Predicted(probability[:known], entropy, last)
+    return Predicted(probability[:known], entropy, last, likeliest, odds)
 
 
 def filler_token(name: str) -> int:

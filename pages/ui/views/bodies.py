@@ -51,24 +51,36 @@ def attention(session: Session) -> None:
 def masks(session: Session) -> None:
     """The page Masks."""
     from pages.ui.views import masks as view
-    from pages.ui.views import padded_batch
+    from pages.ui.views import padded_batch, without_mask
+    from pages.ui.views.folds import fold
 
-    view.three_masks(session)
-    padded_batch.batch(session)
     with _reading(session):
-        view.without_mask(session)
+        reading = view.causal(session)
+    with st.container(gap="small"):
+        if reading is not None:
+            fold("Every prediction of the text, with the mask and without it", "every_prediction",
+                 lambda: without_mask.every_prediction(session, reading), holds=("positions_shown",))  # fmt: skip
+        fold("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
+        fold("A batch of prompts and its padding", "batch", lambda: padded_batch.batch(session),
+             holds=("batch", "batch_row", "pad_side"))  # fmt: skip
 
 
 def positions(session: Session) -> None:
     """The page Positions."""
+    from pages.ui.views import order
     from pages.ui.views import positions as view
+    from pages.ui.views.folds import fold
 
+    with _reading(session):
+        order.shuffled(session)
     table = view.sinusoidal(session)
-    view.formula(session, table)
-    view.waves(session, table)
-    view.similarity(session, table)
-    view.rotation(session)
-    view.of_the_model(session)
+    with st.container(gap="small"):
+        view.offer_table(table)
+        fold("One number by hand", "formula", lambda: view.formula(session, table), holds=("position", "dimension"))
+        fold("The waves of the table", "waves", lambda: view.waves(session, table), holds=("waves",))
+        fold("How alike two positions are", "similarity", lambda: view.similarity(session, table))
+        fold("A step is a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
+        fold("The positions of the selected model", "own_positions", lambda: view.of_the_model(session))
 
 
 def inside(session: Session) -> None:

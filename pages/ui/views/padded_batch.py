@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.ui.components.batch_table import batch_table
 from pages.ui.components.masks import Panel
-from pages.ui.figures import masks as mask_figures
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
@@ -19,17 +19,17 @@ from pages.ui.markdown import code, counted
 from pages.ui.models import library, masking
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
-from pages.ui.views.masks import UNMOVED, show, show_panels
+from pages.ui.views.masks import show_panels
 from pages.ui.views.prompt_batch import MOST_LINES, PADDING, PromptBatch
+from pages.ui.views.without_mask import UNMOVED
 
 SIDES = {"right": "On the right", "left": "On the left"}
 
 
 def batch(session: Session) -> None:
     """The visitor's prompts as a rectangle, and the masks of one of them."""
-    st.header("A batch of unequal prompts", anchor=False)
-    st.markdown("Prompts that are computed together have to be equally long, because a batch is one rectangle of "
-                "numbers. The short ones are filled up with padding tokens.")  # fmt: skip
+    st.markdown("A batch is one rectangle of numbers, so the prompts in it have to be equally long: padding tokens "
+                "fill up the short ones.")  # fmt: skip
     found = _edit(session)
     for problem in found.problems:
         st.warning(problem, icon=":material/info:")
@@ -75,17 +75,12 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     """The rectangle, and what of it is wasted."""
     tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
     labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
-    figure = mask_figures.batch_picture(labels, tokens == pad, found.lines, theme=session.theme, selected=row)
-    needed = mask_figures.readable_width(labels)
-    with st.container(key="scroller_batch"), st.container(width=needed or "stretch"):
-        show(figure, "batch")
+    batch_table(labels, tokens == pad, found.lines, selected=row, key="batch_table")
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
         what = (f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
                 "and serves to compute the masks only.")  # fmt: skip
-    if not needed:
-        what += " There is no room to write the tokens in their cells; pointing at a cell names its token."
     count = "1 is" if filled == 1 else f"{filled or 'none'} are"
     st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
                f"of which {count} padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The parts of the page Positions: the sinusoidal table from every side, and what the selected model uses.
+"""The parts of the page Positions below its first: the sinusoidal table from every side, and the model's own.
 
 Dimensions: position (row of a table), dimension (column).
 """
@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from pages.ui.components.matrix import matrix
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
 from pages.ui.frame.choices import Visitor
@@ -19,8 +20,8 @@ from pages.ui.frame.link import MOST_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
-from pages.ui.markdown import counted, plain
-from pages.ui.models import activations, library
+from pages.ui.markdown import counted
+from pages.ui.models import activations
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -34,6 +35,8 @@ HARDLY = 0.1
 def sinusoidal(session: Session) -> np.ndarray:
     """The table's dials and its heatmap; returns the table, (position, dimension)."""
     current = session.visitor
+    st.header("Sinusoidal table", anchor=False)
+    picture = st.container()
     left, middle, right = st.columns(3)
     with left:
         widgets.slider("Length: positions", 2, 512, "length")
@@ -44,31 +47,36 @@ def sinusoidal(session: Session) -> np.ndarray:
                              help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
-    st.header("The table", anchor=False)
-    cell = (current.position, current.dimension)
-    _chart(figures.encoding_heatmap(table, theme=session.theme, selected=cell), "table")
-    st.caption(f"Rows are positions, columns are dimensions. {_how_fast(current)}")
-    offer_data(lambda: _wide(table), "The table's numbers", "sinusoidal-encoding.csv")
+    with picture:
+        st.caption(_how_fast(current))
+        matrix(table, key="positions_table", name="Sinusoidal table", across="dimension", down="position",
+               unit="value", selected=(current.position, current.dimension), on_choose=_choose)  # fmt: skip
     return table
+
+
+def offer_table(table: np.ndarray) -> None:
+    """The table as numbers."""
+    offer_data(lambda: _wide(table), "The table's numbers", "sinusoidal-encoding.csv")
+
+
+def _choose(cell: tuple[int, int]) -> None:
+    visitor().position, visitor().dimension = cell
 
 
 def formula(session: Session, table: np.ndarray) -> None:
     """The paper's formula with one cell's numbers filled in."""
     current = session.visitor
-    with st.container(border=True):
-        st.header("One number by hand", anchor=False)
-        left, right = st.columns(2)
-        with left:
-            widgets.number_input("Position", 0, current.length - 1, "position")
-        with right:
-            widgets.number_input("Dimension", 0, current.width - 1, "dimension")
-        st.latex(_formula(current, table))
-        st.caption("Vaswani et al. 2017, §3.5: even dimensions 2i are sines, odd ones 2i+1 cosines of the same angle.")
+    left, right = st.columns(2)
+    with left:
+        widgets.number_input("Position", 0, current.length - 1, "position")
+    with right:
+        widgets.number_input("Dimension", 0, current.width - 1, "dimension")
+    st.latex(_formula(current, table))
+    st.caption("Vaswani et al. 2017, §3.5: even dimensions 2i are sines, odd ones 2i+1 cosines of the same angle.")
 
 
 def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
-    st.header("The waves", anchor=False)
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
     chosen = widgets.multiselect("Dimensions", range(width), Tie("waves", default=telling), most=MOST_WAVES)
@@ -95,18 +103,18 @@ def waves(session: Session, table: np.ndarray) -> None:
 
 def similarity(session: Session, table: np.ndarray) -> None:
     """How alike two positions' rows are."""
-    st.header("How alike two positions are", anchor=False)
     products = figures.dot_products(table)
     distances = figures.pair_distances(len(table))
     left, right = side_by_side("similarity", 2)
     with left:
-        _chart(figures.similarity_matrix(table, theme=session.theme), "similarity")
-        st.caption("Every position against every other. The stripes run parallel to the diagonal: "
+        matrix(figures.cosine_similarities(table), key="positions_similarity", name="Similarity of positions",
+               across="position", down="position", unit="cosine", square=True)  # fmt: skip
+        st.caption("Cosine of every position with every other. The stripes run parallel to the diagonal: "
                    "only the distance counts.")  # fmt: skip
     with right:
         _chart(figures.similarity_by_distance(distances, products, theme=session.theme), "distance")
         st.caption("Dot product by distance, with the least and the greatest of all pairs as a band. "
-                   "For the sinusoidal table the band has no width: each distance has one value.")  # fmt: skip
+                   "For the sinusoidal table the band has no width.")  # fmt: skip
     distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
     summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
     offer_data(lambda: pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
@@ -115,7 +123,6 @@ def similarity(session: Session, table: np.ndarray) -> None:
 def rotation(session: Session) -> None:
     """A step of k positions turns every pair by the same angle, wherever it starts."""
     current = session.visitor
-    st.header("A step is a rotation", anchor=False)
     left, right = side_by_side("rotation", 2)
     with left:
         pair = current.dimension // 2
@@ -140,8 +147,6 @@ def rotation(session: Session) -> None:
 def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
-    title = library.model(session.name).card.title
-    st.header(f"What {plain(title, 100)} uses", anchor=False)
     is_blind = config.positions == "none" and not attention_modules(config)
     dims = config.turned_dims
     size = {"context": counted(config.context_length, "position"), "width": counted(config.d_model, "dimension")}
@@ -150,7 +155,8 @@ def of_the_model(session: Session) -> None:
         turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}"))  # fmt: skip
     table = activations.position_table(session.name)
     if table is not None:
-        _chart(figures.encoding_heatmap(table, theme=session.theme), "model_table")
+        matrix(table, key="positions_model", name="The model's own table", across="dimension", down="position",
+               unit="value")  # fmt: skip
         st.caption(f"The model's own table: {size['context']} × {size['width']}.")
         offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.file_name}-positions.csv")
     elif config.positions == "rotary":
@@ -173,7 +179,8 @@ _BLIND = "It is told nothing about positions, and has no use for them: without a
 def _rotary(session: Session) -> None:
     config = session.config
     table = sinusoidal_encoding(config.context_length, config.turned_dims, config.rotary_base).numpy()
-    _chart(figures.encoding_heatmap(table, theme=session.theme), "model_rotary")
+    matrix(table, key="positions_model", name="Sines and cosines of rotary positions", across="column",
+           down="position", unit="value")  # fmt: skip
     st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
                "The same in every layer and head.")  # fmt: skip
     offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.file_name}-rotary.csv")

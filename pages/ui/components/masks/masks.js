@@ -3,8 +3,10 @@
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
 import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
+import { Predictions } from "./predictions.js";
 
 const KEYS = "Arrow keys go from cell to cell.";
+const LARGE = 64; // pixels of a cell of the first picture, at most
 const STEPS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };
 
 class View {
@@ -12,17 +14,22 @@ class View {
     this.parts = parts;
     this.figures = [];
     this.selected = this.pointed = null; // { panel, row, column }
+    this.predictions = new Predictions(parts.predictions);
     this.tip = new Tip(tipIn(parts.root));
     this.tip.closesWithin(parts.root);
     new ResizeObserver(() => this.panels && this.draw()).observe(parts.panels);
   }
 
-  update({ panels }) {
+  update({ panels, predictions }) {
+    const text = JSON.stringify(panels.map(({ labels }) => labels));
+    if (text !== this.text) this.selected = null; // another text
+    this.text = text;
+    this.predicted = predictions;
+    this.parts.predictions.hidden = !predictions;
     this.panels = panels.map(({ visible, ...panel }) => (
       { ...panel, values: Float32Array.from(visible, (cell) => (cell === "1" ? 1 : -Infinity)) }));
     while (this.figures.length > panels.length) this.figures.pop().figure.remove();
     while (this.figures.length < panels.length) this.figures.push(this.makeFigure(this.figures.length));
-    if (!this.has(this.selected)) this.selected = null; // another text, which is shorter
     if (!this.has(this.pointed)) this.point(null, null);
     this.draw();
     this.say();
@@ -46,7 +53,8 @@ class View {
       put(figure.title, title);
       attribute(heatmap.marks, "aria-label", `${title}. ${words} ${KEYS}`);
       heatmap.refresh();
-      heatmap.show({ values, rows: labels.length, columns: labels.length, rowLabels: labels, columnLabels: labels, kind: "visible", limit: 1 }, null);
+      heatmap.show({ values, rows: labels.length, columns: labels.length, rowLabels: labels, columnLabels: labels, kind: "visible", limit: 1,
+        ...(this.predicted && at === 0 ? { widest: LARGE } : {}) }, null);
       put(figure.words, words);
     });
     put(this.parts.note, this.labelled());
@@ -76,7 +84,15 @@ class View {
 
   mark() {
     const within = (cell, panel) => (cell?.panel === panel ? cell : null);
-    this.figures.forEach(({ heatmap }, panel) => heatmap.mark(within(this.selected, panel), within(this.pointed, panel)));
+    const row = this.row;
+    const shown = (panel) => within(this.selected, panel) ?? (row !== null && panel === 0 ? { row, column: null } : null);
+    this.figures.forEach(({ heatmap }, panel) => heatmap.mark(shown(panel), within(this.pointed, panel)));
+  }
+
+  /** The query whose predictions are shown, or null. */
+  get row() {
+    if (!this.predicted) return null;
+    return this.selected?.panel === 0 ? this.selected.row : this.predicted.row;
   }
 
   has(cell) {
@@ -95,8 +111,10 @@ class View {
   }
 
   say() {
-    const { selected } = this;
-    put(this.parts.sentence, selected ? `${this.panels[selected.panel].title}: ${this.lines(selected).join(", ")}.` : "");
+    const { selected, row } = this;
+    if (row !== null) this.predictions.show(this.panels[0], this.predicted, row);
+    const next = selected && row !== null ? ` Likeliest next: ${this.predictions.said(this.predicted, row)}.` : "";
+    put(this.parts.sentence, selected ? `${this.panels[selected.panel].title}: ${this.lines(selected).join(", ")}.${next}` : "");
   }
 }
 

@@ -1,0 +1,42 @@
+"""A padded batch as a table: a row a prompt, a column a position, each cell a token or padding.
+
+Shapes: batch (row), pos (column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.components.sources import reader, script, style
+
+_mount = st.components.v2.component(
+    "headsup_batch_table",
+    html=reader(__file__)("batch_table.html"),
+    css=style(__file__, "batch_table.css"),
+    js=script(__file__, "batch_table.js"),
+)
+
+
+def batch_table(
+    labels: Sequence[Sequence[str]], padding: np.ndarray, lines: Sequence[int], *, selected: int, key: str
+) -> None:
+    """Show a batch, as wide as its tokens are; what doesn't fit is scrolled.
+
+    padding: bool (batch, pos), True for filler. lines: what each row is called. selected: the row to outline.
+    """
+    _mount(key=key, data=build_payload(labels, padding, lines, selected))
+
+
+def build_payload(
+    labels: Sequence[Sequence[str]], padding: np.ndarray, lines: Sequence[int], selected: int
+) -> dict[str, Any]:
+    """What the browser gets. Raises: ValueError for labels that don't fit."""
+    rows, columns = padding.shape
+    if [len(row) for row in labels] != [columns] * rows or len(lines) != rows:
+        raise ValueError(f"{len(lines)} rows of labels were given for a batch of shape {padding.shape}")
+    return {"labels": [list(row) for row in labels], "padding": padding.tolist(), "lines": list(lines),
+            "selected": selected}  # fmt: skip

@@ -1,0 +1,34 @@
+// A padded batch as a table. Tokens reach the page through textContent.
+import { node, put, withView } from "../../../../transformer/frontend/dom.js";
+
+class View {
+  constructor(parts) {
+    this.parts = parts;
+  }
+
+  update({ labels, padding, lines, selected }) {
+    const table = node("table", "");
+    const top = node("tr", "", node("thead", "", table));
+    heading(top, "col", "line \\ position");
+    labels[0].forEach((_, position) => heading(top, "col", `${position}`));
+    const body = node("tbody", "", table);
+    labels.forEach((row, at) => {
+      const made = node("tr", at === selected ? "selected" : "", body);
+      heading(made, "row", `${lines[at]}`);
+      row.forEach((label, position) => put(node("td", padding[at][position] ? "padding" : "", made), label));
+    });
+    this.parts.root.replaceChildren(table);
+  }
+}
+
+function heading(row, scope, words) {
+  const made = node("th", "", row);
+  made.scope = scope;
+  put(made, words);
+}
+
+// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
+}

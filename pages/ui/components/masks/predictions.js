@@ -1,0 +1,35 @@
+// What a model predicts after one token of the masked text, with its mask and without it.
+import { node, put } from "../../../../transformer/frontend/dom.js";
+import { chance } from "../../../../transformer/frontend/writing/text.js";
+import { showLikeliest } from "../../../../transformer/frontend/likeliest.js";
+
+export class Predictions {
+  constructor(parent) {
+    this.parent = parent;
+    this.title = node("h2", "", parent);
+    this.sees = node("p", "sees", parent);
+    this.lists = [0, 1].map(() => {
+      const name = node("h3", "", parent);
+      return { name, list: node("ol", "likeliest", parent) };
+    });
+    this.words = node("p", "words", parent);
+  }
+
+  /** panel: the mask; names: of the two readings; rows: by query, what each predicts; following: what really came next. */
+  show({ labels, offset, values }, { names, rows, following, words }, row) {
+    const size = labels.length;
+    const seen = values.subarray(row * size, (row + 1) * size).filter((value) => value === 1).length;
+    put(this.title, `What comes after “${labels[row]}”, position ${offset + row}`);
+    put(this.sees, `Its row of the mask: ${seen} of ${size} keys visible. Choose another row to see what comes after it.`);
+    this.lists.forEach(({ name, list }, which) => {
+      put(name, names[which]);
+      showLikeliest(list, rows[row][which], following[row]);
+    });
+    put(this.words, words);
+  }
+
+  /** What is likeliest after a query, for those who hear it. */
+  said({ names, rows }, row) {
+    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()} ${label}, ${chance(probability)}`).join("; ");
+  }
+}

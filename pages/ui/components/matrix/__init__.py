@@ -1,0 +1,80 @@
+"""A matrix of numbers as one heatmap on a diverging scale: every cell can be read, and perhaps chosen.
+
+Dimensions: row, column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import reader, script, style
+from transformer import Recording
+
+_mount = st.components.v2.component(
+    "headsup_matrix",
+    html=reader(__file__)("matrix.html"),
+    css=style(__file__, "matrix.css", instruments=["save.css", "tip.css"]),
+    js=script(__file__, "matrix.js"),
+)
+
+Cell = tuple[int, int]
+
+
+def matrix(
+    values: np.ndarray,
+    *,
+    key: str,
+    name: str,
+    across: str,
+    down: str,
+    unit: str,
+    square: bool = False,
+    selected: Cell | None = None,
+    on_choose: Callable[[Cell], None] | None = None,
+) -> None:
+    """Show a matrix (row, column), row 0 on top.
+
+    name: what the picture is called. across, down: what a column and a row are, as "dimension". unit: what a number is.
+    square: whether cells are as high as wide. on_choose: called with the cell
+    that is chosen, before the page runs again.
+    """
+
+    def chosen() -> None:
+        cell = checked_cell(told(key, "chosen"), values.shape)
+        if cell is not None and on_choose:
+            on_choose(cell)
+
+    about = {"name": name, "across": across, "down": down, "unit": unit, "square": square,
+             "selected": selected and list(selected), "chooses": on_choose is not None}  # fmt: skip
+    _mount(key=key, data=build_payload(values, about), on_chosen_change=chosen)
+
+
+def build_payload(values: np.ndarray, about: Mapping[str, Any]) -> bytes:
+    """A recording of one tensor, `values`, and the limit of its scale: 1 for sines, else the largest size.
+
+    Raises: ValueError for what is no matrix with a cell, and for a selection outside it.
+    """
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"values has shape {values.shape}; give one 2-D matrix, at least 1 by 1")
+    cell = about.get("selected")
+    if cell is not None and not all(0 <= at < size for at, size in zip(cell, values.shape, strict=True)):
+        raise ValueError(f"selected is {tuple(cell)}; the matrix has shape {values.shape}")
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    # Sines computed in float32 may pass 1 by a rounding error.
+    limit = 1.0 if 0.5 < largest < 1.001 else largest
+    return Recording({"values": values.astype(np.float32)}, {"about": {**about, "limit": limit}}).to_bytes()
+
+
+def checked_cell(value: Any, shape: tuple[int, ...]) -> Cell | None:
+    """The cell that a `chosen` event names, or None if there is none: browsers can send anything."""
+    if not isinstance(value, Mapping):
+        return None
+    found = value.get("row"), value.get("column")
+    if not all(type(at) is int and 0 <= at < size for at, size in zip(found, shape, strict=True)):
+        return None
+    return found

@@ -1,0 +1,85 @@
+"""What a model predicts for a text and for the same tokens in another order, with positions and without.
+
+Asked and answered as in `activations`. Dimensions: order, pos, vocab.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from pages.ui.models import activations, library
+from transformer import Intervention, ModelConfig, Without
+
+Interventions = tuple[Intervention, ...]
+TRIED = 8
+"""Random orders of a text that are tried; with a large model, which takes its time, only one."""
+RULES = ("positions", "mask")
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A text, the same tokens in another order, and what follows each."""
+
+    ways: tuple[str, ...]
+    """What the model is left with."""
+    texts: tuple[tuple[int, ...], tuple[int, ...]]
+    tried: int
+    """Random orders, of which the other one is that which changes the prediction most."""
+    probabilities: np.ndarray
+    """(order, way, vocab)."""
+
+    @property
+    def moved(self) -> np.ndarray:
+        """(way,): how far the order moves any probability, at most."""
+        return np.abs(self.probabilities[1] - self.probabilities[0]).max(-1)
+
+
+def ordered(
+    name: str, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
+) -> Ordered:
+    """Have a model read its text in two orders: an encoder–decoder its source, which the decoder's `tokens` follow.
+
+    What comes after a text depends on its last token most, so that one stays where it is. Changes that take positions
+    or the mask away are left out of `interventions`, and made here.
+    """
+    kept = tuple(change for change in interventions if not takes_away(change))
+
+    def after(text: tuple[int, ...], changes: Interventions = ()) -> np.ndarray:
+        read = (tokens, text) if source else (text, ())
+        return _softmax(activations.next_token(name, *read, kept + changes)[0])
+
+    text, tried = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else TRIED
+    first = after(text)
+    other = max(_others(text, not source, tried), key=lambda each: np.abs(after(each) - first).max())
+    ways = _ways(library.config(name))
+    probabilities = np.stack([[after(each, changes) for changes in ways.values()] for each in (text, other)])
+    return Ordered(tuple(ways), (text, other), tried, probabilities)
+
+
+def takes_away(change: Intervention) -> bool:
+    """Whether a change takes away what this compares with and without."""
+    return isinstance(change, Without) and change.rule in RULES
+
+
+def _ways(config: ModelConfig) -> dict[str, Interventions]:
+    """What a model can be left with, from all that it has to attention alone."""
+    has_positions = config.positions != "none"
+    ways: dict[str, Interventions] = {"With positions" if has_positions else "This model, without positions": ()}
+    if has_positions:
+        ways["Without positions"] = (Without("positions"),)
+    if config.n_layers and config.architecture == "decoder-only":
+        ways["No positions, no mask"] = (*[*ways.values()][-1], Without("mask"))
+    return ways
+
+
+def _others(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
+    """The same tokens in so many random orders, the same each time."""
+    random, moves = np.random.default_rng(0), len(text) - last_stays
+    return [tuple(text[i] for i in random.permutation(moves)) + text[moves:] for _ in range(count)]
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(logits).double().softmax(-1).numpy()

@@ -1,0 +1,252 @@
+"""The part of the page Masks about predictions: what the model makes of a text with its causal mask and without it.
+
+Dimensions: pos, vocab.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui.components.masks import Predictions
+from pages.ui.figures.axes import labelling_note
+from pages.ui.figures.masks import lines_by_position
+from pages.ui.frame import widgets
+from pages.ui.frame.page import Session
+from pages.ui.markdown import code, counted
+from pages.ui.models import activations, library, masking
+from pages.ui.models.masking import Predicted
+from pages.ui.tables import offer_data
+from pages.ui.views.charts import chart
+from pages.ui.views.side_by_side import side_by_side
+from transformer import Intervention, ModelConfig, Without, in_window
+
+SHORTEST = 32
+"""Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
+ALIKE = 0.02
+"""Nats of mean loss, and less, that make no difference worth a word."""
+UNMOVED = 1e-5
+"""A change of probability this small is rounding."""
+SEEN = 0.01
+"""A change of probability that can be seen in bars."""
+WITH, WITHOUT = "with the mask", "without it"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text as a decoder reads it, all of it or past the context its window, with its mask and without."""
+
+    tokens: tuple[int, ...]
+    following: tuple[int, ...]
+    """What came after each of them; after the last one nothing may have come yet."""
+    offset: int
+    """The first one's place in the whole text."""
+    labels: list[str]
+    after: list[str]
+    """The labels of `following`."""
+    masked: Predicted
+    free: Predicted
+
+
+def read(session: Session) -> Reading:
+    """Have the model read its text in both ways. What else a visitor has changed in it is changed in both."""
+    text = session.text.tokens
+    if not session.source and session.visitor.scope == "prompt":
+        text = session.text.prompt
+    if session.source and not session.text.written:
+        text += activations.answer(session.name, text, session.source, session.interventions)
+    end = library.model(session.name).card.end_token_id
+    seen = text[:-1] if len(text) > 1 and text[-1] == end else text  # nothing is looked up from the end token
+    tokens = library.window(session.name, seen)
+    offset = len(seen) - len(tokens)
+    following = text[offset + 1 :]
+    kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
+    masked, free = (masking.predicted(session.name, tokens, following, session.source, masked=masked,
+                                      interventions=kept) for masked in (True, False))  # fmt: skip
+    labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
+    return Reading(tokens, following, offset, labels, after, masked, free)
+
+
+def takes_mask(change: Intervention) -> bool:
+    """Whether a change takes the causal mask away, somewhere or everywhere."""
+    return isinstance(change, Without) and change.rule == "mask"
+
+
+def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
+    """What the model expects after each of the last `shown` tokens; at first after the last one, if that shows much."""
+    label = library.tokenizer(session.name).label
+    rows = [tuple([(label(int(token)), float(odds)) for token, odds in zip(found.likeliest[at], found.odds[at],
+                                                                           strict=True)]
+                  for found in (reading.masked, reading.free))
+            for at in range(len(reading.tokens))]  # fmt: skip
+    following = [*reading.after, None][: len(rows)]
+    first = max(len(rows) - shown, 0)
+    row = len(rows) - 1
+    moved = np.abs(reading.free.probability - reading.masked.probability)[first:]
+    if np.abs(reading.free.last - reading.masked.last).max() < SEEN and moved.size:
+        row = first + int(moved.argmax())
+    words = last_token_in_words(session.config, len(rows), reading.masked, reading.free)
+    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], row - first, words)
+
+
+def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
+    """The likeliest tokens after each token: a row each."""
+    label = library.tokenizer(session.name).label
+    tables = []
+    for name, found in ((WITH, reading.masked), (WITHOUT, reading.free)):
+        at, rank = np.indices(found.likeliest.shape)
+        tables.append(pd.DataFrame({
+            "mask": name, "position": at.ravel() + reading.offset, "token": [reading.labels[i] for i in at.ravel()],
+            "rank": rank.ravel() + 1, "next token": [label(int(i)) for i in found.likeliest.ravel()],
+            "probability": found.odds.ravel(),
+        }))  # fmt: skip
+    return pd.concat(tables)
+
+
+def every_prediction(session: Session, reading: Reading) -> None:
+    """The two readings over the whole text: their losses, and probability and entropy by position."""
+    st.markdown(_how_it_is_done(session))
+    _verdict(reading)
+    if len(reading.tokens) > 1:
+        _by_position(session, reading)
+
+
+def how_many(longest: int, field: str) -> int:
+    """How many tokens are shown, from the end: SHORTEST of them, or as many as the visitor asks for."""
+    if longest <= SHORTEST:
+        return SHORTEST
+    return widgets.slider("Tokens shown, from the end", 8, longest, field, width=240)
+
+
+def _how_it_is_done(session: Session) -> str:
+    where = "the decoder's attention to its own tokens" if session.source else "attention"
+    whose = ""
+    if session.source:
+        written = library.tokenizer(session.name).decode(decoded(session)[1:])
+        origin = "was written" if session.text.written else "the model would write"
+        whose = f" The text is what {origin}: {code(written)}." if written else ""
+    is_changed = any(not takes_mask(change) for change in session.interventions)
+    changes = " What else is changed in it is changed both times." if is_changed else ""
+    return (
+        f"The same model reads the same text twice. The second time every token may see every other in {where}, "
+        f"in {every(session.config.n_layers)}; nothing else differs.{changes}{whose} The model was trained with the "
+        "mask, so it has not learned to use what it now sees. A model *trained* without a mask would simply copy the "
+        "next token from the next position, and could not write."
+    )
+
+
+def decoded(session: Session) -> tuple[int, ...]:
+    """What the decoder reads: the prompt; of an encoder–decoder what was written, or what it would write."""
+    if not session.source:
+        return session.text.prompt
+    text = session.text.tokens
+    if not session.text.written:
+        text += activations.answer(session.name, text, session.source, session.interventions)
+    return text[:-1] if text[-1] == library.model(session.name).card.end_token_id else text
+
+
+def every(layers: int) -> str:
+    """So many layers, in words: all of a model's."""
+    return "its one layer" if layers == 1 else f"all {layers} layers"
+
+
+def _verdict(reading: Reading) -> None:
+    masked, free = reading.masked, reading.free
+    if len(reading.tokens) == 1:
+        st.info("A single token has no future: with the mask or without it, it sees only itself. "
+                "A longer text shows the difference.")  # fmt: skip
+    if not len(masked.probability):
+        return
+    before, after = float(masked.loss.mean()), float(free.loss.mean())
+    with st.container(horizontal=True):
+        st.metric("Mean loss with the mask", f"{before:.4f} nats", width=220)
+        st.metric("Mean loss without it", f"{after:.4f} nats", delta=f"{after - before:+.4f} nats",
+                  delta_color="off" if abs(after - before) < ALIKE else "inverse", width=220)  # fmt: skip
+    st.markdown(f"{verdict_in_words(masked, free)} {_largest_change(reading)}")
+
+
+def verdict_in_words(masked: Predicted, free: Predicted) -> str:
+    """Whether the text is predicted better or worse without the mask, and how often."""
+    change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
+    better = int((free.probability > masked.probability + UNMOVED).sum())
+    worse = int((free.probability < masked.probability - UNMOVED).sum())
+    verdict = "about as well as with it" if abs(change) < ALIKE else (
+        "worse than with it" if change > 0 else "better than with it")  # fmt: skip
+    places = "the one token" if known == 1 else f"the {known} tokens"
+    return (
+        f"The loss is −ln of the probability given to the token that really came next, here on average over {places} "
+        f"whose successor is known. Without its mask the model predicts this text **{verdict}**. The right token got "
+        f"less probability {_times(worse)} and more {_times(better)}."
+    )
+
+
+def _largest_change(reading: Reading) -> str:
+    masked, free = reading.masked.probability, reading.free.probability
+    change = np.abs(free - masked)
+    place = int(change.argmax())
+    if change[place] < UNMOVED:
+        return ""
+    return (
+        f"The largest change is after {code(reading.labels[place])} at position {reading.offset + place}: from "
+        f"{masked[place]:.1%} to {free[place]:.1%} for {code(reading.after[place])}."
+    )
+
+
+def _times(count: int) -> str:
+    return {0: "nowhere", 1: "at 1 position"}.get(count, f"at {count} positions")
+
+
+def _by_position(session: Session, reading: Reading) -> None:
+    masked, free, count = reading.masked, reading.free, len(reading.tokens)
+    labels, following = reading.labels, [*reading.after, "?"][:count]
+    first = max(count - how_many(count, "positions_shown"), 0)
+    left, right = side_by_side("positions", 2)
+    options = dict(theme=session.theme, offset=reading.offset + first)
+    with left:
+        values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
+        figure = lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0, **options)
+        chart(figure, "masks_probability")
+        st.caption("The probability that the model gave, after each token, to the token that really came next. "
+                   f"{labelling_note(figure)}")  # fmt: skip
+    with right:
+        values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
+        figure = lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)", **options)
+        chart(figure, "masks_entropy")
+        st.caption("How unsure the model was, whatever came next: 0 is certain, "
+                   f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
+                   f"was equally likely. {labelling_note(figure)}")  # fmt: skip
+
+    def table() -> pd.DataFrame:
+        made = pd.DataFrame({"position": range(reading.offset, reading.offset + count), "token": labels,
+                             "next token": following})  # fmt: skip
+        for name, found in ((WITH, masked), (WITHOUT, free)):
+            made[f"probability {name}"] = pd.Series(found.probability)
+            made[f"loss {name} (nats)"] = pd.Series(found.loss)
+            made[f"entropy {name} (nats)"] = found.entropy
+        return made
+
+    offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")
+
+
+def last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:
+    """Why the prediction after the last token changes, or doesn't, although the mask hides nothing from it."""
+    moved = float(np.abs(masked.last - free.last).max())
+    change = "no probability changes here" if moved < UNMOVED else (
+        f"the largest change of a probability here is {100 * moved:.3g} percentage points")
+    if tokens == 1:
+        return f"The last token is the only one: {change}."
+    if 0 < config.window(0) < tokens:
+        return (
+            "The last token comes after all others, but in layer 0 the mask leaves it only the last "
+            f"{counted(config.window(0), 'token')}: {change}."
+        )
+    first = "The last token comes after all others, so the mask hides nothing from it, and its first layer is the same."
+    if config.n_layers == 1:
+        return f"{first} This model has no other layer: {change}."
+    return (
+        f"{first} But the tokens before it have looked ahead in that layer, and from the second layer on it reads "
+        f"what they made of it: {change}."
+    )
