@@ -10,6 +10,7 @@ import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
+import { plainName } from "./plain.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
 /** @import { InsidePass } from "./pass.js" */
@@ -134,7 +135,7 @@ export class TensorView {
 
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
-    put(this.title, name);
+    this.title.replaceChildren(plainName(name, pass.config.norm), Object.assign(node("small", ""), { textContent: name }));
     put(this.meaning, meaning);
     put(this.formula, formula);
     this.formula.hidden = !formula;
