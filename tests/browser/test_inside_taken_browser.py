@@ -26,7 +26,7 @@ def test_what_is_open_is_in_the_address_and_is_what_is_saved(page, wait_ready):
     page.traffic.forget()
     trail = page.get_by_role("navigation").get_by_role("button")
     trail.nth(0).click()
-    page.get_by_role("button", name="block 0", exact=True).first.click()
+    page.get_by_role("button", name="layer 0", exact=True).first.click()
     until(page, lambda: parameters(page).get("inside") == "blocks.0")
     assert page.traffic.page_runs == 0
     assert not page.evaluate(LOADED, "SyntaxHighlighter"), "1.5 MB that the picture doesn't need"

@@ -71,6 +71,7 @@ export class InsideInstrument {
   /** @type {Chapter[]} */ chapters;
   /** @type {Layout} */ layout;
   /** @type {Page & { accent?: string } | null} */ page;
+  /** @type {boolean} */ isBeside;
 
   /**
    * @param {HTMLElement} parent
@@ -108,11 +109,8 @@ export class InsideInstrument {
     this.search = new Search(parts.search, [], (name) => this.open(name));
     this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
-    let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === drawnAt) return;
-      drawnAt = contentRect.width;
-      this.draw();
+      if (Math.round(contentRect.width) !== this.page?.width) this.draw();
     }).observe(parts.stage);
   }
 
@@ -185,6 +183,7 @@ export class InsideInstrument {
     if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });
     if (head !== undefined && this.head !== null) change.head = head;
     this.choose(change);
+    this.bringIntoSight(this.parts.cell);
   }
 
   pickToken(prefix, token) {
@@ -293,11 +292,6 @@ export class InsideInstrument {
     this.page = null;
   }
 
-  /** Whether what is open stands beside the picture. */
-  get isBeside() {
-    return this.parts.opened.getBoundingClientRect().left >= this.parts.stage.getBoundingClientRect().right;
-  }
-
   /** Draw everything again, in the page's present size and colours. */
   draw() {
     if (!this.pass || !this.scene) return;
@@ -310,7 +304,10 @@ export class InsideInstrument {
   /** Draw the picture as the scene is now. */
   drawPicture() {
     const { parts, structure, focus } = this;
-    if (!this.page?.width) this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+    if (!this.page?.width) {
+      this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+      this.isBeside = parts.opened.offsetLeft > parts.stage.offsetLeft; // where what is open stands
+    }
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;

@@ -6,6 +6,7 @@ export const MARKUP_INSIDE = `
       <div class="where">
         <div class="map" data-part="map" title="The whole model"></div>
         <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+        <p class="readout" role="status" aria-live="polite" data-part="readout"></p>
         <p class="chapter" role="status" aria-live="polite" data-part="chapter" hidden></p>
       </div>
       <div class="tools">
@@ -18,12 +19,9 @@ export const MARKUP_INSIDE = `
     <div class="scene" data-part="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a layer, Enter opens, Escape goes up, Space plays."></div>
       <div class="said">
-        <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
-        <div class="tools">
-          <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
-          <button type="button" class="save" data-part="png">Save as PNG</button>
-          <div class="search" data-part="search"></div>
-        </div>
+        <div class="search" data-part="search"></div>
+        <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
+        <button type="button" class="save" data-part="png">Save as PNG</button>
       </div>
       <div class="opened" data-part="opened" hidden>
         <div class="tensor" data-part="tensor"></div>

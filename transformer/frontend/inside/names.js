@@ -12,7 +12,7 @@ const LONGEST = 12; // characters of a token
 // Pixels of usual type:
 const NAMED = 60; // of a closed block from which on its sublayers are named too
 const TITLE = 22; // of its own name
-const SUB = 14; // of a sublayer's
+const SUB = 15; // of a sublayer's
 const LENS = 70; // beside the picture up to which what a height would say is one word or one per cent
 const LINE = 15;
 const SHORT = 84; // left of the columns up to which sublayers go by their short names

@@ -3,7 +3,7 @@
 import { shortName } from "./structure.js";
 
 const PLAIN = {
-  hook_embed: "embedding", hook_pos_embed: "position embedding",
+  hook_embed: "embedding", hook_pos_embed: "positions",
   hook_resid_pre: "stream in", hook_resid_mid: "stream midway", hook_resid_cross: "stream, crossed", hook_resid_post: "stream out",
   hook_scale: "norm's divisor", hook_normalized: "norm's output",
   hook_q: "queries", hook_k: "keys", hook_v: "values", hook_rot_q: "rotated queries", hook_rot_k: "rotated keys",

@@ -46,12 +46,12 @@ function attentionInWords(pass, scene, { stack, group, part }, token) {
   const most = strongestIn({ keys, weights }, query);
   const key = firstIn(most, labels.length, keys);
   const head = scene.head ?? (pass.config.n_heads === 1 ? 0 : null);
-  const where = `${part.crosses ? "Cross-attention of " : ""}${layerName(stack, group)}`;
-  const who = `${where[0].toUpperCase()}${where.slice(1)}, ${head === null ? "mean of the heads" : `head ${head}`}`;
+  const where = `${part.crosses ? "cross-attention of " : ""}${layerName(stack, group)}`;
+  const who = head === null ? `In ${where} the mean of the heads` : `${where[0].toUpperCase()}${where.slice(1)}, head ${head}`;
   const seen = weights.subarray(query * keys, (query + 1) * keys).filter((weight) => weight > 0);
   const isEven = seen.length > 1 && Math.max(...seen) - Math.min(...seen) < EVEN;
-  if (isEven) return `${who}, looks at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
-  return `${who}, looks most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
+  if (isEven) return `${who} looks at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
+  return `${who} looks most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
 }
 
 /** What happens in a chapter of Play. */

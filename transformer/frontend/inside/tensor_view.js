@@ -56,9 +56,6 @@ export class TensorView {
     button("csv", "CSV", "Save the numbers that are drawn as a table", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);
-    this.shape = node("p", "shape", root);
-    this.sources = links(root, "Made of");
-    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
@@ -66,10 +63,13 @@ export class TensorView {
       zoom: (window) => this.zoomTo(window),
     });
     this.readout = node("p", "readout", root);
+    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     this.facts = node("dl", "facts", root);
     const tip = new Tip(tipIn(root));
     tip.closesWithin(root);
     this.histogram = new Bars(root, "How many numbers lie where", tip);
+    this.shape = node("p", "shape", root);
+    this.sources = links(root, "Made of");
     this.readers = links(root, "Read by");
     drawn.addEventListener("keydown", (event) => this.onKey(event));
     this.fixed = {};
