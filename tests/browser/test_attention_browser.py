@@ -249,7 +249,7 @@ def test_what_is_looked_at_is_there_on_every_page_and_after_back_and_a_reload(vi
     page.locator("[data-testid=inside]").wait_for(timeout=60_000)
     expected = {"layer": "0", "head": "1", "query": "7", "key": "3"}
     until(page, lambda: expected.items() <= parameters(page).items())
-    page.get_by_role("button", name="block 1", exact=True).first.click()
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
     page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     turn_to(page, "Attention")
     until_shown(page, (0, 1, 7, 3))

@@ -26,7 +26,7 @@ def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server,
     assert by_hand(page).startswith(f"blocks.1.attn.hook_pattern, {place}: ")
     until(page, lambda: parameters(page).get("cell") == "1,5,2")
     page.set_viewport_size(MOBILE)  # where the links of the sidebar are out of sight
-    page.get_by_role("button", name="block 0", exact=True).first.click()
+    page.get_by_role("button", name="layer 0", exact=True).first.click()
     page.get_by_role("button", name="Open in Attention").click()
     page.get_by_role("heading", level=1, name="Attention").wait_for()
     page.locator(WHOLE).wait_for()

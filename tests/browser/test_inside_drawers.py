@@ -15,7 +15,7 @@ def show(new_page):
 
 def test_who_said_it_sums_to_the_logit(show):
     page = show("next-vowel", "abc", 1)
-    page.get_by_text("Who said it").click()
+    page.locator("summary", has_text="Direct logit attribution").click()
     page.locator(".total[data-state=equal]").wait_for()
     page.locator(".candidates button").nth(1).click()
     page.locator(".candidates button[aria-pressed=true]", has_text="#").wait_for()
@@ -26,7 +26,7 @@ def test_who_said_it_sums_to_the_logit(show):
 
 def test_what_each_height_would_say_ends_in_what_the_model_says(show):
     page = show("shakespeare", "ROMEO:")
-    page.get_by_text("What each height would say").click()
+    page.locator("summary", has_text="Logit lens").click()
     rows = page.locator(".below tbody tr")
     rows.first.wait_for()
     assert rows.count() == 7
@@ -51,7 +51,7 @@ def named(page):
 
 def test_the_circuits_of_the_head_that_is_looked_at_open_below(show):
     page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn", "head": 2})
-    page.get_by_role("button", name="Circuits").click()
+    page.locator("summary", has_text="Circuits").click()
     circuits(page).locator(".pairs button").first.click()
     asked = page.evaluate("window.wanted.filter(([kind]) => kind === 'circuit')")
     assert asked == [["circuit", "ov", "blocks.1.attn", 2]]
@@ -67,7 +67,7 @@ def test_the_circuits_of_the_head_that_is_looked_at_open_below(show):
 
 def test_queries_turn_in_the_browser_as_in_the_model(show):
     page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.0.attn", "head": 0})
-    page.get_by_role("button", name="Circuits").click()
+    page.locator("summary", has_text="Circuits").click()
     circuits(page).get_by_label("Circuit", exact=True).select_option("qk")
     circuits(page).locator(".pairs button").first.wait_for()
     asked = page.evaluate("window.wanted.length")
@@ -85,7 +85,7 @@ def test_queries_turn_in_the_browser_as_in_the_model(show):
 
 def test_what_is_chosen_in_a_drawer_before_the_browser_tells_that_it_is_open_leaves_it_open(show):
     page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.0.attn", "head": 0})
-    page.get_by_role("button", name="Circuits").evaluate("""(button) => {
+    page.locator("summary", has_text="Circuits").evaluate("""(button) => {
       button.click();
       const kind = document.querySelector(".circuits select[aria-label=Circuit]");
       kind.value = "qk";
@@ -101,7 +101,7 @@ def test_what_is_chosen_in_a_drawer_before_the_browser_tells_that_it_is_open_lea
 ])  # fmt: skip
 def test_a_model_has_the_circuits_it_can_have(show, name, attention, kinds):
     page = show(name, "abc", 1 if name == "next-vowel" else 0, {"open": attention or ""}, width=420)
-    button = page.get_by_role("button", name="Circuits")
+    button = page.locator("summary", has_text="Circuits")
     assert button.is_visible() == bool(kinds)
     if not kinds:
         return
@@ -115,7 +115,7 @@ def test_a_model_has_the_circuits_it_can_have(show, name, attention, kinds):
 
 def test_a_circuit_s_numbers_are_saved(show):
     page = show("next-vowel", "abc", 1, {"open": "decoder.blocks.0.attn"})
-    page.get_by_role("button", name="Circuits").click()
+    page.locator("summary", has_text="Circuits").click()
     circuits(page).locator(".pairs button").first.wait_for()
     with page.expect_download() as saved:
         circuits(page).get_by_role("button", name="CSV").click()
@@ -126,6 +126,6 @@ def test_a_circuit_s_numbers_are_saved(show):
 
 def test_what_holds_is_listed(show):
     page = show("ladder-4-attention", "ROMEO:")
-    page.get_by_text("What holds").click()
+    page.locator("summary", has_text="Checks").click()
     page.locator(".below tbody tr").first.wait_for()
     assert page.locator(".below tbody tr").count() == page.evaluate("window.instrument.pass.equations.size")

@@ -35,15 +35,15 @@ def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
 
 def test_a_click_zooms_in_step_by_step_and_escape_out(show):
     page = show("shakespeare", "ROMEO:")
-    page.get_by_role("button", name="block 1", exact=True).first.click()
-    page.get_by_role("button", name="block 1 · attention").click()
-    page.locator(".name.row", has_text="z").first.click()
-    assert trail(page) == ["model", "block 1", "attention", "z"]
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
+    page.get_by_role("button", name="layer 1 · attention").click()
+    page.locator(".name.row", has_text="weighted values").first.click()
+    assert trail(page) == ["model", "layer 1", "attention", "weighted values"]
     page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
     assert len(trail(page)) == 5
     page.locator(".by-hand[data-state=shown]").wait_for()
     assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
-    assert readout(page).startswith("blocks.1.attn.hook_z, ")
+    assert readout(page).startswith("Weighted values, layer 1, ")
     seen = []
     for _ in range(5):
         page.keyboard.press("Escape")
@@ -55,7 +55,7 @@ def test_parameters_stand_beside_the_sublayer_that_reads_them(show):
     page = show("number-words-en-es", "two hundred and five", 2, {"open": "decoder.blocks.1"})
     page.get_by_role("button", name="kv.weight", exact=True).click()
     assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
-    assert trail(page) == ["model", "decoder block 1", "cross-attention", "kv.weight"]
+    assert trail(page) == ["model", "decoder layer 1", "cross-attention", "kv.weight"]
 
 
 def test_a_place_in_the_picture_is_clicked(show):
@@ -101,8 +101,9 @@ def test_the_wheel_with_control_zooms_in_and_out(show):
 
 def test_a_block_and_its_word_light_each_other(show):
     page = show("shakespeare", "ROMEO:")
-    word = page.locator(".word", has_text="block 2")
-    page.get_by_role("button", name="block 2", exact=True).first.hover()
+    page.locator("summary", has_text="How to read this picture").click()
+    word = page.locator(".word", has_text="layer 2")
+    page.get_by_role("button", name="layer 2", exact=True).first.hover()
     assert word.get_attribute("data-lit") == "true"
     page.mouse.move(0, 0)
     assert word.get_attribute("data-lit") == "false"
@@ -151,12 +152,31 @@ def veiled(page):
     }""")
 
 
-def test_play_runs_a_chapter_and_waits_for_the_next_key(show):
+def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show):
+    page = show("ladder-4-attention", "ROMEO")
+    page.get_by_role("button", name="Play").click()
+    said = page.locator("[data-part=chapter]")
+    heard = []
+    while page.evaluate("window.instrument.play.isRunning || window.instrument.play.moment === null"):
+        heard.append(said.inner_text())
+        page.wait_for_timeout(200)
+    heard.append(said.inner_text())
+    told = list(dict.fromkeys(heard))
+    assert len(told) == page.evaluate("window.instrument.chapters.length")
+    assert told[0].startswith("Embedding. ") and "looks most at" in told[2] and told[-1].startswith("Unembedding. ")
+    assert veiled(page) < 0.01 and page.evaluate("window.chosen.length") == 1  # the page is told once, at the end
+    page.get_by_role("button", name="Play or pause").click()
+    page.wait_for_function("window.instrument.play.isRunning && window.instrument.play.moment < 1")  # anew
+
+
+def test_play_is_paused_stepped_through_and_left_by_keys(show):
     page = show("shakespeare", "ROMEO:")
     page.locator("[data-part=stage]").focus()
     page.keyboard.press("Space")
-    page.wait_for_function("!window.instrument.play.isRunning")
-    assert page.locator("[data-part=chapter]").inner_text().startswith("hook_embed: ")
+    page.wait_for_function("window.instrument.play.moment > 0.99")
+    page.keyboard.press("Space")
+    assert not page.evaluate("window.instrument.play.isRunning")
+    assert page.locator("[data-part=chapter]").inner_text().startswith("Embedding. ")
     first = veiled(page)
     assert first > 0.3
     told = page.evaluate("window.chosen.length")
@@ -228,9 +248,9 @@ def test_of_two_that_are_opened_in_one_breath_the_second_is_drawn(show):
 
 def test_the_keys_stay_with_a_name_that_stays_and_go_to_the_picture_with_one_that_goes(show):
     page = show("shakespeare", "ROMEO:")
-    page.get_by_role("button", name="block 1", exact=True).first.click()  # which becomes a heading
+    page.get_by_role("button", name="layer 1", exact=True).first.click()  # which becomes a heading
     assert page.evaluate(FOCUSED) == {"part": "stage", "open": None, "stops": 1}
-    page.locator(".name.row", has_text="z").first.click()
+    page.locator(".name.row", has_text="weighted values").first.click()
     assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_z", "stops": 1}
     page.keyboard.press("ArrowUp")
     assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_result", "stops": 1}
@@ -276,12 +296,25 @@ def test_a_chosen_cell_lights_what_it_is_made_of(show):
         assert page.evaluate(lit, f"blocks.1.attn.{name}") == isLit, name
 
 
-def test_where_one_is_stays_in_sight_beside_a_large_tensor(show):
-    page = show("shakespeare", "ROMEO:", height=700)
+def test_what_is_opened_stands_beside_the_picture_where_there_is_room_else_below(show):
+    page = show("shakespeare", "ROMEO:", width=1280, height=700)
+    stage, tensor = page.locator(".stage"), page.locator(".numbers.tensor[data-state=shown]")
+    whole = stage.bounding_box()
+    assert whole["width"] == page.get_by_test_id("inside").bounding_box()["width"]  # all of it is the picture's
     page.evaluate("window.instrument.open('blocks.1.mlp.hook_post')")
-    page.locator(".numbers.tensor[data-state=shown]").wait_for()
-    box = page.locator(".numbers.tensor").bounding_box()
-    assert 100 < box["y"] < 500  # there is something of both
+    tensor.wait_for()
+    picture, box = stage.bounding_box(), tensor.bounding_box()
+    assert picture["x"] + picture["width"] <= box["x"] and abs(box["y"] - picture["y"]) < 40
+    tensor.locator("canvas.marks").first.click()
+    page.locator(".by-hand[data-state=shown]").wait_for()
     page.mouse.wheel(0, 2000)
-    page.wait_for_function("scrollY > 300")
-    assert 0 <= page.get_by_role("navigation").bounding_box()["y"] < 60
+    page.wait_for_function("scrollY > 200")
+    assert 0 <= page.get_by_role("navigation").bounding_box()["y"] < 60  # and the picture is in sight still
+    assert page.evaluate("window.instrument.parts.stage.getBoundingClientRect().bottom > 200")
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 700, "height": 700})
+    page.wait_for_function("!window.instrument.isBeside")
+    assert stage.bounding_box()["y"] + stage.bounding_box()["height"] <= tensor.bounding_box()["y"]
+    page.evaluate("window.instrument.open('')")
+    page.set_viewport_size({"width": 1280, "height": 700})
+    page.wait_for_function("(width) => window.instrument.page.width === width", arg=whole["width"])

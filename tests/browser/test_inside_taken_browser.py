@@ -26,11 +26,11 @@ def test_what_is_open_is_in_the_address_and_is_what_is_saved(page, wait_ready):
     page.traffic.forget()
     trail = page.get_by_role("navigation").get_by_role("button")
     trail.nth(0).click()
-    page.get_by_role("button", name="block 0", exact=True).first.click()
+    page.get_by_role("button", name="layer 0", exact=True).first.click()
     until(page, lambda: parameters(page).get("inside") == "blocks.0")
     assert page.traffic.page_runs == 0
     assert not page.evaluate(LOADED, "SyntaxHighlighter"), "1.5 MB that the picture doesn't need"
-    for words in ("Take this view along", "Take these numbers along"):
+    for words in ("Export this view", "Export these numbers"):
         page.get_by_test_id("stMain").locator("summary", has_text=words).click()
         wait_ready(page)
     code = page.get_by_test_id("stCode").first

@@ -72,20 +72,20 @@ def recorded_inside(name, text, **more):
 def test_a_whole_pass_can_be_explored_like_the_page(opened, browser_errors):
     """From the model to a cell and to the weights it is made of; the folds below, and the circuits."""
     page = opened(show(recorded_inside("sort-letters", "hello=")))
-    page.get_by_role("button", name="block 1", exact=True).first.click()
-    page.get_by_role("button", name="block 1 · feed-forward").click()
-    page.locator(".name.row", has_text="pre").first.click()
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
+    page.get_by_role("button", name="layer 1 · feed-forward").click()
+    page.locator(".name.row", has_text="before activation").first.click()
     marks = page.locator(".numbers.tensor[data-state=shown] canvas.marks").first
     marks.click()
     badge = page.locator(".by-hand .badge").first
     expect(badge).to_contain_text("recomputed, equal")
     page.locator(".by-hand .links button", has_text="W_up").click()
     expect(page.locator(".by-hand .where").first).to_contain_text("It was learned in training")
-    page.get_by_text("Who said it").click()
+    page.locator("summary", has_text="Direct logit attribution").click()
     expect(page.locator(".total[data-state=equal]")).to_be_visible()
-    page.get_by_text("What holds").click()
+    page.locator("summary", has_text="Checks").click()
     expect(page.get_by_text("tensors of this pass were recomputed")).to_be_visible()
-    page.get_by_role("button", name="Circuits").click()
+    page.locator("summary", has_text="Circuits").click()
     circuits = page.get_by_role("region", name="Circuits")
     circuits.get_by_label("Circuit", exact=True).select_option("qk")
     before = circuits.locator(".pairs button").first.inner_text()
@@ -153,7 +153,7 @@ def test_without_scripts_a_still_picture_is_seen_else_the_instrument(opened, chr
         still.goto((tmp_path / "view.html").as_uri())
         expect(still.locator(f"{STILL} img")).to_be_visible()
         expect(still.locator(STILL)).to_contain_text("scripts are needed to explore it")
-    expect(page.get_by_role("button", name="block 1", exact=True).first).to_be_visible()
+    expect(page.get_by_role("button", name="layer 1", exact=True).first).to_be_visible()
     expect(page.locator(STILL)).to_have_count(0)
 
 

@@ -152,7 +152,7 @@ test("a place is said in words", () => {
   assert.equal(pass.inWords("blocks.0.attn.hook_z", [null, 0, null]), "head 0");
   assert.equal(pass.inNumbers("blocks.0.attn.hook_z", [1, 0, 1]), "position 1, head 0, dimension 1");
   pass.offset = 40; // the model reads the end of a long text
-  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (place 41 of the text)");
+  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (position 41 of the whole text)");
 });
 
 test("two dimensions are drawn, and the others held", () => {

@@ -11,6 +11,7 @@ import { bandsAt, isAlike } from "../../transformer/frontend/inside/move.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/frontend/inside/structure.js";
 import { stepsTo } from "../../transformer/frontend/inside/trail.js";
+import { fullName, plainName } from "../../transformer/frontend/inside/plain.js";
 
 const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"];
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
@@ -169,8 +170,8 @@ test("in a parallel block both sublayers read the same stream, and one sum takes
 test("a breadcrumb says every step", () => {
   const titles = (name, open, cell) => stepsTo(focusOf(structures[name], open), cell, "here").map(({ title }) => title);
   assert.deepEqual(titles("shakespeare", ""), ["model"]);
-  assert.deepEqual(titles("shakespeare", "blocks.1.attn.hook_q", [1, 2, 3]), ["model", "block 1", "attention", "q", "here"]);
-  assert.deepEqual(titles("next-vowel", "decoder.blocks.0.cross_attn"), ["model", "decoder block 0", "cross-attention"]);
+  assert.deepEqual(titles("shakespeare", "blocks.1.attn.hook_q", [1, 2, 3]), ["model", "layer 1", "attention", "queries", "here"]);
+  assert.deepEqual(titles("next-vowel", "decoder.blocks.0.cross_attn"), ["model", "decoder layer 0", "cross-attention"]);
   assert.deepEqual(titles("shakespeare", "embed.weight"), ["model", "embed.weight"]);
   assert.equal(shortName("decoder.blocks.0.ln_cross.hook_scale"), "ln_cross.scale");
 });
@@ -210,12 +211,28 @@ test("on the way from one layout to another the bands cover the picture, and beg
     for (const share of [0, 0.4, 1]) {
       const bands = bandsAt(from, to, share);
       assert.equal(bands.length, to.stacks.reduce((sum, { groups }) => sum + groups.length + 2, 0));
-      const left = Math.min(...bands.map((band) => band.left));
-      const column = bands.filter((band) => band.left === left);
+      const left = Math.min(...bands.map(({ now }) => now.left));
+      const column = bands.filter(({ now }) => now.left === left);
       assert.ok(Math.abs(column[0].now.bottom - (from.height + share * (to.height - from.height))) < 1e-9);
       column.slice(1).forEach(({ now }, at) => assert.ok(Math.abs(now.bottom - column[at].now.top) < 1e-9));
       assert.ok(Math.abs(column.at(-1).now.top) < 1e-9);
       for (const { was, is, now } of bands) if (share !== 0.4) assert.ok(Math.abs(now.top - (share ? is : was).top) < 1e-9);
     }
   }
+});
+
+test("every tensor of a pass has a plain name, and no two of a sublayer the same", () => {
+  for (const [name, { stacks, places, norm }] of Object.entries(structures)) {
+    for (const part of stacks.flatMap(({ groups }) => groups.flatMap(({ parts }) => parts))) {
+      const plain = part.names.map((each) => plainName(each, norm));
+      assert.equal(new Set(plain).size, plain.length, `${name}: ${plain}`);
+      for (const each of plain) assert.doesNotMatch(each, /[._]/);
+    }
+    for (const tensor of places.keys()) assert.ok(fullName(tensor, places.get(tensor), norm));
+  }
+  const structure = structures["number-words-en-es"];
+  const full = (tensor) => fullName(tensor, structure.places.get(tensor), structure.norm);
+  assert.equal(full("decoder.blocks.1.hook_cross_attn_out"), "What cross-attention adds, decoder layer 1");
+  assert.equal(full("decoder.blocks.1.cross_attn.hook_q"), "Queries of cross-attention, decoder layer 1");
+  assert.equal(full("decoder.blocks.1.mlp.hook_pre"), "Before activation, decoder layer 1");
 });

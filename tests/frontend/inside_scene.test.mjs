@@ -7,7 +7,7 @@ import { readRecording } from "../../transformer/frontend/recording.js";
 import { focusOf, structureOf } from "../../transformer/frontend/inside/structure.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { layOut } from "../../transformer/frontend/inside/layout.js";
-import { chaptersOf, endOf, isRevealed, sceneAt, stepFrom, zoneOf } from "../../transformer/frontend/inside/scene.js";
+import { chaptersOf, cycleOf, endOf, isAtEnd, isRevealed, momentAt, sceneAt, stepFrom, timeOf, zoneOf } from "../../transformer/frontend/inside/scene.js";
 
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
 const structures = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"].map((name) => {
@@ -70,4 +70,19 @@ test("a step leads to the end of a chapter, and no further than there are", () =
   assert.equal(stepFrom(endOf(3), 1, 4), endOf(3));
   assert.equal(stepFrom(endOf(2), -1, 4), endOf(1));
   assert.equal(stepFrom(0.2, -1, 4), endOf(0));
+});
+
+test("Play moves for a short while, rests for a longer one, and ends with the last chapter", () => {
+  for (const count of [4, 14, 120]) {
+    const cycle = cycleOf(count);
+    const moments = Array.from({ length: 1000 }, (_, at) => momentAt((at * count * cycle) / 1000, count));
+    moments.slice(1).forEach((moment, at) => assert.ok(moment >= moments[at]));
+    assert.equal(momentAt(1e9, count), endOf(count - 1));
+    assert.ok(isAtEnd(endOf(count - 1), count) && !isAtEnd(endOf(count - 2), count));
+    assert.equal(Math.floor(momentAt(timeOf(endOf(0), count), count)), 1); // from what is complete the next begins
+    for (const moment of [0, 0.5, 1.2, count - 0.5]) assert.ok(Math.abs(momentAt(timeOf(moment, count), count) - moment) < 1e-9);
+  }
+  const resting = Array.from({ length: 100 }, (_, at) => momentAt((at * cycleOf(14)) / 100, 14)).filter((moment) => moment === endOf(0)).length;
+  assert.ok(resting > 60);
+  assert.ok(14 * cycleOf(14) < 40_000 && 120 * cycleOf(120) < 140_000);
 });

@@ -36,11 +36,11 @@ test("what a head hardly does isn't called what it does most", () => {
 test("where all weights are alike, none is called the largest", () => {
   const said = (...row) => {
     const scene = { head: null, token: 1, weights: () => ({ queries: 2, keys: 2, weights: Float32Array.from([1, 0, ...row]) }) };
-    const places = new Map([["pattern", { part: { id: "blocks.0.attn" } }]]);
+    const places = new Map([["pattern", { stack: { title: "" }, group: { title: "layer 0" }, part: { id: "blocks.0.attn" } }]]);
     const pass = { labels: { text: ["a", "b"] }, config: { n_heads: 1 } };
     const asked = { id: "blocks.0.attn", part: "attention", name: "pattern", zone: "lane", prefix: "" };
     return chapterInWords(pass, scene, { places }, asked);
   };
-  assert.equal(said(0.5, 0.5), "In blocks.0.attn the only head looks at all 2 tokens that it sees alike: 50% each.");
-  assert.match(said(0.4, 0.6), /^In blocks\.0\.attn the only head looks most at “b”/);
+  assert.equal(said(0.5, 0.5), "Layer 0, head 0 looks at all 2 tokens that it sees alike: 50% each.");
+  assert.match(said(0.4, 0.6), /^Layer 0, head 0 looks most at “b”/);
 });

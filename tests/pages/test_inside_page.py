@@ -133,8 +133,8 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     about = outline(at).metadata
     assert about["offset"] == 20 and "".join(about["labels"]["text"]) == long[-80:]
     assert looked_at(at) == OPEN | {"token": 77}
-    told = ("so the model reads its last 80 tokens, from position 20 on. "
-            "Tokens before position 81 were predicted from earlier windows")  # fmt: skip
+    told = ("the model reads its last 80 tokens, from position 20 on. "
+            "Logits before position 81 came from earlier windows")  # fmt: skip
     assert any(told in caption.value for caption in at.caption)
     clicked(at, token=1)
     assert link_of(at)["place"] == "21"

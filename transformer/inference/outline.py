@@ -53,7 +53,7 @@ def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, T
     unembedding = "x · W_U + b_U" if config.unembed_bias else "x · W_U"
     about = {name: ("point", point.meaning, point.formula) for name, point in points.items()}
     about[LOGITS] = ("output", "How much speaks for each token as the next.", unembedding)
-    about[PROBABILITIES] = ("output", "The odds of each token as the next.", "exp(logit_t) / Σ_t exp(logit_t)")
+    about[PROBABILITIES] = ("output", "The probability of each token as the next.", "exp(logit_t) / Σ_t exp(logit_t)")
     dims = {name: points[name].shape if name in points else table[name].dims for name in table}
     for equation in table.values():
         for operand in equation.sources:

@@ -90,7 +90,7 @@ def _embeddings(config: ModelConfig) -> Iterator[HookInfo]:
 
 def _block(config: ModelConfig, causal: bool, cross: bool, window: int) -> Iterator[HookInfo]:
     if config.residual:
-        yield HookInfo("hook_resid_pre", "The residual stream as it enters the block.", "x", STREAM)
+        yield HookInfo("hook_resid_pre", "The residual stream as it enters the layer.", "x", STREAM)
     if config.norm == "pre":
         yield from _within("ln1.", _norm(config, "the input of attention"))
     yield from _within("attn.", _self_attention(config, causal, window))
@@ -128,7 +128,7 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
                    STREAM)  # fmt: skip
     if config.residual:
         formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
-        yield HookInfo("hook_resid_post", "The residual stream after the block.", formula, STREAM)
+        yield HookInfo("hook_resid_post", "The residual stream after the layer.", formula, STREAM)
     if config.norm == "post":
         yield from _within("ln2.", _norm(config, "the residual stream after the feed-forward layer"))
 

@@ -44,7 +44,7 @@ class Looked:
     tokens: tuple[int, ...]
     source: tuple[int, ...]
     offset: int
-    """The place of the first token in the whole text: the model reads the last of a long one."""
+    """The position of the first token in the whole text: the model reads the last of a long one."""
     interventions: tuple[Intervention, ...] = ()
     """What is changed in this pass, at positions that count from its first token."""
 
@@ -63,9 +63,9 @@ def explain(session: Session, looked: Looked) -> None:
     if looked.offset:
         end, context = looked.offset + len(looked.tokens), session.config.context_length
         first = next(each for each in range(end + 1) if window_start(each, context) == looked.offset)
-        older = f" Tokens before position {first} were predicted from earlier windows, so their logits were others."
+        older = f" Logits before position {first} came from earlier windows and were others."
         st.caption(
-            f"The text is longer than the context, so the model reads its last {counted(len(looked.tokens), 'token')}, "
+            f"The text is longer than the context: the model reads its last {counted(len(looked.tokens), 'token')}, "
             f"from position {looked.offset} on.{older if first > looked.offset + 1 else ''}"
         )
     if looked.source:
@@ -104,7 +104,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
+    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers",
                          on_change="rerun")  # fmt: skip
     if not opened.open:
         return
@@ -114,9 +114,9 @@ def offer_numbers(session: Session, looked: Looked) -> None:
             st.markdown(problem)
             return
         st.markdown(
-            "A safetensors file with every number of what is open: of a block or a sublayer all its tensors and "
-            "weights; of the whole model the residual stream, what each sublayer adds to it, the attention weights, "
-            "the logits and the probabilities. These lines read it, and compute the same numbers again:"
+            "A safetensors file of what is open: of a layer or a sublayer all tensors and weights; of the whole model "
+            "the residual stream, what is added to it, the attention weights, logits and probabilities. To read it, "
+            "and to compute it again:"
         )
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
         st.code(_lines(session, looked, file), language=None, wrap_lines=True)

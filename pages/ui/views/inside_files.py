@@ -39,7 +39,7 @@ def offer_page(session: Session, looked: Looked) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
-    opened = st.expander("Take this view along", icon=":material/html:", key="drawer_page", on_change="rerun")
+    opened = st.expander("Export this view", icon=":material/html:", key="drawer_page", on_change="rerun")
     if not opened.open:
         return
     held.want()
@@ -50,8 +50,7 @@ def offer_page(session: Session, looked: Looked) -> None:
             st.markdown(SHORTER if can_be else TOO_MANY)
         else:
             st.markdown(
-                "One page with everything above that opens without a network and can be explored in the same way, "
-                f"for a slide or a handout.{_said_of(fit.kinds)}"
+                f"One page with everything above, to be explored without a network.{_said_of(fit.kinds)}"
             )
             title = f"{session.file_name}-inside"
             outlined = outline(looked.model, looked.tokens, looked.source, looked.interventions)
@@ -60,7 +59,7 @@ def offer_page(session: Session, looked: Looked) -> None:
                 f"Save as a page ({in_words(size)})", lambda: _page(session, looked, title), f"{title}.html",
                 key="save_inside_page", on_click="ignore", icon=":material/html:",
             )  # fmt: skip
-        st.markdown("The lines of Python that compute this pass and show it, without the app:")
+        st.markdown("In Python, without the app:")
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
         st.code(lines(session, looked), language=None, wrap_lines=True)
 

@@ -12,7 +12,7 @@ export function changesAt(pass, { focus, head, token, source }) {
   const position = place === null || place === undefined ? null : place + (isSource ? 0 : pass.offset);
   return {
     parts: parts.filter((part, at) => parts.findIndex((each) => each.point === part.point && each.head === part.head) === at),
-    places: position === null ? [] : [{ title: `Only at “${label[place]}”, place ${position}`, position }],
+    places: position === null ? [] : [{ title: `Only at “${label[place]}”, position ${position}`, position }],
     rules: focus ? rulesOf(pass, focus) : [],
     done: pass.interventions,
   };

@@ -96,7 +96,7 @@ export class Circuits {
     return made;
   }
 
-  /** Another pass. Returns whether its model has any attention. */
+  /** Another pass; of a model without attention there are no circuits. */
   begin(pass) {
     this.pass = pass;
     this.shown = null;
@@ -106,7 +106,6 @@ export class Circuits {
     options(this.attention, modules.map((name) => [name, name]));
     options(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
     this.settle();
-    return modules.length > 0;
   }
 
   /** What a link says, or said here before: [kind, attention, head, distance, and its cell if any]; null: what is looked at above. */
@@ -133,13 +132,6 @@ export class Circuits {
     if (attention && attention !== before?.attention) this.chosen.attention = attention;
     if (head !== null && head !== before?.head) this.chosen.head = head;
     this.settle();
-  }
-
-  /** Unfold it, and bring it into sight. */
-  open() {
-    this.details.open = true;
-    this.details.scrollIntoView({ block: "start" });
-    this.attention.focus({ preventScroll: true });
   }
 
   choose(change) {

@@ -56,9 +56,9 @@ const ROOM = {
   narrow: { gutter: 104, margin: 62 },
   wide: { gutter: 112, margin: 108 },
 };
-const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture
+const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latter where a tensor stands below
 const LEAST = 300; // so that all of it is seen on a projector, too
-const ABOVE = 252; // pixels of a window that stand above it and below
+const ABOVE = 264; // pixels of a window that stand above it
 
 export class InsideInstrument {
   /** @type {InsidePass} */ pass;
@@ -71,6 +71,7 @@ export class InsideInstrument {
   /** @type {Chapter[]} */ chapters;
   /** @type {Layout} */ layout;
   /** @type {Page & { accent?: string } | null} */ page;
+  /** @type {boolean} */ isBeside;
 
   /**
    * @param {HTMLElement} parent
@@ -108,11 +109,8 @@ export class InsideInstrument {
     this.search = new Search(parts.search, [], (name) => this.open(name));
     this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
-    let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === drawnAt) return;
-      drawnAt = contentRect.width;
-      this.draw();
+      if (Math.round(contentRect.width) !== this.page?.width) this.draw();
     }).observe(parts.stage);
   }
 
@@ -128,7 +126,7 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
-    this.parts.circuits.hidden = !this.below.circuits.begin(this.pass);
+    this.below.circuits.begin(this.pass);
     this.search.offer(this.pass.names);
     this.show();
   }
@@ -164,7 +162,7 @@ export class InsideInstrument {
 
   open(open) {
     this.choose({ open, cell: null });
-    if (this.focus?.name) this.bringIntoSight(this.parts.tensor);
+    if (this.focus?.name && !this.isBeside) this.bringIntoSight(this.parts.opened);
   }
 
   // Half of the window is left to what one came from.
@@ -185,6 +183,7 @@ export class InsideInstrument {
     if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });
     if (head !== undefined && this.head !== null) change.head = head;
     this.choose(change);
+    this.bringIntoSight(this.parts.cell);
   }
 
   pickToken(prefix, token) {
@@ -207,15 +206,16 @@ export class InsideInstrument {
       return this.weights.get(id);
     };
     this.scene = {
-      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, weights,
+      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, norm: structure.norm, weights,
       reach: reachOf(structure, weights, this.token), strongest: (part, token) => this.strongest(part, token), ...this.marked(),
     };
     this.chapters = chaptersOf(structure, chosen.open);
     this.play.set(chosen.moment);
     this.scene.play = this.playing();
+    this.makeRoom();
     this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
-    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "");
+    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "", structure.norm);
     this.prose.show(structure, this.focus, pass, this.head);
     this.showNumbers();
     this.showChapter();
@@ -276,12 +276,20 @@ export class InsideInstrument {
   showNumbers() {
     const { parts, pass, focus, chosen } = this;
     const name = focus?.name ?? null;
-    parts.tensor.hidden = !name;
-    parts.cell.hidden = !name || !chosen.cell;
+    parts.cell.hidden = !chosen.cell;
     if (!name) return;
     const isSource = focus.stack.prefix === "encoder.";
     this.tensor.show(pass, name, { head: this.head, cell: chosen.cell, token: isSource ? this.source : this.token });
     if (chosen.cell) this.cell.show(pass, name, chosen.cell);
+  }
+
+  // What is opened stands beside the picture where there is room, and takes some of its width.
+  makeRoom() {
+    const { opened, scene } = this.parts;
+    if (opened.hidden === !this.focus?.name) return;
+    opened.hidden = !this.focus?.name;
+    attribute(scene, "data-opened", String(!opened.hidden));
+    this.page = null;
   }
 
   /** Draw everything again, in the page's present size and colours. */
@@ -296,13 +304,16 @@ export class InsideInstrument {
   /** Draw the picture as the scene is now. */
   drawPicture() {
     const { parts, structure, focus } = this;
-    if (!this.page?.width) this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+    if (!this.page?.width) {
+      this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
+      this.isBeside = parts.opened.offsetLeft > parts.stage.offsetLeft; // where what is open stands
+    }
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
     const kind = page.width >= scaled(NARROW) ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(LEAST, Math.min(focus?.name ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
+    const tall = Math.max(LEAST, Math.min(focus?.name && !this.isBeside ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
     const beside = (pixels) => Math.min(scaled(pixels), Math.max(1, page.width / PHONE) * pixels);
     const room = { width: page.width, height: tall, gutter: beside(ROOM[kind].gutter), margin: beside(ROOM[kind].margin) };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
@@ -330,7 +341,8 @@ export class InsideInstrument {
 
   makeHeads() {
     const { n_heads: heads } = this.pass.config;
-    const choices = [["", heads > 1 ? "Mean of the heads" : "The only head"], ...Array.from({ length: heads > 1 ? heads : 0 }, (_, head) => [String(head), `Head ${head}`])];
+    const choices = [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [String(head), `Head ${head}`])];
+    this.parts.arcs.hidden = heads < 2 || !this.structure.stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
     this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
   }
 
@@ -338,7 +350,6 @@ export class InsideInstrument {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
     parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
-    parts.circuits.addEventListener("click", () => this.below.circuits.open());
     parts.png.addEventListener("click", () => savePicture(this));
     new Hand(this);
   }

@@ -56,7 +56,7 @@ const END_ROW = 24;
 const TALL_ROW = 30; // of an opened sublayer
 const ROW = 18; // of an opened block, of usual type
 const LOW_ROW = 14; // beside the tensor that is looked at, of usual type
-const CHIPS = { line: 26, letter: 6.8, edge: 26 }; // of a header with the names of parameters, of usual type
+const CHIPS = { line: 26, letter: 7.25, edge: 23, sides: 7 }; // of a header with the names of parameters, of usual type
 const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
 const GAP = 10; // above and below an opened block
 const CLOSED_PART = 46; // beside an opened one in the same block
@@ -225,11 +225,11 @@ function headerWidth(columns, at, { width }) {
 
 /** Names of parameters take as many lines as they need. */
 function headerHeight({ parameters, title }, wide) {
-  const [line, letter, edge] = [CHIPS.line, CHIPS.letter, CHIPS.edge].map(scaled);
+  const [line, letter, edge, sides] = [CHIPS.line, CHIPS.letter, CHIPS.edge, CHIPS.sides].map(scaled);
   let [lines, x] = [1, edge + (title.length + 10) * letter];
   for (const name of parameters) {
     const chip = edge + shortName(name).length * letter;
-    if (x + chip > wide) [lines, x] = [lines + 1, 0];
+    if (x + chip > wide - sides) [lines, x] = [lines + 1, 0];
     x += chip;
   }
   return lines * line + 4;

@@ -1,5 +1,5 @@
-// Below the picture: what each height would say for every token, whose work a logit is, what holds in this pass, and the
-// circuits of a head.
+// Below the picture: the logit lens for every token, whose work a logit is, the circuits of a head, and whether the pass is
+// what its equations say.
 
 import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
@@ -8,7 +8,7 @@ import { Circuits } from "./circuits.js";
 
 /** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */
 
-const TITLES = { lens: "What each height would say", who: "Who said it", checks: "What holds", circuits: "Circuits" };
+const TITLES = { lens: "Logit lens by layer", who: "Direct logit attribution", circuits: "Circuits", checks: "Checks" };
 const FOLDS = Object.keys(TITLES);
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
@@ -87,10 +87,10 @@ export class Below {
     const [heights, tokens] = lens.shape;
     const known = Array.from({ length: tokens }, (_, at) => at).filter((at) => pass.hasLens(at));
     const words = node("p", "note");
-    put(words, "Had the model ended at a height, it would have said this next; the top row is its own. A deeper shade is a more probable token. Below each stands the rank of the token that follows in the text.");
+    put(words, "What the model would say next if it ended after this layer. Deeper: more probable. Below: the rank of the token that follows in the text.");
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
-    put(cellOf(head, "th"), "height");
+    put(cellOf(head, "th"), "layer");
     for (const at of known) {
       const button = node("button", "", cellOf(head, "th"));
       button.type = "button";
@@ -103,7 +103,7 @@ export class Below {
     const [shares, right, rank] = ["lens.probability", "lens.right", "lens.rank"].map((name) => pass.outline[name].data);
     for (let height = heights - 1; height >= 0; height--) {
       const row = node("tr", "", body);
-      put(cellOf(row, "th"), height ? `after block ${height - 1}` : "embedding");
+      put(cellOf(row, "th"), height ? `after layer ${height - 1}` : "embedding");
       for (const at of known) {
         const place = height * tokens + at;
         const cell = cellOf(row, "td");
@@ -118,7 +118,7 @@ export class Below {
     const box = node("div", "table");
     box.tabIndex = 0;
     attribute(box, "role", "region");
-    attribute(box, "aria-label", "What each height would say");
+    attribute(box, "aria-label", TITLES.lens);
     box.append(table);
     this.lens.body.replaceChildren(words, box);
   }
@@ -154,7 +154,7 @@ export class Below {
     const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
     const words = node("p", "note");
     const norms = { pre: " The last norm divides by what it divided by in this pass.", post: " Every later norm divides by what it divided by in this pass." }[pass.config.norm] ?? "";
-    put(words, `Each part's share in the logit, what speaks for it to the right, what speaks against it to the left.${norms}`);
+    put(words, `What each part adds to the logit: for it to the right, against it to the left.${norms}`);
     const list = node("ul", "shares");
     names.forEach((name, at) => {
       const item = node("li", "", list);
@@ -210,7 +210,7 @@ export class Below {
     const box = node("div", "table");
     box.tabIndex = 0;
     attribute(box, "role", "region");
-    attribute(box, "aria-label", "What holds");
+    attribute(box, "aria-label", TITLES.checks);
     box.append(table);
     this.checks.body.replaceChildren(words, box);
   }

@@ -6,28 +6,30 @@ export const MARKUP_INSIDE = `
       <div class="where">
         <div class="map" data-part="map" title="The whole model"></div>
         <nav class="trail" aria-label="Where you are" data-part="trail"></nav>
+        <p class="readout" role="status" aria-live="polite" data-part="readout"></p>
+        <p class="chapter" role="status" aria-live="polite" data-part="chapter" hidden></p>
       </div>
       <div class="tools">
-        <button type="button" class="control" data-part="change" hidden>Change</button>
-        <label>Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
-        <button type="button" class="control" data-part="circuits" title="What a head does with any pair of tokens">Circuits</button>
         <div class="play" data-part="play"></div>
-        <div class="search" data-part="search"></div>
+        <label data-part="arcs">Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <button type="button" class="control" data-part="change" hidden>Change</button>
       </div>
     </div>
     <section data-part="changing" aria-label="Change what is open" hidden></section>
-    <p class="chapter" role="status" aria-live="polite" data-part="chapter"></p>
-    <div class="scene">
-      <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a block, Enter opens, Escape goes up."></div>
+    <div class="scene" data-part="scene">
+      <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a layer, Enter opens, Escape goes up, Space plays."></div>
       <div class="said">
-        <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
+        <div class="search" data-part="search"></div>
         <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
         <button type="button" class="save" data-part="png">Save as PNG</button>
       </div>
-      <aside class="prose" data-part="prose" aria-label="In words"></aside>
-      <div class="tensor" data-part="tensor" hidden></div>
-      <div class="cell" data-part="cell" hidden></div>
+      <div class="opened" data-part="opened" hidden>
+        <div class="tensor" data-part="tensor"></div>
+        <div class="cell" data-part="cell" hidden></div>
+      </div>
     </div>
-    <section class="below" data-part="below"></section>
+    <section class="below" data-part="below">
+      <details><summary>How to read this picture</summary><div class="prose" data-part="prose"></div></details>
+    </section>
     <div class="tip" popover="manual" role="tooltip" data-part="tip"></div>
   </div>`;

@@ -72,12 +72,13 @@ export class Move {
 
   // In pixels of the canvas. The band has its part of both pictures; the old one goes late and the new one comes early, or it
   // would grow pale in between.
-  paintBand(context, { left, right, was, is, now }, { before, after }, share) {
+  paintBand(context, { was, is, now }, { before, after }, share) {
     const ratio = this.canvas.width / this.to.width;
-    const [x, wide, top, high] = [left, right - left, now.top, now.bottom - now.top].map((length) => length * ratio);
-    const draw = (image, { top: y, bottom }, light) => {
+    const inPixels = ({ left, right, top, bottom }) => [left, top, right - left, bottom - top].map((length) => length * ratio);
+    const draw = (image, band, light) => {
+      const [x, y, wide, high] = inPixels(band);
       context.globalAlpha = light;
-      context.drawImage(image, x, y * ratio, wide, Math.max(1, (bottom - y) * ratio), x, top, wide, high);
+      context.drawImage(image, x, y, wide, Math.max(1, high), ...inPixels(now));
     };
     draw(before, was, 1 - share ** 2);
     draw(after, is, share * (2 - share));
@@ -86,23 +87,24 @@ export class Move {
 
 /**
  * Where each group, and what is below and above all of them, stands at a share of the way, from 0 to 1:
- * { left, right, was, is, now }, the last three with top and bottom.
+ * { was, is, now }, each with left, right, top and bottom.
  */
 export function bandsAt(from, to, share) {
-  return to.stacks.flatMap((stack, at) => {
-    const next = to.stacks[at + 1];
-    const [left, right] = [Math.max(0, stack.left - stack.gutter), next ? next.left - next.gutter : to.width];
-    const before = bandsOf(from.stacks[at], from.height);
-    return bandsOf(stack, to.height).map((is, which) => {
+  return to.stacks.flatMap((_, at) => {
+    const before = bandsOf(from, at);
+    return bandsOf(to, at).map((is, which) => {
       const was = before[which];
-      const between = (side) => was[side] + share * (is[side] - was[side]);
-      return { left, right, was, is, now: { top: between("top"), bottom: between("bottom") } };
+      const now = Object.fromEntries(Object.keys(is).map((side) => [side, was[side] + share * (is[side] - was[side])]));
+      return { was, is, now };
     });
   });
 }
 
-function bandsOf({ groups }, height) {
-  return [{ top: groups[0].bottom, bottom: height }, ...groups, { top: 0, bottom: groups.at(-1).top }];
+function bandsOf({ stacks, width, height }, at) {
+  const [{ left: begin, gutter, groups }, next] = [stacks[at], stacks[at + 1]];
+  const [left, right] = [Math.max(0, begin - gutter), next ? next.left - next.gutter : width];
+  const bands = [{ top: groups[0].bottom, bottom: height }, ...groups, { top: 0, bottom: groups.at(-1).top }];
+  return bands.map(({ top, bottom }) => ({ left, right, top, bottom }));
 }
 
 /** Whether every group of a pass stands in the same place in two of its layouts. */

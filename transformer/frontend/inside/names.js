@@ -5,13 +5,14 @@ import { attribute, focusedIn, node, put } from "../dom.js";
 import { cut, fitColumns, labelFont, scaled } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
+import { layerName, plainName } from "./plain.js";
 import { shortName } from "./structure.js";
 
 const LONGEST = 12; // characters of a token
 // Pixels of usual type:
 const NAMED = 60; // of a closed block from which on its sublayers are named too
 const TITLE = 22; // of its own name
-const SUB = 14; // of a sublayer's
+const SUB = 15; // of a sublayer's
 const LENS = 70; // beside the picture up to which what a height would say is one word or one per cent
 const LINE = 15;
 const SHORT = 84; // left of the columns up to which sublayers go by their short names
@@ -155,7 +156,7 @@ export class Names {
       if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
       if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > scaled(SHORT) ? part.title : part.kind, part.id, part.id, { left, width, ...around((part.top + part.bottom) / 2) });
       for (const row of part.rows) {
-        const text = group.isOpen ? shortName(row.name) : this.endTitle(group, row.name);
+        const text = group.isOpen ? plainName(row.name, scene.norm) : this.endTitle(group, row.name);
         const made = this.button(`row ${row.name}`, group.isOpen ? "name row" : "name", text, row.name, group.isOpen ? row.name : group.id,
           { left, width, ...around((row.top + row.bottom) / 2) });
         attribute(made, "aria-pressed", String(row.name === openName));
@@ -174,7 +175,7 @@ export class Names {
     const isNamed = high >= scaled(Math.max(NAMED, TITLE + SUB * group.parts.length)) && width > scaled(SHORT);
     const box = around(isNamed ? group.top + 4 + scaled(NAME / 2) : (group.top + group.bottom) / 2, high);
     const made = this.button(`group ${group.id}`, "name block", group.title, group.target, group.id, { left, width, ...box });
-    attribute(made, "aria-label", `${stack.title} ${group.title}`.trim());
+    attribute(made, "aria-label", layerName(stack, group));
     if (!isNamed) return;
     const lines = linesOf(group);
     group.parts.forEach((part, at) => this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: lines[at], width, height: scaled(16) }));
@@ -254,7 +255,7 @@ export class Names {
     const left = stack.right + 10;
     const width = layout.width - left;
     if (width < scaled(40)) return;
-    this.place("lens title", "div", "lens-title", "would say", { left, top: stack.top - scaled(22), width, height: scaled(16) });
+    this.place("lens title", "div", "lens-title", "logit lens", { left, top: stack.top - scaled(22), width, height: scaled(16) });
     let last = Infinity;
     for (let height = 0; height < shape[0]; height++) {
       const y = streamAt(stack, height);
@@ -270,7 +271,7 @@ export class Names {
       put(made.firstChild, cut(label, isAlone ? Math.floor(width / scaled(LETTER)) : most));
       put(made.lastChild, isThere && !isAlone ? percent(shares[at]) : "");
       made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
-      made.title = `${height ? `After block ${height - 1}` : "Before the first block"} it would say “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
+      made.title = `${height ? `After layer ${height - 1}` : "Before the first layer"} it would say “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
     }
   }
 

@@ -374,7 +374,7 @@ export class InsidePass {
       if (dim === "pos" || dim === "query" || dim === "key") {
         const labels = this.tokensAlong(name, dim);
         if (labels?.[at] === undefined) return `position ${at}`;
-        const place = this.offset && labels === this.labels.text ? ` (place ${at + this.offset} of the text)` : "";
+        const place = this.offset && labels === this.labels.text ? ` (position ${at + this.offset} of the whole text)` : "";
         return `${dim === "pos" ? "" : `${dim} `}“${labels[at]}” at position ${at}${place}`;
       }
       return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${UNITS[dim] ?? dim} ${this.label(name, dim, at)}`;

@@ -102,7 +102,8 @@ export class Picture {
   // What else is opened is moved to; what else has changed, as the page's width, is there at once.
   leaveFor(layout, scene) {
     if (!this.layout || isAlike(this.layout, layout)) return;
-    const moves = this.layout.width === layout.width && !scene.play && mayMove();
+    const isSame = this.layout.width === layout.width || this.scene.focus?.name !== scene.focus?.name; // a tensor takes some of the width
+    const moves = isSame && !scene.play && mayMove();
     if (moves && this.move && !this.move.hasBegun) return; // it leads elsewhere
     this.move?.stop();
     this.move = null;

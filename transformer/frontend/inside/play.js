@@ -1,9 +1,10 @@
-// The controls of Play, and the clock: a chapter runs to its end and waits there for the next key.
+// The controls of Play, and the clock: chapter after chapter to the end of the pass, unless it is paused.
 
 import { attribute, node, put } from "../dom.js";
-import { CHAPTER_MS, endOf, stepFrom } from "./scene.js";
+import { mayMove } from "./move.js";
+import { endOf, isAtEnd, momentAt, stepFrom, timeOf } from "./scene.js";
 
-const HINT = "Click to zoom in, Escape to zoom out. Space plays the pass.";
+const LONGEST_FRAME = 100; // milliseconds: what takes longer, as while the tab is hidden, is not caught up with
 
 export class Play {
   /** @type {(moment: number | null, isResting?: boolean) => void} */ moved;
@@ -15,8 +16,8 @@ export class Play {
   /** moved(moment, isResting): the time is another; null once Play is left. count(): how many chapters there are. */
   constructor(parent, line, { moved, count }) {
     Object.assign(this, { moved, count, moment: null, line });
-    const button = (words, title, press) => {
-      const made = node("button", "control", parent);
+    const button = (words, title, press, className = "control") => {
+      const made = node("button", className, parent);
       made.type = "button";
       put(made, title);
       attribute(made, "aria-label", words);
@@ -25,7 +26,7 @@ export class Play {
       return made;
     };
     this.back = button("Back one step (left arrow)", "‹", () => this.step(-1));
-    this.toggle = button("Play the next step (space)", "Play", () => this.toggled());
+    this.toggle = button("Play or pause the pass (space)", "Play", () => this.toggled(), "control start");
     this.on = button("On one step (right arrow)", "›", () => this.step(1));
     this.slider = node("input", "", parent);
     Object.assign(this.slider, { type: "range", min: "0", step: "0.01", value: "0" });
@@ -42,10 +43,6 @@ export class Play {
     return this.frame !== undefined;
   }
 
-  get isStill() {
-    return matchMedia("(prefers-reduced-motion: reduce)").matches;
-  }
-
   toggled() {
     if (this.isRunning) {
       this.stop();
@@ -53,21 +50,22 @@ export class Play {
     } else this.start();
   }
 
+  // Where nothing may move, a press leads to the end of the next chapter.
   start() {
-    const next = this.moment === null ? 0 : this.moment;
-    const last = this.count() - 1;
-    const isDone = this.moment !== null && this.moment >= endOf(Math.floor(next)) - 1e-9;
-    const from = !isDone ? next : Math.floor(next) >= last ? 0 : Math.floor(next) + 1;
-    const end = endOf(Math.floor(from));
-    if (this.isStill) {
-      this.turnTo(end, true);
+    const count = this.count();
+    const from = this.moment === null || isAtEnd(this.moment, count) ? 0 : this.moment;
+    if (!mayMove()) {
+      this.turnTo(stepFrom(from, 1, count), true);
       return;
     }
-    const begun = performance.now();
+    let [time, before] = [timeOf(from, count), performance.now()];
     const tick = (now) => {
-      const moment = Math.min(end, from + Math.max(0, now - begun) / CHAPTER_MS);
-      this.frame = moment < end ? requestAnimationFrame(tick) : undefined;
-      this.turnTo(moment, moment >= end);
+      time += Math.min(LONGEST_FRAME, Math.max(0, now - before));
+      before = now;
+      const moment = momentAt(time, count);
+      const isLast = isAtEnd(moment, count);
+      this.frame = isLast ? undefined : requestAnimationFrame(tick);
+      if (moment !== this.moment) this.turnTo(moment, isLast); // while it rests there is nothing to draw
     };
     this.frame = requestAnimationFrame(tick);
   }
@@ -102,10 +100,10 @@ export class Play {
   /** sentence: what happens in the chapter. */
   show(sentence) {
     const isOff = this.moment === null;
-    put(this.toggle, this.isRunning ? "Stop" : "Play");
+    put(this.toggle, this.isRunning ? "Pause" : "Play");
     for (const part of [this.back, this.on, this.slider, this.leaver]) part.hidden = isOff;
-    put(this.line, isOff ? HINT : sentence);
-    attribute(this.line, "data-off", String(isOff));
+    this.line.hidden = isOff;
+    put(this.line, sentence);
     this.slider.max = String(this.count());
     if (!isOff && this.slider.value !== String(this.moment)) this.slider.value = String(this.moment);
   }

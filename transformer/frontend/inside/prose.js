@@ -1,6 +1,7 @@
-// The words beside the picture: what happens from the bottom to the top. A word that names a block lights it, and is lit by it.
+// The pass in words: what happens from the bottom to the top. A word that names a layer lights it, and is lit by it.
 
 import { attribute, node, put } from "../dom.js";
+import { plainName } from "./plain.js";
 import { headColour } from "./roles.js";
 
 const MOST_NAMED = 8; // blocks in one sentence
@@ -63,9 +64,9 @@ export class Prose {
 /** What the colours and the light of the picture mean. */
 function legend(heads, chosen) {
   const words = node("p", "legend");
-  words.append("Lit is what reaches the chosen token, by its share. ");
+  words.append("Bright: what reaches the chosen token, by its share. ");
   if (heads < 2) return words;
-  words.append(chosen === null ? "An arc has the colour of the head that weighs most there: " : "The arcs are those of head ");
+  words.append(chosen === null ? "An arc’s colour: the head that weighs most there. " : "The arcs are those of head ");
   for (let head = chosen ?? 0; head < (chosen === null ? heads : chosen + 1); head++) {
     const key = node("span", "key", words);
     key.style.setProperty("--colour", headColour(head));
@@ -110,5 +111,5 @@ function ofBlock({ group, name }, { parallel }, pass) {
   const sentences = group.parts.map((part) => WORDS[part.kind](part, ""));
   if (parallel) sentences.push(ABREAST);
   const shown = name && own.includes(name) ? [name] : own.filter((each) => /attn_out|hook_mlp_out|pattern|resid/.test(each));
-  return [...sentences, ...shown.map((each) => [[each.split(".").at(-1).replace("hook_", ""), { id: each, target: each }], `: ${pass.describe(each).meaning}`])];
+  return [...sentences, ...shown.map((each) => [[plainName(each, pass.config.norm), { id: each, target: each }], `: ${pass.describe(each).meaning}`])];
 }

@@ -16,6 +16,7 @@ import { focusOf } from "./structure.js";
  * @property {number} token
  * @property {number | null} source
  * @property {boolean} residual
+ * @property {string} norm
  * @property {(id: string) => Weights} weights of an attention
  * @property {{ heights: Record<string, Float32Array[]>, arcs: Record<string, Float32Array> }} reach as `reachOf` gives it
  * @property {(part: Part, token: number) => number} strongest
@@ -24,9 +25,10 @@ import { focusOf } from "./structure.js";
  * @property {{ state: Moment, chapter: Chapter } | null} [play]
  */
 
-export const CHAPTER_MS = 1300;
-const CELL = 600 / CHAPTER_MS;
-const ROW = 1000 / CHAPTER_MS;
+const MOVE_MS = 800; // in which a chapter comes
+const REST_MS = { whole: 36_000, least: 300, most: 1800 }; // in which it is read: long, but not longer than all may take
+const CELL = 0.4;
+const ROW = 0.75;
 const END = 0.999; // the moment at which a chapter is complete, before the next begins
 
 /**
@@ -62,11 +64,36 @@ export function endOf(chapter) {
   return chapter + END;
 }
 
+/** Milliseconds that a chapter and the rest after it take, where there are so many. */
+export function cycleOf(count) {
+  return MOVE_MS + Math.min(REST_MS.most, Math.max(REST_MS.least, REST_MS.whole / count - MOVE_MS));
+}
+
+/** When Play is at a moment, in milliseconds from its beginning; of a complete chapter, when the next begins. */
+export function timeOf(moment, count) {
+  const at = Math.min(count - 1, Math.floor(moment));
+  return isComplete(moment, at) ? (at + 1) * cycleOf(count) : at * cycleOf(count) + ((moment - at) / END) * MOVE_MS;
+}
+
+/** Where Play is at a time: moves are short, rests are long, and the end is that of the last chapter. */
+export function momentAt(time, count) {
+  const at = Math.min(count - 1, Math.floor(time / cycleOf(count)));
+  return at + END * Math.min(1, (time - at * cycleOf(count)) / MOVE_MS);
+}
+
+/** Whether a moment is the last one's, at which all of the pass is there. */
+export function isAtEnd(moment, count) {
+  return isComplete(moment, count - 1);
+}
+
+function isComplete(moment, chapter) {
+  return moment >= endOf(chapter) - 1e-9;
+}
+
 /** Where the steps of the arrow keys lead: complete chapters. */
 export function stepFrom(moment, by, count) {
   const at = Math.min(count - 1, Math.floor(moment));
-  const isComplete = moment >= endOf(at) - 1e-9;
-  const target = by > 0 ? (isComplete ? at + 1 : at) : at - 1;
+  const target = by > 0 ? (isComplete(moment, at) ? at + 1 : at) : at - 1;
   return endOf(Math.max(0, Math.min(count - 1, target)));
 }
 

@@ -3,6 +3,7 @@
 import { percent, plainNumber } from "../numbers.js";
 import { firstIn, poolOf, strongestIn } from "./arcs.js";
 import { attentionAt } from "./elsewhere.js";
+import { fullName, layerName } from "./plain.js";
 import { shortName } from "./structure.js";
 
 const EVEN = 1e-6; // between two weights that are alike
@@ -10,16 +11,16 @@ const EVEN = 1e-6; // between two weights that are alike
 /** The selection in a sentence or two, with its numbers. */
 export function selectionInWords(pass, { chosen, focus, token, scene, structure }) {
   if (focus?.name && chosen.cell) {
-    const said = `${focus.name}, ${pass.inWords(focus.name, chosen.cell)}`;
+    const said = `${fullName(focus.name, focus, structure.norm)}, ${pass.inWords(focus.name, chosen.cell)}`;
     return pass.has(focus.name, headOf(pass, focus.name, chosen.cell)) ? `${said}: ${plainNumber(pass.value(focus.name, chosen.cell), 6)}.` : `${said}.`;
   }
   if (focus?.name) {
     const { meaning, dims, sizes } = pass.describe(focus.name);
-    return `${focus.name}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
+    return `${fullName(focus.name, focus, structure.norm)}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
   }
   const said = `Token ${token} “${pass.labels.text[token]}”: ${nextInWords(pass, token)}`;
   const part = attentionAt(structure, focus);
-  return part ? `${said} ${attentionInWords(pass, scene, part, token)}` : said;
+  return part ? `${said} ${attentionInWords(pass, scene, structure.places.get(part.out), token)}` : said;
 }
 
 function headOf(pass, name, place) {
@@ -36,38 +37,49 @@ function nextInWords(pass, token) {
   return `next comes ${likeliest[0]}, or ${likeliest.slice(1).join(", ")}.`;
 }
 
-/** Where a token looks most, in one attention. */
-function attentionInWords(pass, scene, part, token) {
+/** Where a token looks most, in one attention. place: of the attention, as `Structure.places` has it. */
+function attentionInWords(pass, scene, { stack, group, part }, token) {
   const { queries, keys, weights } = scene.weights(part.id);
   const labels = pass.labels[part.crosses || part.id.startsWith("encoder.") ? "source" : "text"];
   const asked = pass.labels[part.id.startsWith("encoder.") ? "source" : "text"];
   const query = poolOf(Math.min(token, asked.length - 1), asked.length, queries);
   const most = strongestIn({ keys, weights }, query);
   const key = firstIn(most, labels.length, keys);
-  const who = pass.config.n_heads === 1 ? "the only head looks" : scene.head === null ? "the mean of its heads looks" : `head ${scene.head} looks`;
+  const head = scene.head ?? (pass.config.n_heads === 1 ? 0 : null);
+  const where = `${part.crosses ? "cross-attention of " : ""}${layerName(stack, group)}`;
+  const who = head === null ? `In ${where} the mean of the heads` : `${where[0].toUpperCase()}${where.slice(1)}, head ${head}`;
   const seen = weights.subarray(query * keys, (query + 1) * keys).filter((weight) => weight > 0);
   const isEven = seen.length > 1 && Math.max(...seen) - Math.min(...seen) < EVEN;
-  if (isEven) return `In ${part.id} ${who} at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
-  return `In ${part.id} ${who} most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
+  if (isEven) return `${who} looks at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
+  return `${who} looks most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
 }
 
 /** What happens in a chapter of Play. */
-export function chapterInWords(pass, scene, { places }, { id, part, name, zone, prefix }) {
-  if (zone === "row") return `${id}: ${pass.describe(name).meaning}`;
-  const found = places.get(name).part;
+export function chapterInWords(pass, scene, { places }, { name, zone, prefix }) {
+  const found = places.get(name);
   const token = prefix === "encoder." ? scene.source ?? pass.labels.source.length - 1 : scene.token;
   if (zone === "lane") return attentionInWords(pass, scene, found, token);
-  return `${part}: ${pass.describe(name).meaning}`;
+  const where = found.group.kind === "block" ? layerName(found.stack, found.group) : found.part.title;
+  const would = zone === "strip" && found.part === found.group.parts.at(-1) && found.stack.writes ? lensInWords(pass, found.group.layer + 1, token) : "";
+  return `${where[0].toUpperCase()}${where.slice(1)}. ${pass.describe(name).meaning}${would}`;
+}
+
+/** What the stream at a height would say next. */
+function lensInWords(pass, height, token) {
+  if (!pass.hasLens(token)) return "";
+  const at = height * pass.outline.lens.shape[1] + token;
+  return ` Now it would say “${pass.vocabulary[pass.outline.lens.data[at]] ?? "?"}”, ${percent(pass.outline["lens.probability"].data[at])}.`;
 }
 
 /** What lies under the pointer, a text each. */
 export function tipOf(pass, scene, { stack, group, part, row, token }) {
-  const place = `${stack.title} ${group.title}`.trim() + (part && group.kind === "block" ? `, ${part.title}` : "");
-  const lines = [row?.name ?? place];
+  const place = layerName(stack, group) + (part && group.kind === "block" ? `, ${part.title}` : "");
+  const lines = [row ? fullName(row.name, { stack, group, part }, scene.norm) : place];
   const entry = row && pass.describe(row.name);
   if (entry) lines.push(entry.meaning);
   if (token !== null) lines.push(`Token ${token} “${pass.labels[stack.tokens][token]}”`);
-  if (part?.module && token !== null && !row) lines.push(attentionInWords(pass, scene, part, token));
+  if (part?.module && token !== null && !row) lines.push(attentionInWords(pass, scene, { stack, group, part }, token));
   if (entry?.formula) lines.push(`${shortName(row.name)} = ${entry.formula}`);
+  if (row) lines.push(row.name);
   return lines;
 }

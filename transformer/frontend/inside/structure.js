@@ -126,7 +126,7 @@ function groupFor(stack, name) {
   /** @type {Group} */
   let group = stack.groups.at(-1);
   if (group?.id !== id) {
-    group = { id, kind, title: found ? `block ${found[2]}` : TITLES[kind], layer: found ? Number(found[2]) : null, parts: [] };
+    group = { id, kind, title: found ? `layer ${found[2]}` : TITLES[kind], layer: found ? Number(found[2]) : null, parts: [] };
     group.target = found ? id : kind === "unembed" ? MAIN[kind] : `${stack.prefix}${MAIN[kind]}`;
     stack.groups.push(group);
   }

@@ -10,6 +10,7 @@ import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
+import { plainName } from "./plain.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
 /** @import { InsidePass } from "./pass.js" */
@@ -55,9 +56,6 @@ export class TensorView {
     button("csv", "CSV", "Save the numbers that are drawn as a table", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);
-    this.shape = node("p", "shape", root);
-    this.sources = links(root, "Made of");
-    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
@@ -65,10 +63,13 @@ export class TensorView {
       zoom: (window) => this.zoomTo(window),
     });
     this.readout = node("p", "readout", root);
+    this.pictures = new Sources(root, (name) => this.events.open?.(name));
     this.facts = node("dl", "facts", root);
     const tip = new Tip(tipIn(root));
     tip.closesWithin(root);
     this.histogram = new Bars(root, "How many numbers lie where", tip);
+    this.shape = node("p", "shape", root);
+    this.sources = links(root, "Made of");
     this.readers = links(root, "Read by");
     drawn.addEventListener("keydown", (event) => this.onKey(event));
     this.fixed = {};
@@ -134,7 +135,7 @@ export class TensorView {
 
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
-    put(this.title, name);
+    this.title.replaceChildren(plainName(name, pass.config.norm), Object.assign(node("small", ""), { textContent: name }));
     put(this.meaning, meaning);
     put(this.formula, formula);
     this.formula.hidden = !formula;

@@ -3,19 +3,19 @@
 import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
 import { prepared } from "../canvas.js";
-import { shortName } from "./structure.js";
+import { layerName, plainName } from "./plain.js";
 import { roleColour } from "./roles.js";
 
-const MAP = { width: 64, height: 42 };
+const MAP = { width: 64, height: 32 };
 
-/** The steps from the model to what is open: [{ title, open }]; the cell, where one is chosen, has `cell`. */
-export function stepsTo(focus, cell, inNumbers) {
+/** The steps from the model to what is open: [{ title, open }]; the cell, where one is chosen, has `cell`. norm: as `plainName` has it. */
+export function stepsTo(focus, cell, inNumbers, norm) {
   const steps = [{ title: "model", open: "" }];
   if (!focus) return steps;
   const { stack, group, part, name } = focus;
-  if (group.kind === "block") steps.push({ title: `${stack.title} ${group.title}`.trim(), open: group.id });
+  if (group.kind === "block") steps.push({ title: layerName(stack, group), open: group.id });
   if (part && group.kind === "block") steps.push({ title: part.title, open: part.id });
-  if (name) steps.push({ title: group.kind === "block" ? shortName(name) : name, open: name });
+  if (name) steps.push({ title: plainName(name, norm), open: name });
   if (name && cell) steps.push({ title: inNumbers, open: name, cell });
   return steps;
 }
@@ -33,8 +33,8 @@ export class Trail {
     this.canvas.addEventListener("click", (event) => this.onMap(event));
   }
 
-  show(focus, cell, inNumbers) {
-    this.steps = stepsTo(focus, cell, inNumbers);
+  show(focus, cell, inNumbers, norm) {
+    this.steps = stepsTo(focus, cell, inNumbers, norm);
     while (this.list.children.length > this.steps.length) this.list.lastChild.remove();
     while (this.list.children.length < this.steps.length) node("button", "", node("li", "", this.list)).type = "button";
     this.steps.forEach(({ title }, at) => {
