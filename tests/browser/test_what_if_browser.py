@@ -34,8 +34,8 @@ def until_changed(page, words):
 
 
 def middle_of(row, column):
-    """Where a cell is on a canvas whose cells are 88 pixels wide and 28 high, right of its rows' names."""
-    return {"x": 52 + 88 * column + 44, "y": 7 + 28 * row + 14}
+    """Where a cell of a map of two rows is, whose cells are 141 pixels wide and 44 high, right of its rows' names."""
+    return {"x": 52 + 141 * column + 70, "y": 7 + 44 * row + 22}
 
 
 def test_a_part_is_silenced_by_click_and_brought_back_by_key(visit, wait_ready):

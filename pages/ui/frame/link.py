@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from pages.ui.frame import choices
 from pages.ui.frame.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from pages.ui.models import answers, changes
 from pages.ui.models.looked_at import DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
@@ -191,7 +192,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "folds": _some_of(*FOLDS),
     "candidate": Number(int, 0, 10**6, "the token"),
     "circuit": _circuit,
-    "question": _one_of(*QUESTIONS),
+    "question": lambda text: _one_of(*QUESTIONS)(choices.EARLIER_QUESTIONS.get(text, text)),
     "effect": _one_of(*EFFECTS),
     "token": Number(int, 0, 10**6, "the token"),
     "other_prompt": _text("other_prompt"),

@@ -79,16 +79,16 @@ def inside(session: Session) -> None:
 def what_if(session: Session) -> None:
     """The page What if."""
     from pages.ui.frame import widgets
-    from pages.ui.views.what_if import before, beside, ladder, needed, traced
+    from pages.ui.views.what_if import ablation, beside, ladder, traced
 
     views = {
-        "before": ("Before and after", before.show),
-        "needed": ("What is needed here", needed.show),
-        "traced": ("Where does it know it from", traced.show),
-        "beside": ("Side by side", beside.show),
+        "ablation": ("Ablation", ablation.show),
+        "traced": ("Activation patching", traced.show),
+        "beside": ("Comparison", beside.show),
         "ladder": ("The ladder", ladder.show),
     }
-    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0])
+    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0],
+                                         label_visibility="collapsed")  # fmt: skip
     views[question][1](session)
 
 
