@@ -14,7 +14,7 @@ from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.models import session_store as store
 from pages.ui.models.session_store import SessionRecord, session_store
-from pages.ui.views import train_choice, train_progress
+from pages.ui.views import train_plan, train_progress
 from pages.ui.views.train_choice import in_words
 from tests.app_driver import (
     PAGES,
@@ -65,7 +65,8 @@ def train_to_the_end(at, seconds=90):
 
 def test_the_default_is_one_click_away_and_needs_no_network():
     at = start("Train")
-    assert named(at.selectbox, "Task").value == "induction"
+    assert named(at.get("button_group"), "Kind").value == "text"
+    assert "will be downloaded" not in " ".join(caption.value for caption in at.caption)
     assert int(metrics(at)["Parameters"].replace(",", "")) > 10_000
     assert metrics(at)["Memory"].endswith(" MB")
     assert re.fullmatch(r"\d+ (seconds|minutes?)", metrics(at)["Time, estimated"])
@@ -283,21 +284,21 @@ class TestWaiting:
 )
 def test_an_own_text_is_checked(typed, sentence):
     at = start("Train", learn="own", shape="rung", rung="ladder-2-positions")
-    checked(at.main.text_area[0].set_value(typed).run())
+    checked(named(at.text_area, "Or paste a text").set_value(typed).run())
     if sentence:
         assert sentence in said(at)
         assert named(at.button, "Train").disabled
     else:
         assert not named(at.button, "Train").disabled
-    assert at.main.text_area[0].value == typed
+    assert named(at.text_area, "Or paste a text").value == typed
 
 
 def test_how_long_an_own_text_must_be_is_said_in_the_unit_that_is_checked():
     at = start("Train", learn="own")
     assert "at least 1,000 bytes" in said(at)
-    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 499).run())
+    checked(named(at.text_area, "Or paste a text").set_value("é" * 250 + "a" * 499).run())
     assert "999 bytes" in said(at)
-    checked(at.main.text_area[0].set_value("é" * 250 + "a" * 500).run())
+    checked(named(at.text_area, "Or paste a text").set_value("é" * 250 + "a" * 500).run())
     assert "bytes" not in said(at)
 
 
@@ -351,13 +352,13 @@ class TestAnUploadedText:
 @pytest.mark.parametrize(("context", "longest"), [(8, 8), (16, 16), (32, 24)])
 def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
     choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
-    examples = train_choice._examples(choice, text_corpus("All the world is a stage. " * 1000, "Scene"))
+    examples = train_plan.examples(choice, text_corpus("All the world is a stage. " * 1000, "Scene"))
     assert len(examples) == 3 and {len(example) for example in examples} == {longest}
 
 
 def test_a_text_too_short_for_the_context_says_so():
     at = start("Train", learn="own", shape="dials", context=128)
-    checked(at.main.text_area[0].set_value("to be or not to be, " * 55).run())
+    checked(named(at.text_area, "Or paste a text").set_value("to be or not to be, " * 55).run())
     assert "too short for a context of 128" in said(at)
 
 
@@ -434,7 +435,7 @@ class TestTheTextThatIsSuggested:
         assert named(at.selectbox, "Text").value == "python-manual"
 
     def test_who_learns_a_task_has_no_text_in_the_link(self):
-        assert "corpus" not in link_of(start("Train"))
+        assert "corpus" not in link_of(start("Train", learn="task"))
 
 
 @pytest.mark.parametrize(
@@ -597,3 +598,22 @@ def test_a_file_with_an_endless_name_gives_a_model_that_can_be_taken_along():
     checked(box.upload(f"{'long ' * 100}.txt", b"All the world is a stage. " * 100, "text/plain").run())
     (checkpoint,) = map(model_store().get, train_to_the_end(at).session_state["session_record"].models)
     assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title
+
+
+@pytest.mark.parametrize(("link", "kind"), [
+    ({"steps": 300, "shape": "dials"}, "task"), ({"task": "sort-letters"}, "task"), ({"snapshot": 250}, "task"),
+    ({"learn": "text", "shape": "dials"}, "text"), ({}, "text"),
+], ids=str)  # fmt: skip
+def test_an_old_link_that_left_out_the_task_opens_on_it_and_a_new_one_says_what_it_learns_from(link, kind):
+    at = start("Train", **link)
+    assert named(at.get("button_group"), "Kind").value == kind
+    assert link_of(at)["learn"] == kind
+    again = start("Train", **link_of(at))
+    assert named(again.get("button_group"), "Kind").value == kind and not said(again)
+
+
+def test_what_is_trained_stays_in_sight_while_it_runs():
+    at = press(start("Train", **SMALL | {"steps": 3000}), "Train")
+    said_of_it = markdown_with(at, "3,000 steps of")
+    assert "Next vowel" in said_of_it and "× 1 head, 16 wide" in said_of_it
+    press(at, "Stop")

@@ -134,7 +134,7 @@ class Visitor:
     batch_row: int = 0
     """The prompt of the batch whose masks are shown."""
     pad_side: str = "right"
-    learn: str = "task"
+    learn: str = "text"
     """What the page Train learns from: a task, a text that ships, or the visitor's own."""
     task: str = "induction"
     corpus: str | None = None

@@ -94,19 +94,13 @@ def what_if(session: Session) -> None:
 
 def train(session: Session) -> None:
     """The page Train, less what is saved and uploaded there."""
-    from pages.ui.models import own_models, own_training
+    from pages.ui.models import own_training
     from pages.ui.views import train_choice, train_progress
 
     if own_training.slot().job is not None:
         train_progress.watch()
-        return
-    choice = train_choice.choose()
-    bearable = choice is not None and train_choice.costs(choice)
-    if problem := own_models.problem_of_room():
-        st.info(f"{problem} Else what is trained can only be downloaded.")
-    pressed = st.button("Train", type="primary", icon=":material/model_training:", disabled=not bearable)
-    if pressed and bearable and train_choice.start(choice):
-        st.rerun()
+    else:
+        train_choice.show()
 
 
 def _reading(session: Session) -> AbstractContextManager:

@@ -19,6 +19,7 @@ from pages.ui.markdown import code, counted, plain
 from pages.ui.models import own_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
+from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
 from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
@@ -54,35 +55,40 @@ def _watch() -> None:
         st.session_state["training_seen_to_end"] = id(job)
         training.collect()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
-    _progress(job)
-    _buttons(job)
-    if ended:
-        _result(job, own.kept_as)
-    left, right = st.columns([3, 2])
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
-    with left:
+    settings, losses, attention = side_by_side("train", 3)
+    with settings:
+        st.header(_state(job), anchor=False)
+        st.markdown(own.settings)
+        _progress(job)
+        _buttons(job)
+        if ended:
+            _result(job, own.kept_as)
+        _sample(job, chosen, own.begun)
+    with losses:
         st.header("Loss", anchor=False)
         loss_chart(key="loss", train=job.batch_losses, validation=job.validation_losses, references=own.references,
                    steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
-        st.caption("Mean cross-entropy per token: how surprised the model is. *Batch loss* is that of the batches it "
-                   "is trained on, each measured before its step; *validation loss* is measured on what it never "
-                   "saw.")  # fmt: skip
-    with right:
-        _sample(job, chosen, own.begun)
-    if chosen:
-        _attention(own.probe_text, snapshots, chosen)
+        st.caption("Mean cross-entropy per token. *Batch loss* is that of the batches it is trained on, each measured "
+                   "before its step; *validation loss* is measured on what it never saw.")  # fmt: skip
+    with attention:
+        if chosen:
+            _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
     write_address("tab_live")
 
 
+def _state(job: Job) -> str:
+    return "Measuring what came out" if job.finishing else STATES[job.state]
+
+
 def _progress(job: Job) -> None:
     ahead = training.queue().place(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
-    state = "Measuring what came out" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
-    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
+    text = f"{_state(job)}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
@@ -194,7 +200,7 @@ def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
         ended = job.state in ENDED
         st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
         return
-    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
+    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 
