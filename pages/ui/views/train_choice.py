@@ -131,7 +131,7 @@ def _start(choice: Choice) -> bool:
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
             training.begin(plan, references(plan), source + decode(plan.probe_tokens), begun,
-                           f"**{plain(plan.title)}** · {_settings(choice)}")  # fmt: skip
+                           f"**{plain(choice.title)}**  \n{_settings(choice)}")  # fmt: skip
             visitor().snapshot = None
     except (CorpusError, ValueError) as error:
         st.error(plain(str(error)))

@@ -59,7 +59,7 @@ def _watch() -> None:
     chosen = _chosen(snapshots)
     settings, losses, attention = side_by_side("train", 3)
     with settings:
-        st.header(_state(job), anchor=False)
+        st.header("What is trained", anchor=False)
         st.markdown(own.settings)
         _progress(job)
         _buttons(job)
@@ -80,15 +80,12 @@ def _watch() -> None:
     write_address("tab_live")
 
 
-def _state(job: Job) -> str:
-    return "Measuring what came out" if job.finishing else STATES[job.state]
-
-
 def _progress(job: Job) -> None:
     ahead = training.queue().place(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
+    state = "Measuring what came out" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
-    text = f"{_state(job)}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
+    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
@@ -138,9 +135,8 @@ def _result(job: Job, name: str | None) -> None:
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
-        st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Only "
-                    "you can see it, and whoever you give a link to it. It goes once it hasn't been used for a day, so "
-                    "download it to keep it.")  # fmt: skip
+        st.markdown(f"**{plain(card.title, 90)}** is among your models now.{exact} Only you can see it, and whoever "
+                    "has a link to it. Unused, it goes after a day; a download keeps it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
                       on_click=_open, args=(name, "Generate"))  # fmt: skip
@@ -180,7 +176,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
                               )  # fmt: skip
     losses = f"batch loss {chosen.batch_loss:.3f}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
-    st.markdown(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
+    st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
     for kind, patterns in chosen.patterns.items():
         if kind != "self":
             st.caption(KINDS[kind])
