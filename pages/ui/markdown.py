@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from transformer import ModelConfig
@@ -17,6 +18,8 @@ POSITIONS = {
 
 JOINER = "\u2060"
 MARKED = re.compile(r"(?P<ticks>`+) ?(?P<code>.+?) ?(?P=ticks)|\\(?P<escaped>[!-/:-@\[-`{-~])")
+LEAST_NATS = 1e-6
+"""What is below is the rounding of single precision."""
 BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
 FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])", re.IGNORECASE)
 """Where to break `http://`, `a@b.c`, `:material/info:`, `www.`, `->`, `>=`."""
@@ -68,6 +71,13 @@ def architecture(config: ModelConfig) -> str:
 def counted(number: int, what: str) -> str:
     """So many of something: `no layers`, `1 layer`, `2,000 layers`."""
     return f"{f'{number:,}' if number else 'no'} {what}{'' if number == 1 else 's'}"
+
+
+def nats(value: float) -> str:
+    """A divergence, which is never below 0, in figures that people read: `0.3251 nats`; rounding is no number."""
+    if value < LEAST_NATS:
+        return f"0 nats, below {LEAST_NATS:.6f}"
+    return f"{value:.{max(3 - math.floor(math.log10(value)), 0)}f} nats"
 
 
 def _cut(text: str, longest: int | None) -> str:

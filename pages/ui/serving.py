@@ -132,7 +132,7 @@ def prepare_other_pages() -> None:
         train_progress,
     )
     from pages.ui.views.learn import course, step  # noqa: F401
-    from pages.ui.views.what_if import before, beside, ladder, needed, traced  # noqa: F401
+    from pages.ui.views.what_if import ablation, beside, ladder, traced  # noqa: F401
     from transformer.training.cost import machine
 
     Figure()

@@ -34,8 +34,8 @@ def until_changed(page, words):
 
 
 def middle_of(row, column):
-    """Where a cell is on a canvas whose cells are 88 pixels wide and 28 high, right of its rows' names."""
-    return {"x": 52 + 88 * column + 44, "y": 7 + 28 * row + 14}
+    """Where a cell of a map of two rows is, whose cells are 141 pixels wide and 44 high, right of its rows' names."""
+    return {"x": 52 + 141 * column + 70, "y": 7 + 44 * row + 22}
 
 
 def test_a_part_is_silenced_by_click_and_brought_back_by_key(visit, wait_ready):
@@ -110,3 +110,26 @@ def test_two_models_are_put_beside_one_another_on_a_phone(visit, wait_ready):
     page = visit("&question=beside&beside=models", width=420)
     expect(page.locator(".js-plotly-plot")).to_have_count(5)
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+
+def test_a_chart_s_toolbar_covers_none_of_it_on_a_phone(visit):
+    page = visit("&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
+    chart = page.locator(".js-plotly-plot").first
+    chart.locator(".main-svg").first.hover()
+    expect(chart.locator(".modebar").first).to_be_visible()
+    seen = """(bar) => {
+      const { x, y, width, height } = bar.getBoundingClientRect();
+      return bar.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+    }"""
+    assert chart.locator(".modebar").first.evaluate(seen)
+    bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
+    assert bar["y"] + bar["height"] <= drawn["y"]
+
+
+def test_a_figure_is_said_in_full_on_a_phone(visit):
+    page = visit("&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
+    figures = page.get_by_test_id("stMetricValue")
+    expect(figures).to_have_count(3)
+    cut = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")]).filter((each) =>
+        each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).textOverflow === "ellipsis").length"""
+    assert figures.evaluate_all(cut) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pages.ui.views.train_choice import PROBES
+from pages.ui.views.train_plan import PROBES
 from tests.app_driver import every_page, overview, prompt, said, start, step, text_of, type_prompt, use
 from tests.tiny_models import save_reader
 from transformer import TASKS

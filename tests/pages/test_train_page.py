@@ -14,7 +14,7 @@ from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.models import session_store as store
 from pages.ui.models.session_store import SessionRecord, session_store
-from pages.ui.views import train_choice, train_progress
+from pages.ui.views import train_plan, train_progress
 from pages.ui.views.train_choice import in_words
 from tests.app_driver import (
     PAGES,
@@ -65,7 +65,8 @@ def train_to_the_end(at, seconds=90):
 
 def test_the_default_is_one_click_away_and_needs_no_network():
     at = start("Train")
-    assert named(at.selectbox, "Task").value == "induction"
+    assert named(at.get("button_group"), "Kind").value == "text"
+    assert "will be downloaded" not in " ".join(caption.value for caption in at.caption)
     assert int(metrics(at)["Parameters"].replace(",", "")) > 10_000
     assert metrics(at)["Memory"].endswith(" MB")
     assert re.fullmatch(r"\d+ (seconds|minutes?)", metrics(at)["Time, estimated"])
@@ -129,7 +130,7 @@ def test_its_losses_and_its_attention_are_there_as_tables():
     sums = weights.groupby(["attention", "layer", "head", "query"])["weight"].sum()
     assert sums.to_numpy() == pytest.approx(1.0, abs=5e-3)
     checked(named(at.select_slider, "Step").set_value(1).run())
-    assert markdown_with(at, "After **1 step**: batch loss")
+    assert any(each.value.startswith("After **1 step**: batch loss") for each in at.caption)
     assert any(each.value.startswith("After 1 step, always continuing") for each in at.caption)
 
 
@@ -355,7 +356,7 @@ class TestAnUploadedText:
 @pytest.mark.parametrize(("context", "longest"), [(8, 8), (16, 16), (32, 24)])
 def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
     choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
-    examples = train_choice._examples(choice, text_corpus("All the world is a stage. " * 1000, "Scene"))
+    examples = train_plan.examples(choice, text_corpus("All the world is a stage. " * 1000, "Scene"))
     assert len(examples) == 3 and {len(example) for example in examples} == {longest}
 
 
@@ -438,7 +439,7 @@ class TestTheTextThatIsSuggested:
         assert named(at.selectbox, "Text").value == "python-manual"
 
     def test_who_learns_a_task_has_no_text_in_the_link(self):
-        assert "corpus" not in link_of(start("Train"))
+        assert "corpus" not in link_of(start("Train", learn="task"))
 
 
 @pytest.mark.parametrize(
@@ -601,3 +602,22 @@ def test_a_file_with_an_endless_name_gives_a_model_that_can_be_taken_along():
     checked(box.upload(f"{'long ' * 100}.txt", b"All the world is a stage. " * 100, "text/plain").run())
     (checkpoint,) = map(model_store().get, train_to_the_end(at).session_state["session_record"].models)
     assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title
+
+
+@pytest.mark.parametrize(("link", "kind"), [
+    ({"steps": 300, "shape": "dials"}, "task"), ({"task": "sort-letters"}, "task"), ({"snapshot": 250}, "task"),
+    ({"learn": "text", "shape": "dials"}, "text"), ({}, "text"),
+], ids=str)  # fmt: skip
+def test_an_old_link_that_left_out_the_task_opens_on_it_and_a_new_one_says_what_it_learns_from(link, kind):
+    at = start("Train", **link)
+    assert named(at.get("button_group"), "Kind").value == kind
+    assert link_of(at)["learn"] == kind
+    again = start("Train", **link_of(at))
+    assert named(again.get("button_group"), "Kind").value == kind and not said(again)
+
+
+def test_what_is_trained_stays_in_sight_while_it_runs():
+    at = press(start("Train", **SMALL | {"steps": 3000}), "Train")
+    said_of_it = markdown_with(at, "3,000 steps of")
+    assert "Next vowel" in said_of_it and "× 1 head, 16 wide" in said_of_it
+    press(at, "Stop")

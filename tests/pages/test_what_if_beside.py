@@ -8,6 +8,7 @@ import torch
 
 from pages.ui.figures.beside import Line, attention_panel, lens_lines
 from pages.ui.figures.ladder import loss_bars
+from pages.ui.markdown import nats
 from pages.ui.models import library
 from tests.app_driver import (
     checked,
@@ -81,7 +82,7 @@ def assert_distributions(at, first, second):
     np.testing.assert_allclose(other, second, atol=1e-6)
     np.testing.assert_allclose(found["difference"], second - first, atol=1e-6)
     kl = float((first * np.log(first / second)).sum())
-    assert f"is {kl:.4g} nats." in markdown_with(at, "percentage points")
+    assert f": {nats(kl)}." in markdown_with(at, "percentage points")
 
 
 # Two prompts, two models, with and without
@@ -120,7 +121,7 @@ def test_with_and_without_the_changes():
     at = ask(beside="changes")
     assert "Nothing is changed in this model." in said(at)
     press(at, "See what is worth trying")
-    assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "before"
+    assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
 
 
 def test_two_models_that_share_their_tokens_and_two_that_do_not():
@@ -210,6 +211,9 @@ def test_each_rung_reads_the_prompt_by_itself_and_writes_with_one_seed():
         assert row["next token"] == library.tokenizer(name).label(int(steps[0].logits.argmax()))
     bars = figure(at, "what_if_ladder")["data"][0]
     np.testing.assert_allclose(values(bars["x"]), found["loss (nats)"], atol=1e-6)
+    change = found["loss (nats)"][1] - found["loss (nats)"][0]
+    told = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it"  # which is drawn above it
+    assert any(told in line.value for line in at.markdown)
 
 
 def test_a_rung_is_chosen_from_there_and_keeps_the_prompt():

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pages.ui.figures.what_if import percent
+from pages.ui.markdown import nats
 from pages.ui.models import changed, library
 from tests.app_driver import (
     ROOT,
@@ -84,7 +85,7 @@ def texts(at):
     return json.loads(component(at, "headsup_versions").json)["versions"]
 
 
-# Before and after
+# What it says and writes, unchanged and changed
 
 
 def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_press_sets_it():
@@ -119,7 +120,7 @@ def test_both_distributions_are_the_models_own():
     assert len(labels) == len(spec["data"][0]["text"]) >= 5
     lost = float((before * np.log(before / after)).sum())
     (kl,) = [metric for metric in at.metric if "KL(unchanged ‖ changed)" in metric.label]
-    assert kl.value == f"{lost:.4g} nats" and lost > 0
+    assert kl.value == nats(lost) and float(kl.value.split()[0]) == pytest.approx(lost, rel=1e-3) and lost > 0
     most = tokenizer.label(int((after - before).argmax()))
     assert f"`{most}`" in markdown_with(at, "What changed most").split("Likelier")[1]
     open_drawers(at)
@@ -140,6 +141,23 @@ def test_both_texts_are_written_with_one_seed_and_their_first_difference_is_mark
     assert [each["same"] + each["differs"] + each["rest"] for each in both] == written
     assert both[0]["same"] == both[1]["same"] and both[0]["differs"] != both[1]["differs"]
     assert {each["before"] for each in both} == {PROMPT}
+
+
+@pytest.mark.parametrize("question", [{}, *({"question": each} for each in ("before", "needed", "ablation"))], ids=str)
+def test_a_link_of_any_age_opens_the_map_with_what_the_changed_model_says_beside_it(question):
+    at = start("What if", prompt=PROMPT, changes=CODE, **question)
+    assert shown(at)["matrices"][0]["marked"] == [[0, 1]] and len(figure(at, "what_if_next")["data"]) == 2
+    assert "question" not in link_of(at) and not said(at)
+    click(at, 0, 0, 1)
+    assert len(figure(at, "what_if_next")["data"]) == 1  # beside the map, at once
+
+
+@pytest.mark.parametrize(("value", "told"), [
+    (7.497e-8, "0 nats, below 0.000001"), (-3e-9, "0 nats, below 0.000001"), (0.0, "0 nats, below 0.000001"),
+    (1.2345e-5, "0.00001234 nats"), (0.32514, "0.3251 nats"), (2.3456, "2.346 nats"), (12345.6, "12346 nats"),
+])  # fmt: skip
+def test_a_divergence_is_written_without_powers_of_ten(value, told):
+    assert nats(value) == told
 
 
 def test_a_change_that_changes_nothing_says_so():
@@ -183,7 +201,7 @@ def test_any_token_of_an_answer_can_be_looked_at():
     assert shown(at)["matrices"][2]["values"][0][1] == pytest.approx(float((without - with_it)[token]), abs=2e-5)
 
 
-# What is needed here
+# Which parts matter
 
 
 def test_each_number_is_the_loss_without_that_part_less_that_with_it():
@@ -197,7 +215,7 @@ def test_each_number_is_the_loss_without_that_part_less_that_with_it():
             rise = loss(run("shakespeare", ids(PROMPT), part), ids(PROMPT)) - base
             assert matrix["values"][row][column] == pytest.approx(rise, abs=2e-5)
     open_drawers(at)
-    table = at.dataframe[0].value
+    table = at.dataframe[1].value
     np.testing.assert_allclose(table["rise of the loss (nats)"].max(), np.max(matrix["values"]), atol=1e-5)
 
 
@@ -281,7 +299,7 @@ def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_fro
 ], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
 def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys):
     at = start("What if", **link)
-    run_lines(at, folder)
+    run_lines(at, folder, "generate(")
     printed = capsys.readouterr().out
     for each in texts(at):
         assert (each["same"] + each["differs"] + each["rest"]).strip() in printed
@@ -293,7 +311,7 @@ def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys)
 @pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
 def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder, capsys):
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
-    run_lines(at, folder)
+    run_lines(at, folder, "silencing(")
     printed = {line.partition(" silenced ")[0]: float(line.rpartition(" ")[2])
                for line in capsys.readouterr().out.splitlines()}  # fmt: skip
     (matrix,) = shown(at)["matrices"]
@@ -302,8 +320,8 @@ def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder
     assert printed["feed-forward of layer 1"] == pytest.approx(0 if changes else matrix["values"][1][2], rel=1e-4)
 
 
-def run_lines(at, folder):
-    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
+def run_lines(at, folder, which):
+    (code,) = [block.value for block in open_drawers(at).code if which in block.value]
     exec(code.replace("checkpoints/", f"{folder}/"), {})
 
 
@@ -340,10 +358,10 @@ def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
 
 
 def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
-    at = start("What if", question="needed", effect="logit", token=5)
-    assert link_of(at).items() >= {"question": "needed", "effect": "logit", "token": "5"}.items()
+    at = start("What if", question="ladder", effect="logit", token=5)
+    assert link_of(at).items() >= {"question": "ladder", "effect": "logit", "token": "5"}.items()
     at = start("What if", question="why", effect="all", token=-1)
-    assert "question = “why”, but it can be before, needed" in said(at) and "the token must be a number" in said(at)
+    assert "question = “why”, but it can be ablation, traced" in said(at) and "the token must be a number" in said(at)
     at = start("What if", question="needed", effect="logit", token=10**6)
     assert shown(at) and "token" not in link_of(at)
 

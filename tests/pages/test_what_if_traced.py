@@ -1,4 +1,4 @@
-"""Where does it know it from: each share is the changed model's own, and a place is put in from the picture."""
+"""Activation patching: each share is the changed model's own, and a place is put in from the picture."""
 
 import json
 

@@ -22,8 +22,10 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
 HEADS = ("mean", "one")
-QUESTIONS = ("before", "needed", "traced", "beside", "ladder")
+QUESTIONS = ("ablation", "traced", "beside", "ladder")
 """What the page What if can be asked."""
+EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation"}
+"""What older links ask, and where it is answered now."""
 EFFECTS = ("loss", "logit")
 BESIDE = ("prompts", "models", "changes")
 """What is put beside the prompt, the model, the changes of the view."""
@@ -97,7 +99,7 @@ class Visitor:
     """The token that is asked about there; None: the likeliest next one."""
     circuit: tuple[str | int, ...] | None = None
     """The circuit that is shown there: kind, attention, head, distance, and perhaps a cell; None: of what is open."""
-    question: str = "before"
+    question: str = "ablation"
     """What is asked on the page What if."""
     effect: str = "loss"
     """What a part is needed for: the text's "loss", or the "logit" of a token."""
@@ -134,7 +136,7 @@ class Visitor:
     batch_row: int = 0
     """The prompt of the batch whose masks are shown."""
     pad_side: str = "right"
-    learn: str = "task"
+    learn: str = "text"
     """What the page Train learns from: a task, a text that ships, or the visitor's own."""
     task: str = "induction"
     corpus: str | None = None

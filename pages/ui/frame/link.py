@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from pages.ui.frame import choices
 from pages.ui.frame.choices import BESIDE, EFFECTS, HEADS, LONGEST, PACES, QUESTIONS, READS, Visitor
 from pages.ui.models import answers, changes
 from pages.ui.models.looked_at import DERIVATIONS, DIRECTIONS, FARTHEST, FOLDS, LATEST, RULES, SHARES, STAGES
@@ -31,6 +32,9 @@ LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", 
           "inside", "place", "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step",
           "written", "branches", "temperature", "top_k", "top_p", "seed", "tokens", "pace", "attention")  # fmt: skip
 """What the browser holds: what is looked at, a text, and how it is written; `frontend/looked.js` has the same names."""
+TRAINED = {"task", "corpus", "shape", "rung", "n_layers", "n_heads", "d_model", "context", "positions", "norm", "steps",
+           "snapshot"}  # fmt: skip
+"""What the page Train has beside what it learns from, which stands in a link wherever one of these does."""
 TOO_LONG = {"written": "what was written", "branches": "its branches", "batch": "the batch", "prompt": "the prompt",
             "other_prompt": "the other prompt", "answers": "your answers",
             "changes": "the changes of the model"}  # fmt: skip
@@ -192,7 +196,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "folds": _some_of(*FOLDS),
     "candidate": Number(int, 0, 10**6, "the token"),
     "circuit": _circuit,
-    "question": _one_of(*QUESTIONS),
+    "question": lambda text: _one_of(*QUESTIONS)(choices.EARLIER_QUESTIONS.get(text, text)),
     "effect": _one_of(*EFFECTS),
     "token": Number(int, 0, 10**6, "the token"),
     "other_prompt": _text("other_prompt"),
@@ -248,6 +252,8 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
             except ValueError as error:
                 shown = parameters[name][:40]
                 found.notices.append(f"The link has {name} = “{shown}”, but {error}. The default is used instead.")
+    if "learn" not in parameters and not TRAINED.isdisjoint(parameters):
+        found.learn = "task"  # which is what links left out when it was what the page began with
     if found.width % 2:
         found.width += 1
         found.notices.append(f"A sinusoidal table has an even width, so {found.width} is used.")
@@ -285,6 +291,8 @@ def _without(parameters: dict[str, str], names: Iterable[str]) -> dict[str, str]
 def _everything(current: Visitor) -> dict[str, str]:
     defaults = Visitor()
     changed = {name: getattr(current, name) for name in PARSERS if getattr(current, name) != getattr(defaults, name)}
+    if not TRAINED.isdisjoint(changed):
+        changed["learn"] = current.learn
     return {name: _as_text(name, value) for name, value in {"model": current.model, **changed}.items()}
 
 

@@ -29,11 +29,11 @@ def slot() -> Slot:
     return session_record().training
 
 
-def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str) -> None:
+def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str, settings: str) -> None:
     """Start a training, or queue it; what was trained before has been kept, if it came to anything."""
     leave()
     own = slot()
-    own.references, own.probe_text, own.begun = references, probe_text, begun
+    own.references, own.probe_text, own.begun, own.settings = references, probe_text, begun, settings
     own.job = queue().submit(plan)
     watched = own.job, session_record(), queue()
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()

@@ -43,6 +43,8 @@ class Slot:
     """The text whose attention is watched."""
     begun: str = ""
     """What every sample continues."""
+    settings: str = ""
+    """What is trained, and how, as Markdown."""
     kept_as: str | None = None
     problem: str = ""
     """Why the result isn't kept yet, in a sentence."""

@@ -99,34 +99,28 @@ def inside(session: Session) -> None:
 def what_if(session: Session) -> None:
     """The page What if."""
     from pages.ui.frame import widgets
-    from pages.ui.views.what_if import before, beside, ladder, needed, traced
+    from pages.ui.views.what_if import ablation, beside, ladder, traced
 
     views = {
-        "before": ("Before and after", before.show),
-        "needed": ("What is needed here", needed.show),
-        "traced": ("Where does it know it from", traced.show),
-        "beside": ("Side by side", beside.show),
+        "ablation": ("Ablation", ablation.show),
+        "traced": ("Activation patching", traced.show),
+        "beside": ("Comparison", beside.show),
         "ladder": ("The ladder", ladder.show),
     }
-    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0])
+    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0],
+                                         label_visibility="collapsed")  # fmt: skip
     views[question][1](session)
 
 
 def train(session: Session) -> None:
     """The page Train, less what is saved and uploaded there."""
-    from pages.ui.models import own_models, own_training
+    from pages.ui.models import own_training
     from pages.ui.views import train_choice, train_progress
 
     if own_training.slot().job is not None:
         train_progress.watch()
-        return
-    choice = train_choice.choose()
-    bearable = choice is not None and train_choice.costs(choice)
-    if problem := own_models.problem_of_room():
-        st.info(f"{problem} Else what is trained can only be downloaded.")
-    pressed = st.button("Train", type="primary", icon=":material/model_training:", disabled=not bearable)
-    if pressed and bearable and train_choice.start(choice):
-        st.rerun()
+    else:
+        train_choice.show()
 
 
 def _reading(session: Session) -> AbstractContextManager:

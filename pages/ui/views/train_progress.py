@@ -19,6 +19,7 @@ from pages.ui.markdown import code, counted, plain
 from pages.ui.models import own_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
+from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
 from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
@@ -54,24 +55,26 @@ def _watch() -> None:
         st.session_state["training_seen_to_end"] = id(job)
         training.collect()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
-    _progress(job)
-    _buttons(job)
-    if ended:
-        _result(job, own.kept_as)
-    left, right = st.columns([3, 2])
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
-    with left:
+    settings, losses, attention = side_by_side("train", 3)
+    with settings:
+        st.header("What is trained", anchor=False)
+        st.markdown(own.settings)
+        _progress(job)
+        _buttons(job)
+        if ended:
+            _result(job, own.kept_as)
+        _sample(job, chosen, own.begun)
+    with losses:
         st.header("Loss", anchor=False)
         loss_chart(key="loss", train=job.batch_losses, validation=job.validation_losses, references=own.references,
                    steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
-        st.caption("Mean cross-entropy per token: how surprised the model is. *Batch loss* is that of the batches it "
-                   "is trained on, each measured before its step; *validation loss* is measured on what it never "
-                   "saw.")  # fmt: skip
-    with right:
-        _sample(job, chosen, own.begun)
-    if chosen:
-        _attention(own.probe_text, snapshots, chosen)
+        st.caption("Mean cross-entropy per token. *Batch loss* is that of the batches it is trained on, each measured "
+                   "before its step; *validation loss* is measured on what it never saw.")  # fmt: skip
+    with attention:
+        if chosen:
+            _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
     write_address("tab_live")
@@ -132,9 +135,8 @@ def _result(job: Job, name: str | None) -> None:
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
-        st.markdown(f"**{plain(card.title, 90)}** is among your models now, in the list of every page.{exact} Only "
-                    "you can see it, and whoever you give a link to it. It goes once it hasn't been used for a day, so "
-                    "download it to keep it.")  # fmt: skip
+        st.markdown(f"**{plain(card.title, 90)}** is among your models now.{exact} Only you can see it, and whoever "
+                    "has a link to it. Unused, it goes after a day; a download keeps it.")  # fmt: skip
         with st.container(horizontal=True, gap="small"):
             st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
                       on_click=_open, args=(name, "Generate"))  # fmt: skip
@@ -174,7 +176,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
                               )  # fmt: skip
     losses = f"batch loss {chosen.batch_loss:.3f}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
-    st.markdown(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
+    st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
     for kind, patterns in chosen.patterns.items():
         if kind != "self":
             st.caption(KINDS[kind])
@@ -194,7 +196,7 @@ def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
         ended = job.state in ENDED
         st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
         return
-    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=230)
+    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 

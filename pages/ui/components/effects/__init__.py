@@ -16,6 +16,9 @@ from pages.ui.components.events import told
 from pages.ui.components.numbers import short
 from pages.ui.components.sources import reader, script, style
 
+PITCH = 28
+"""Pixels of a row."""
+
 _mount = st.components.v2.component(
     "headsup_effects",
     html=reader(__file__)("effects.html"),
@@ -58,13 +61,14 @@ def effects(
     says: tuple[str, str],
     acts: tuple[str, str],
     limit: float | None = None,
+    pitch: int = PITCH,
     on_choose: Callable[[Cell], None],
 ) -> None:
     """Show matrices on one diverging scale, from −limit to limit; by default as far as the largest of their numbers.
 
     name: what the picture is called. says: a cell in a sentence, if its number is at least 0 and if it is below, in
     which `{cell}` and `{value}`, the number without its sign, are filled in. acts: what choosing a cell does, and what
-    it does to one that is in force. on_choose: called with the cell before the page runs again.
+    it does to one that is in force. pitch: pixels of a row. on_choose: called with the cell before the page runs again.
     """
 
     def chosen() -> None:
@@ -72,12 +76,13 @@ def effects(
         if cell is not None:
             on_choose(cell)
 
-    _mount(key=key, data=build_payload(matrices, name, says, acts, limit), on_chosen_change=chosen)
+    _mount(key=key, data=build_payload(matrices, name, says, acts, limit, pitch), on_chosen_change=chosen)
 
 
 def build_payload(
-    matrices: Sequence[Matrix], name: str, says: tuple[str, str], acts: tuple[str, str], limit: float | None
-) -> dict[str, Any]:
+    matrices: Sequence[Matrix], name: str, says: tuple[str, str], acts: tuple[str, str], limit: float | None,
+    pitch: int = PITCH,
+) -> dict[str, Any]:  # fmt: skip
     """What the browser gets: numbers with five significant digits. Raises: ValueError for labels that don't fit."""
     for matrix in matrices:
         sides = len(matrix.rows), len(matrix.columns)
@@ -92,6 +97,7 @@ def build_payload(
         "says": list(says),
         "acts": list(acts),
         "limit": limit,
+        "pitch": pitch,
         "matrices": [
             {
                 "title": matrix.title,

@@ -6,8 +6,7 @@ import { composed, pngButton } from "../../../../transformer/frontend/save.js";
 import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
 import { crossOut, writeNumbers } from "../../../../transformer/frontend/written_cells.js";
 
-const PITCH = 28; // pixels of a row
-const WIDEST = 88; // pixels of a cell
+const WIDEST = 3.2; // of a cell, in heights of a row
 const LEAST = 46; // pixels of a cell in which its number can be read
 const KEYS = "Arrow keys go from cell to cell, Enter chooses one.";
 const SET = "This change is set.";
@@ -59,7 +58,7 @@ class View {
   }
 
   draw() {
-    const { matrices, limit, name } = this.data;
+    const { matrices, limit, name, pitch } = this.data;
     matrices.forEach((matrix, at) => {
       const { title, heatmap } = this.figures[at];
       const rows = matrix.rows.length, columns = matrix.columns.length;
@@ -70,7 +69,7 @@ class View {
       heatmap.refresh();
       heatmap.show({
         values, rows, columns, rowLabels: matrix.rowLabels, columnLabels: matrix.columnLabels, kind: "scores", limit,
-        pitch: PITCH, tallest: PITCH * rows, widest: WIDEST,
+        pitch, tallest: pitch * rows, widest: Math.round(WIDEST * pitch),
         above: (context) => {
           for (const [row, column] of matrix.marked) crossOut(context, heatmap, row, column);
           writeNumbers(context, heatmap, numbers);

@@ -1,9 +1,11 @@
-"""Before and after: what the model says next and writes, with the changes that are set and without them.
+"""What the model says next and writes, with the changes that are set and without them.
 
 Dimensions: vocab, part.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,14 +15,12 @@ from pages.ui.components.versions import Version, versions
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import changes
 from pages.ui.frame.page import Session
-from pages.ui.frame.state import visitor
-from pages.ui.markdown import code, counted, plain
+from pages.ui.markdown import code, counted, nats, plain
 from pages.ui.models import activations, changed, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
-from pages.ui.views.what_if import lines
-from pages.ui.views.what_if.needed import needed_here
-from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, lead_on, log_softmax, read
+from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, log_softmax
+from transformer.api.effects import Ablation
 from transformer.inference.interventions import part_in_words
 
 CANDIDATES = 5
@@ -35,82 +35,82 @@ LONGEST = 120
 FAR = 0.01
 """A divergence, in nats, of less isn't far."""
 UNMOVED = 1e-5
-"""A change of probability, or a divergence, this small is rounding."""
+"""A change of probability this small is rounding."""
 
 
-def show(session: Session) -> None:
-    """The view."""
-    if not session.interventions and not session.config.n_layers:
-        lead_on(session)
-        return
-    reading = read(session)
-    if not session.interventions:
-        _suggest(session, reading)
-        return
+@dataclass(frozen=True)
+class Said:
+    """What the model says next: log-probabilities (vocab,), as it is and as it is changed."""
+
+    unchanged: np.ndarray
+    changed: np.ndarray
+
+
+def said(session: Session, reading: Read) -> Said | None:
+    """The two distributions; None after saying that there are none."""
     logits = [activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
               for each in ((), session.interventions)]  # fmt: skip
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
-        return
-    before, after = map(log_softmax, logits)
-    _next_token(session, reading, before, after)
-    _writing(session, reading)
-    lines.before(session, reading, LENGTH)
+        return None
+    return Said(*map(log_softmax, logits))
 
 
-def _suggest(session: Session, reading: Read) -> None:
-    """Nothing is changed: what is worth trying, which is what moves the next token most."""
-    st.header("Nothing is changed yet", anchor=False)
-    found = needed_here(session, reading)
-    if found is None:
-        return
-    st.markdown("Take a part of the model away, and see what it was for. Of all heads and feed-forward layers, these "
-                f"move the odds of the token {after_what(session, reading)} most when they are silenced, one at a "
-                "time.")  # fmt: skip
+def next_token(session: Session, reading: Read, found: Said) -> None:
+    """The likeliest next tokens; once something is changed, two distributions on one axis."""
+    st.header("What it says next", anchor=False)
+    tokenizer, is_changed = library.tokenizer(session.name), bool(session.interventions)
+    old, new = np.exp(found.unchanged), np.exp(found.changed)
+    if is_changed:
+        with st.container(horizontal=True, key="what_if_figures"):
+            for title, odds in (("Likeliest, unchanged", old), ("Likeliest, changed", new)):
+                best = int(odds.argmax())
+                st.metric(title, f"{plain(tokenizer.label(best))} · {percent(odds[best])}", width=150)
+            st.metric("KL(unchanged ‖ changed)", nats(float(divergence(found.unchanged, found.changed))), width=190,
+                      help="The mean of ln (unchanged ÷ changed) over what the unchanged model expects: how much worse "
+                           "the changed one would predict it. 0 if they are the same.")  # fmt: skip
+    else:
+        st.caption(f"The likeliest tokens {after_what(session, reading)}. Silence a part, and the changed model's "
+                   "stand beside them.")  # fmt: skip
+    union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
+    shown = union[np.argsort(-old[union], kind="stable")]
+    figure = paired_bars(tokenizer.labels(shown.tolist()), old[shown], new[shown] if is_changed else None,
+                         theme=session.theme)  # fmt: skip
+    chart(figure, "what_if_next")
+
+
+def suggest(session: Session, reading: Read, found: Ablation) -> None:
+    """Nothing is changed: the parts that move the next token most when they are silenced, one press each."""
     (with_it, without), moved = found.odds, found.moved
     likeliest = int(with_it[0].argmax())
     label = code(library.tokenizer(session.name).label(int(found.tokens[likeliest])))
     for rank, row in enumerate(np.argsort(-moved, kind="stable")[:SUGGESTED]):
         part = found.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(f"Silence {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,),
-                      type="primary" if rank == 0 else "secondary")  # fmt: skip
-            st.markdown(f"{label}: {percent(was)} → {percent(becomes)}")
-    st.button("See what every part is needed for", type="tertiary", icon=":material/arrow_forward:", on_click=_see_all)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.button(f"Silence {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
+            st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
     if moved.max() < FAR:
         st.caption("No part alone moves it far: what one does, the others can do without it. Try several together.")
 
 
-def _see_all() -> None:
-    visitor().question = "needed"
+def what_changed(session: Session, reading: Read, found: Said) -> None:
+    """What gained most and what lost most."""
+    st.markdown(_in_words(session, reading, np.exp(found.unchanged), np.exp(found.changed)))
 
 
-def _next_token(session: Session, reading: Read, before: np.ndarray, after: np.ndarray) -> None:
-    """Two distributions on one axis. before, after: log-probabilities (vocab,)."""
-    st.header("What it says next", anchor=False)
-    tokenizer, old, new = library.tokenizer(session.name), np.exp(before), np.exp(after)
-    first, then = int(old.argmax()), int(new.argmax())
-    lost = float(divergence(before, after))
-    with st.container(horizontal=True):
-        st.metric("Likeliest, unchanged", f"{plain(tokenizer.label(first))} · {percent(old[first])}", width=220)
-        st.metric("Likeliest, changed", f"{plain(tokenizer.label(then))} · {percent(new[then])}", width=220)
-        st.metric("KL(unchanged ‖ changed)", f"{max(lost, 0):.4g} nats", width=220,
-                  help="The mean of ln (unchanged ÷ changed) over what the unchanged model expects: how much worse the "
-                       "changed one would predict it. 0 if they are the same.")  # fmt: skip
-    st.markdown(_in_words(session, reading, old, new))
-    union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
-    shown = union[np.argsort(-old[union], kind="stable")]
-    figure = paired_bars(tokenizer.labels(shown.tolist()), old[shown], new[shown], theme=session.theme)
-    chart(figure, "what_if_next")
-    st.caption(f"The probability of the token {after_what(session, reading)}: the {CANDIDATES} likeliest of both, in "
-               "the order of the unchanged model.")  # fmt: skip
-    table = {
-        "token id": range(len(old)), "token": tokenizer.labels(range(len(old))), "probability unchanged": old,
-        "probability changed": new, "ln unchanged": before, "ln changed": after,
-    }  # fmt: skip
-    offer_data(lambda: pd.DataFrame(table).sort_values("probability unchanged", ascending=False),
-               "Both distributions as a table", f"{session.file_name}-before-and-after.csv")  # fmt: skip
+def offer_table(session: Session, found: Said) -> None:
+    """Both distributions, to be read and saved."""
+    labels = library.tokenizer(session.name).labels(range(len(found.unchanged)))
+
+    def table() -> pd.DataFrame:
+        return pd.DataFrame({
+            "token id": range(len(labels)), "token": labels, "probability unchanged": np.exp(found.unchanged),
+            "probability changed": np.exp(found.changed), "ln unchanged": found.unchanged,
+            "ln changed": found.changed,
+        }).sort_values("probability unchanged", ascending=False)  # fmt: skip
+
+    offer_data(table, "Both distributions as a table", f"{session.file_name}-before-and-after.csv")
 
 
 def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray) -> str:
@@ -128,7 +128,7 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
     return "\n".join(told)
 
 
-def _writing(session: Session, reading: Read) -> None:
+def writing(session: Session, reading: Read) -> None:
     """The text that both models write, with the first difference marked."""
     st.header("What it writes", anchor=False)
     sampling = session.visitor.sampling

@@ -17,7 +17,7 @@ from pages.ui.figures.beside import Line, attention_panel, lens_lines
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.markdown import code, plain
+from pages.ui.markdown import code, nats, plain
 from pages.ui.models import activations, beside, library, places
 from pages.ui.models.beside import Heights
 from pages.ui.tables import matrix_table, offer_data
@@ -117,7 +117,7 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
     named = ", ".join(f"{code(labels[token])} {100 * change[token]:+.3f}" for token in order)
     first, second = (plain(side.title) for side in both)
     return (f"From the first to the second, in percentage points: {named}. "
-            f"KL({first} ‖ {second}) is {max(float(divergence(one, other)), 0.0):.4g} nats.")  # fmt: skip
+            f"KL({first} ‖ {second}): {nats(float(divergence(one, other)))}.")  # fmt: skip
 
 
 def _attention(session: Session, both: tuple[Side, Side]) -> None:

@@ -26,7 +26,7 @@ INTRODUCTIONS = {
     "first": "The same text, read by models of which each has one part more than the last. What does that part do for "
     "your prompt? A part is worth what the loss falls by; sometimes it rises.",
     "since-2017": "The decoder of 2017, and what models of today do otherwise, one change a rung, each with those "
-    "below it. What is a change worth to your prompt? Some of them are there for speed or memory, not for the loss.",
+    "before it. What is a change worth to your prompt? Some of them are there for speed or memory, not for the loss.",
 }
 LIKELIEST = 3
 """Next tokens that are named of each rung."""
@@ -72,7 +72,7 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
 
 
 def _rung(
-    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, below: Stand | None
+    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, before: Stand | None
 ) -> None:
     """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
     entry, labels = rungs[name], library.tokenizer(name).labels
@@ -86,7 +86,7 @@ def _rung(
         order = np.argsort(-found.odds, kind="stable")[:LIKELIEST]
         named = ", ".join(f"{code(label)} {percent(found.odds[token])}"
                           for token, label in zip(order, labels(order.tolist()), strict=True))  # fmt: skip
-        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, below)} Next: {named}.")
+        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next: {named}.")
         st.caption(f"It writes {LENGTH} more characters:")
         st.code(session.prompt + found.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):
@@ -96,14 +96,14 @@ def _rung(
                       args=(higher, session.prompt))  # fmt: skip
 
 
-def _loss_in_words(found: Stand, below: Stand | None) -> str:
+def _loss_in_words(found: Stand, before: Stand | None) -> str:
     if found.loss is None:
         return ""
     said = f"Loss {found.loss:.3f} nats"
-    if below is None or below.loss is None:
+    if before is None or before.loss is None:
         return f"{said}."
-    change = found.loss - below.loss
-    return f"{said}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung below."
+    change = found.loss - before.loss
+    return f"{said}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it."
 
 
 def _first_with_attention(rungs: dict[str, CheckpointEntry], name: str) -> str | None:

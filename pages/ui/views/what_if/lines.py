@@ -53,27 +53,33 @@ for path, text, source, place, changes in [
 NOTE = "  # for what is silenced in every pass, 0"
 
 
-def before(session: Session, reading: Read, count: int) -> None:
-    """The lines that say and write what both models do. count: tokens that are written, at most."""
+def ablation(session: Session, reading: Read, count: int, token: int | None, *, has_map: bool) -> None:
+    """The lines that say and write what both models do, and those that silence one part after another.
+
+    count: tokens that are written, at most. token: whose logit the map shows; None: the loss.
+    """
+    _show(_before(session, reading, count), *([_needed(session, reading, token)] if has_map else []))
+
+
+def _before(session: Session, reading: Read, count: int) -> str:
     names, changes = as_python(session.interventions)
     end = library.model(session.name).card.end_token_id
     room = session.config.context_length - len(reading.before) if reading.source else count
-    _show(BEFORE.format(
+    return BEFORE.format(
         names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])), path=_path(session),
         text=list(reading.before), source=list(reading.source), changes=changes, count=max(min(count, room), 1),
         sampling=_sampling(session.visitor.sampling), stop=[] if end is None else [end],
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
-def needed(session: Session, reading: Read, token: int | None) -> None:
-    """The lines that silence one part after another. token: whose logit is looked at; None: the loss."""
+def _needed(session: Session, reading: Read, token: int | None) -> str:
     names, changes = as_python(in_window(session.interventions, reading.begin))
-    _show(NEEDED.format(
+    return NEEDED.format(
         names=", ".join(sorted([*names, "load_checkpoint", "silencing"])), path=_path(session),
         text=list(reading.tokens), source=list(reading.source), changes=f", {changes}" if names else "",
         effects="found.loss(text)" if token is None else f"found.logit({reading.place}, {token})",
         note=NOTE if names else "",
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def traced(
@@ -106,12 +112,13 @@ def beside(sides: tuple[Side, Side]) -> None:
     _show(BESIDE.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
 
 
-def _show(code: str) -> None:
+def _show(*codes: str) -> None:
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
     opened = st.expander("The lines of Python that compute this", icon=":material/code:", key="drawer_python",
                          on_change="rerun")  # fmt: skip
     if opened.open:
-        opened.code(code, language=None, wrap_lines=True)
+        for code in codes:
+            opened.code(code, language=None, wrap_lines=True)
 
 
 def _path(model: Session | Side) -> str:

@@ -1,4 +1,4 @@
-"""What is needed here: the effect of silencing each head and each feed-forward layer, one at a time.
+"""The map of ablations: the effect of silencing each head and each feed-forward layer, one at a time.
 
 Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
 """
@@ -19,9 +19,8 @@ from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
 from pages.ui.models import changed, library
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if import lines
 from pages.ui.views.what_if.patience import computed
-from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, lead_on, read
+from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what
 from transformer.api.effects import CHOOSABLE, Ablation
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
@@ -31,6 +30,8 @@ MOST_OF_THEM = 0.95
 UNMOVED = 5e-5
 """An effect this small isn't worth a word."""
 ACTS = ("silence it", "bring it back")
+TALL, LEAST_PITCH, MOST_PITCH = 240, 20, 44
+"""Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +42,37 @@ class Placed:
     parts: dict[tuple[int, int], Scaled]
 
 
-def show(session: Session) -> None:
-    """The view."""
-    if not session.config.n_layers:
-        lead_on(session)
-        return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        reading = read(session)
-        on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get)
+@dataclass(frozen=True)
+class Mapped:
+    """What the map shows. token: whose logit; None for the loss."""
+
+    found: Ablation
+    values: np.ndarray
+    """(part,)."""
+    token: int | None
+
+
+def show(session: Session, reading: Read) -> Mapped | None:
+    """The map, and the dials that say of what; None while there is none, after saying why."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header("Which parts matter", anchor=False, width="content")
+        on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
         waits = st.container()
         with waits:
             found = needed_here(session, reading)
         if found is None:
-            return
+            return None
         token = _token(session, found) if on == "logit" else None
     if on == "loss" and found.loss is None:
         st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
                 "at the logit of a token.")  # fmt: skip
-        return
+        return None
     values = found.loss if token is None else (found.logits - found.kept)[:, _column(found, token)]
     if not np.isfinite(values).all():
         st.warning(TOO_LARGE)
-        return
+        return None
+    st.markdown(_how(session, reading, token))
     limit = colour_limit(values)
-    st.markdown(_how(session, reading, token, bool(np.abs(values).max() > limit)))
     placed = place(found.parts, values, session.interventions)
     what = "the loss is {value} nats" if token is None else f"the logit of {_quoted(session, token)} is {{value}}"
 
@@ -82,11 +90,19 @@ def show(session: Session) -> None:
         says=(f"Without {{cell}}, {what} higher.", f"Without {{cell}}, {what} lower."),
         acts=ACTS,
         limit=limit,
+        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
         on_choose=choose,
     )
-    st.markdown(_verdict(found, values, "nats" if token is None else ""))
-    offer_data(lambda: _table(session, found, token), "These effects as a table", f"{session.file_name}-needed.csv")
-    lines.needed(session, reading, token)
+    beyond = " The strongest share the last colour." if np.abs(values).max() > limit else ""
+    kept = " What is changed already stays changed." if session.interventions else ""
+    st.caption(f"{_verdict(found, values, 'nats' if token is None else '')}{beyond}{kept}")
+    return Mapped(found, values, token)
+
+
+def offer_table(session: Session, mapped: Mapped) -> None:
+    """The numbers, to be read and saved."""
+    offer_data(lambda: _table(session, mapped.found, mapped.token), "These effects as a table",
+               f"{session.file_name}-needed.csv")  # fmt: skip
 
 
 def needed_here(session: Session, reading: Read) -> Ablation | None:
@@ -153,25 +169,19 @@ def _quoted(session: Session, token: int) -> str:
     return f"‘{library.tokenizer(session.name).label(token)}’"
 
 
-def _how(session: Session, reading: Read, token: int | None, beyond: bool) -> str:
-    """What the numbers are. beyond: whether some are beyond the colours."""
-    others = " All that is changed already stays changed." if session.interventions else ""
-    strongest = " The strongest share the last colour." if beyond else ""
-    colours = "Red: it rises" if token is None else "Blue: it falls"
-    if token is None:
-        whose = ""
-        if session.source:
-            text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
-            origin = "was written" if session.text.written else "the unchanged model would write"
-            whose = f" The text is what {origin}: {text}."
-        what = f"how much the mean loss of the text rises, in nats per token.{whose}"
-    else:
+def _how(session: Session, reading: Read, token: int | None) -> str:
+    """What the numbers are, and what a click does."""
+    if token is not None:
         label = code(library.tokenizer(session.name).label(token))
-        what = f"how much the logit of {label} rises {after_what(session, reading)}."
-    return (
-        f"Each cell is one part of the model, silenced by itself: {what} {colours} without the part, so the part is "
-        f"needed.{strongest}{others} Click a cell to silence its part, and again to bring it back."
-    )
+        what = f"How much the logit of {label} rises {after_what(session, reading)}"
+    else:
+        what = "How much the loss rises (nats per token)"
+    whose = ""
+    if token is None and session.source:
+        text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
+        origin = "was written" if session.text.written else "the unchanged model would write"
+        whose = f" The text is what {origin}: {text}."
+    return f"{what} without each part alone. Click one to silence it.{whose}"
 
 
 def _verdict(found: Ablation, values: np.ndarray, unit: str) -> str:

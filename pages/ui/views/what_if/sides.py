@@ -120,4 +120,4 @@ def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Int
 
 
 def _try() -> None:
-    visitor().question = "before"
+    visitor().question = "ablation"

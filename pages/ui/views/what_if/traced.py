@@ -1,4 +1,4 @@
-"""Where does it know it from: one place at a time is read as it is on another prompt, and what that brings is seen.
+"""Activation patching: one place at a time is read as it is on another prompt, and what that brings is seen.
 
 Dimensions: site, layer, pos.
 """
@@ -48,9 +48,8 @@ def show(session: Session) -> None:
         lead_on(session)
         return
     st.markdown(
-        "The model reads your prompt; but at one position, in one layer, it goes on with what it computed there for "
-        "another prompt. If that makes it answer as it does after the other prompt, then this place holds what tells "
-        "the two apart. Researchers call this *activation patching*."
+        "One position in one layer is patched: it goes on with what the model computed there for another prompt. If "
+        "the answer turns into the other prompt's, this place holds what tells the two apart."
     )
     own = session.source or session.require_tokens()
     other_prompt.offer_pairs(session)

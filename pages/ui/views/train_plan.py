@@ -1,0 +1,119 @@
+"""What the page Train has trained: a choice, its plan, the text that is watched, the losses to compare with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import streamlit as st
+
+from transformer import TASKS, Corpus, ModelConfig, TrainingConfig, load_corpus
+from transformer.data.corpora import SOURCES
+from transformer.data.tasks import START
+from transformer.training.baselines import bigram_loss
+from transformer.training.objectives import Objective, TaskObjective, TextObjective
+from transformer.training.plan import Plan
+from transformer.training.presets import PRESETS
+
+LONGEST_EXAMPLE = 24
+"""Characters of a text that the model's card suggests as a prompt, where its context holds as many."""
+SNAPSHOTS = 40
+PROBES = {
+    "next-vowel": ("bcd", ""),
+    "number-words": ("seven hundred and seventy-seven thousand one hundred and twelve",
+                     "setecientos setenta y siete mil ciento doce"),
+    "sort-letters": ("transform=", "afmnorrst"),
+    "induction": ("kR7wZq3xB kR7wZ", "q3xB kR7wZq3xB"),
+    "stories": ("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?", "garden"),
+}  # fmt: skip
+"""The fixed text of each task whose attention is watched: what is read, and what should be written after it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is to be trained on what; `corpus` is None for a task, or while a text still has to be downloaded."""
+
+    learn: str
+    """A task's or a corpus's name; "own-text" for the visitor's own."""
+    corpus: Corpus | None
+    config: ModelConfig
+    training: TrainingConfig
+    batch: int
+
+    @property
+    def is_task(self) -> bool:
+        return self.learn in TASKS
+
+    @property
+    def title(self) -> str:
+        if self.is_task:
+            return TASKS[self.learn].title
+        return self.corpus.source.title if self.corpus else SOURCES[self.learn].title
+
+
+def plan_of(choice: Choice) -> Plan:
+    """All that a job needs. Raises CorpusError if a text is not available."""
+    corpus = choice.corpus
+    if corpus is None and not choice.is_task:
+        bar = st.progress(0.0, "Downloading …")
+        corpus = load_corpus(choice.learn, progress=lambda done, total: bar.progress(min(done / max(total, 1), 1.0)))
+    objective = _objective(choice, corpus)
+    config = ModelConfig(**choice.config.to_dict() | objective.shape)
+    tokens, source, prompt = _probe(choice, objective, config)
+    return Plan(
+        objective=objective,
+        config=config,
+        training=choice.training,
+        title=f"{choice.title}, {choice.training.steps:,} steps",
+        summary=TASKS[choice.learn].summary if choice.is_task else f"Has read {corpus.source.title}.",
+        examples=examples(choice, corpus),
+        probe_tokens=tokens,
+        probe_source=source,
+        sample_prompt=prompt,
+        snapshots=SNAPSHOTS,
+        evaluate_every=max(choice.training.steps // 10, 1),
+    )
+
+
+def references(plan: Plan) -> dict[str, float]:
+    """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
+    found = {"uniform guess": math.log(plan.config.vocab_size)}
+    if isinstance(plan.objective, TextObjective):
+        _, found["bigram"] = bigram_loss(plan.objective.train, plan.objective.validation, plan.config.vocab_size)
+    return found
+
+
+def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
+    if choice.is_task:
+        return TaskObjective(TASKS[choice.learn], choice.batch, choice.training.seed)
+    return TextObjective(corpus, choice.config.context_length, choice.batch, choice.training.seed)
+
+
+def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
+    """The fixed text whose attention is watched, what an encoder reads, and what samples continue."""
+    encode = objective.tokenizer.encode
+    if not choice.is_task:
+        held_out = from_a_paragraph(objective.corpus.split()[1], config.context_length)
+        words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last may be cut in two
+        return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(words[0]))
+    source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
+    if config.architecture == "decoder-only":
+        return source + target, (), source
+    start = (objective.tokenizer.special_id(START),)
+    return start + target, source, start
+
+
+def from_a_paragraph(text: str, least: int) -> str:
+    """A text from its second paragraph on, else its second line, if that leaves `least` characters; else all of it."""
+    for end in ("\n\n", "\n"):
+        rest = text.partition(end)[2].lstrip()
+        if len(rest) >= least:
+            return rest
+    return text
+
+
+def examples(choice: Choice, corpus: Corpus | None) -> list[str]:
+    if not choice.is_task:
+        held_out, length = corpus.split()[1], min(LONGEST_EXAMPLE, choice.config.context_length)
+        return [held_out[at : at + length] for at in range(0, min(len(held_out) - length, 4000), 1000)]
+    return next(list(preset.examples) for preset in PRESETS.values() if preset.task == choice.learn)

@@ -1,0 +1,40 @@
+"""Ablation: which parts matter, as a map to click, and beside it what the model says with the changes and without."""
+
+from __future__ import annotations
+
+from pages.ui.frame.page import Session
+from pages.ui.views.side_by_side import side_by_side
+from pages.ui.views.what_if import before, lines, needed
+from pages.ui.views.what_if.reading import lead_on, read
+
+
+def show(session: Session) -> None:
+    """The view."""
+    has_parts = session.config.n_layers > 0
+    if not has_parts and not session.interventions:
+        lead_on(session)
+        return
+    reading = read(session)
+    if not has_parts:
+        said, mapped = before.said(session, reading), None
+        if said:
+            before.next_token(session, reading, said)
+    else:
+        parts, answer = side_by_side("ablation", 2)
+        with answer:  # first, for it is there at once
+            said = before.said(session, reading)
+            if said:
+                before.next_token(session, reading, said)
+        with parts:
+            mapped = needed.show(session, reading)
+        if said and mapped and not session.interventions:
+            with answer:
+                before.suggest(session, reading, mapped.found)
+    if said and session.interventions:
+        before.what_changed(session, reading, said)
+        before.writing(session, reading)
+    if said:
+        before.offer_table(session, said)
+    if mapped:
+        needed.offer_table(session, mapped)
+    lines.ablation(session, reading, before.LENGTH, mapped.token if mapped else None, has_map=mapped is not None)
