@@ -1,6 +1,5 @@
-"""The start, the glossary in the page, and presentation mode, in a real browser."""
+"""The offer of the tour, the glossary in the page, and presentation mode, in a real browser."""
 
-import re
 from itertools import pairwise
 
 import pytest
@@ -9,8 +8,8 @@ from tests.browser.address import address
 from tests.browser.servers import ROOT
 
 TERM = """(name) => {
-  for (const [block, marks] of headsupGuide.marks.blocks) for (const { term, range } of marks) {
-    if (term.name !== name || !block.checkVisibility()) continue;
+  for (const { term, range, block } of headsupGuide.marks.first.values()) {
+    if (term.name !== name) continue;
     block.scrollIntoView({ block: "center" });
     const live = document.createRange();
     live.setStart(range.startContainer, range.startOffset);
@@ -21,6 +20,33 @@ TERM = """(name) => {
   return null;
 }"""
 """Where a term is underlined on the page, in pixels."""
+COVERED = """() => {
+  let focus = document.activeElement;
+  while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
+  const [one, other] = [focus, headsupGuide.gloss.element].map((each) => each.getBoundingClientRect());
+  const width = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+  return Math.max(0, width) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
+}"""
+"""How much of what has the focus the glossary's card covers, in pixels."""
+UNDERLINED = """() => [...CSS.highlights.get("headsup-term")].map(({ startContainer, startOffset, endOffset }) => {
+  const within = "button, a, label, summary, legend, select, option, code, h1, h2, h3, table, .strip, .token, " +
+    "[role=option], [role=tab], [role=radio], [data-testid=stWidgetLabel], [data-testid=stMetric]";
+  const text = startContainer.data.slice(startOffset, endOffset);
+  const block = startContainer.parentElement.closest("p, li, dd, figcaption");
+  const [mark] = headsupGuide.marks.of(block)
+    .filter(({ range }) => range.startContainer === startContainer && range.startOffset === startOffset);
+  return { text, term: mark?.term.name, within: startContainer.parentElement.closest(within)?.outerHTML.slice(0, 80),
+    isSentence: /[.?]/.test(block?.textContent ?? "") };
+})"""
+"""Every underlined term: its words, and what it must not stand within."""
+REPLACED = """async () => {
+  const highlight = CSS.highlights.get("headsup-term"), before = [...highlight];
+  const nodes = new Set(before.map(({ startContainer }) => startContainer));
+  for (const node of nodes) node.data = "An epic, one c, and a softmax.";
+  await Promise.resolve();  // no frame has been drawn since
+  return [...highlight].filter((range) => nodes.has(range.startContainer)).map(String);
+}"""
+"""Puts another text in the place of every one that has an underlined term; returns what stays underlined of it."""
 OUTSIDE = """() => [...headsupGuide.start.parts.card.querySelectorAll("*")].some((each) => {
   const { left, right, top, bottom } = each.getBoundingClientRect();
   return each.checkVisibility() && (left < -1 || top < -1 || right > innerWidth + 1 || bottom > innerHeight + 1);
@@ -35,6 +61,21 @@ CUT_METRICS = """() => [...document.querySelectorAll("[data-testid=stMetricValue
 NAMES_OF_BARS = """() => [...document.querySelectorAll(".js-plotly-plot .ytick text")]
   .map((each) => each.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])"""
 RUNGS = "() => [...document.querySelectorAll('[class*=st-key-view_]')].map((each) => each.getBoundingClientRect().top)"
+
+
+def point_at(page, name):
+    """Rest with the mouse on a term."""
+    page.wait_for_function(f"({TERM})", arg=name)
+    page.mouse.move(5, 5)
+    place = page.evaluate(TERM, name)
+    page.mouse.move(place["x"], place["y"])
+
+
+def reach_by_tab(page, control):
+    """Give a control the focus as the keyboard does."""
+    control.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
 
 
 @pytest.fixture(scope="module")
@@ -59,105 +100,55 @@ def visit(server, new_page, wait_ready):
     return open_page
 
 
-@pytest.mark.parametrize("width", [1280, 420])
-def test_the_start_is_gone_through_by_keyboard_and_never_shown_again(visit, wait_ready, width):
-    page = visit(width=width)
-    card = page.get_by_test_id("start")
-    card.wait_for()
-    assert card.evaluate("(card) => card.getRootNode().activeElement === card")
-    page.get_by_label("Number of tokens").fill("30")  # the page can be used beside the card
-    card.focus()
-    assert card.get_attribute("role") == "dialog" and card.get_attribute("aria-modal") is None
-
-    def is_done(number):
-        page.wait_for_function(
-            "(number) => headsupGuide.start.step === number - 1 && headsupGuide.start.isDone", arg=number
-        )
-        assert not page.evaluate(OUTSIDE)
-
-    def go_there():
-        card.get_by_role("button", name="Take me there").press("Enter")
-
-    def go_on(title):
-        page.keyboard.press("Enter")  # "Next" has had the focus since the step was done
-        card.get_by_role("heading", name=title).wait_for()
-
-    go_there()
-    page.keyboard.press("Enter")
-    is_done(1)
-    page.get_by_text(re.compile("tokens written")).wait_for(timeout=60_000)
-    go_on("Where did it look?")
-    go_there()
-    page.keyboard.press("ArrowLeft")
-    is_done(2)
-    go_on("Another head")
-    go_there()
-    page.keyboard.press("ArrowUp")
-    page.wait_for_timeout(400)  # longer than between two looks at what is done; of two layers, one of the keys leads on
-    page.keyboard.press("ArrowDown")
-    is_done(3)
-    go_on("Take one away")
-    if width < 640:  # the sidebar is closed, and then in the way
-        go_there()
-        page.keyboard.press("Enter")
-        page.wait_for_function("() => headsupGuide.start.target?.closest('.st-key-change_form')")
-    go_there()
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => headsupGuide.start.target?.closest('.st-key-change_this')")
-    wait_ready(page)
-    go_there()
-    page.keyboard.press("Enter")
-    is_done(4)
-    go_on("Follow one number")
-    if width < 640:
-        go_there()
-        page.keyboard.press("Enter")
-        page.wait_for_function("() => headsupGuide.start.target?.dataset.part === 'inside'")
-    go_there()
-    page.keyboard.press("Enter")
-    is_done(5)
-    page.get_by_role("heading", level=1, name="Inside").wait_for()
-    wait_ready(page, timeout=60)
-    go_on("What next")
-    page.keyboard.press("Escape")
-    card.wait_for(state="hidden")
-
-    page.goto(address(page).partition("/Inside")[0])
-    wait_ready(page, timeout=60)
+def test_the_tour_is_offered_once_and_leaves_links_alone(visit, wait_ready):
+    page = visit()
+    card, offer = page.get_by_test_id("start"), page.get_by_role("button", name="New here? Take the tour")
+    offer.wait_for()
     assert card.is_hidden()
+    page.get_by_role("button", name="No tour").click()
+    assert offer.is_hidden()
+    tour = page.get_by_role("button", name="Tour", exact=True)
+    assert tour.evaluate("(tour) => tour.getRootNode().activeElement === tour")
+    page.goto(address(page).partition("?")[0])
+    wait_ready(page, timeout=60)
+    tour.wait_for()
+    assert offer.is_hidden()
 
-
-def test_the_start_leaves_links_alone_and_is_there_for_who_asks(visit, wait_ready):
     page = visit("?seed=3")
-    card = page.get_by_test_id("start")
-    assert card.is_hidden()
-    page.get_by_role("button", name="Tour").click()
-    card.wait_for()
+    page.get_by_role("button", name="Tour", exact=True).click()
+    page.get_by_test_id("start").wait_for()
     page.mouse.move(800, 500)
     page.mouse.wheel(0, 3_000)  # so that what it points at is above the window
     page.wait_for_function("() => headsupGuide.start.target.getBoundingClientRect().bottom < 0")
     page.wait_for_timeout(300)  # longer than between two looks at where that is
     assert not page.evaluate(OUTSIDE)
     page.keyboard.press("Escape")
-    card.wait_for(state="hidden")
+    page.get_by_test_id("start").wait_for(state="hidden")
 
 
 def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     page = visit("?model=left")
     gloss, panel = page.get_by_test_id("gloss"), page.get_by_test_id("terms")
-    for name in ("Token", "Temperature"):  # in a caption of the page's, and on a dial of the instrument's
-        page.wait_for_function(f"({TERM})", arg=name)
-        page.mouse.move(5, 5)
-        place = page.evaluate(TERM, name)
-        page.mouse.move(place["x"], place["y"])
-        gloss.get_by_text(name, exact=True).wait_for()
-        page.keyboard.press("Escape")
-        gloss.wait_for(state="hidden")
-    page.get_by_role("slider", name="Temperature").focus()
-    page.keyboard.press("ArrowRight")  # so that the focus is one that can be seen
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Tab")
+    point_at(page, "Token")
+    gloss.get_by_text("Token", exact=True).wait_for()
+    page.keyboard.press("Escape")
+    gloss.wait_for(state="hidden")
+    point_at(page, "Token")
+    gloss.get_by_text("Token", exact=True).wait_for()
+    # A press on it is one on what it lies over, and closes it.
+    page.evaluate(
+        "document.addEventListener('pointerdown', ({ target }) => (window.pressed = target.dataset.testid), true)"
+    )
+    box = gloss.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 8)
+    gloss.wait_for(state="hidden")
+    assert page.evaluate("window.pressed") != "guide-overlay"
+
+    reach_by_tab(page, page.get_by_role("slider", name="Temperature"))
     gloss.get_by_text("Temperature", exact=True).wait_for()
+    assert page.evaluate(COVERED) == 0
+    page.keyboard.press("ArrowRight")
+    gloss.wait_for(state="hidden")
 
     page.keyboard.press("?")
     panel.get_by_role("heading", name="Terms on this page").wait_for()
@@ -168,6 +159,55 @@ def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     panel.get_by_role("button", name="See it on Positions").first.press("Enter")
     page.get_by_role("heading", level=1, name="Positions").wait_for(timeout=60_000)
     assert panel.is_hidden()
+
+
+def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
+    page = visit("?model=left")
+    gloss = page.get_by_test_id("gloss")
+
+    def stays_away():
+        page.wait_for_timeout(1_200)  # longer than anything has to be pointed at, or to have the focus
+        return gloss.is_hidden()
+
+    main = page.get_by_test_id("stMain")
+    for pressed in (main.get_by_label("Number of tokens"), main.get_by_role("slider", name="Temperature"),
+                    main.get_by_label("Prompt")):  # fmt: skip
+        pressed.click()
+        assert stays_away()
+    page.keyboard.type("ab")
+    assert stays_away()
+    main.get_by_role("combobox").first.click()
+    page.get_by_role("listbox").first.wait_for()
+    assert stays_away()
+    place = page.evaluate(TERM, "Token")
+    page.mouse.move(place["x"], place["y"])
+    assert stays_away()
+    page.keyboard.press("Escape")
+
+    # Where the focus is just below a term and there is no room above, there is no place for its card.
+    reach_by_tab(page, main.get_by_role("slider", name="Temperature"))
+    gloss.wait_for()
+    assert page.evaluate(COVERED) == 0
+    page.keyboard.press("Tab")
+    page.wait_for_timeout(100)
+    assert gloss.is_hidden()
+
+
+@pytest.mark.parametrize("path", ["", "Attention", "Positions", "Inside", "Train", "Learn"])
+def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
+    page = visit(f"{path}?model=left")
+    page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
+    underlined = page.evaluate(UNDERLINED)
+    assert [each for each in underlined if each["within"]] == []
+    assert all(each["isSentence"] for each in underlined), underlined
+    assert len({each["term"] for each in underlined}) == len(underlined)
+
+
+def test_no_underline_outlasts_its_word(visit):
+    page = visit("?model=left")
+    page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
+    assert page.evaluate(REPLACED) == []
+    page.wait_for_function("(name) => headsupGuide.marks.shown.some((term) => term.name === name)", arg="Softmax")
 
 
 def present(page, wait_ready):

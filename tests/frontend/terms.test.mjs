@@ -23,11 +23,18 @@ test("part of a word is no term, and the longest term counts", () => {
   assert.deepEqual(found("÷ √d_head"), [["√d_head", "√d_head"]]);
 });
 
-test("some words count only where nothing else is said", () => {
-  assert.deepEqual(found("Step"), [["Step", "Step"]]);
-  assert.deepEqual(found(" step: "), [["Step", "step:"]]);
-  assert.deepEqual(found("step by step with q"), []);
-  assert.deepEqual(found("q"), [["Query", "q"]]);
+test("some words count only as the whole of a label, and never in running text", () => {
+  const labelled = (text) => termsIn(text, matcher, text).map(({ term: { name }, start, end }) => [name, text.slice(start, end)]);
+  assert.deepEqual(labelled("Step"), [["Step", "Step"]]);
+  assert.deepEqual(labelled(" step: "), [["Step", "step:"]]);
+  assert.deepEqual(labelled("q"), [["Query", "q"]]);
+  assert.deepEqual(labelled("step by step with q"), []);
+  assert.deepEqual(found("q"), []);
+  assert.deepEqual(termsIn("q", matcher, "q 6 MB"), []);
+});
+
+test("what is quoted is nobody's term", () => {
+  assert.deepEqual(found("There is no lesson “heads”; the head reads “query"), [["Head", "head"]]);
 });
 
 test("nothing is found where there is nothing, and by nobody who knows no term", () => {

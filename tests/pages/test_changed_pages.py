@@ -280,6 +280,20 @@ class TestTheForm:
         press(at, "Change this")
         assert chips(at) == {CHIP: True}
 
+    def test_it_opens_on_the_head_that_is_looked_at_until_another_is_chosen(self):
+        def wanted(at):
+            return [each.value.replace("\\", "") for each in at.caption if "silenced" in each.value]
+
+        at = self.opened(prompt=PROMPT, layer=1, head=1)
+        assert wanted(at) == ["Layer 1, head 1 silenced."]
+        choose(at, "Where", 0)
+        assert wanted(at) == ["Layer 0, head 1 silenced."]
+        for what, shown in (("attention", "Attention of layer 1"), ("feed-forward", "Feed-forward of layer 1")):
+            at.session_state["popover_changes"] = False
+            checked(at.run())
+            choose(open_form(at), "What", what)
+            assert wanted(at) == [f"{shown} silenced."]
+
     def test_everything_it_offers_can_be_done(self):
         at = self.opened(prompt=PROMPT)
         for what in ("attention", "feed-forward", "stream", "embedding", change_form.RULE, change_form.WEIGHT):

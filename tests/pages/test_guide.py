@@ -1,4 +1,4 @@
-"""What helps on every page: when the start begins by itself, what is presented larger, what the browser may tell."""
+"""What helps on every page: when the tour is offered, what is presented larger, what the browser may tell."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,7 +9,9 @@ from pages.ui.figures.beside import attention_panel
 from pages.ui.figures.enlarged import enlarge
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.frame import guiding
+from pages.ui.models.changes import Change, as_text
 from tests.app_driver import checked, start, type_prompt, visitor
+from transformer import from_code, to_code
 
 
 def shown(page, parameters, monkeypatch):
@@ -32,7 +34,9 @@ def shown(page, parameters, monkeypatch):
         ("Masks", {}, "", False),
     ],
 )
-def test_the_start_begins_where_a_visit_does_and_never_over_a_link(monkeypatch, page, parameters, variable, begins):
+def test_the_tour_is_offered_where_a_visit_begins_and_never_over_a_link(
+    monkeypatch, page, parameters, variable, begins
+):
     monkeypatch.setenv(guiding.VARIABLE, variable)
     data = shown(page, parameters, monkeypatch)
     assert data["begins"] is begins and data["asked"] == 0
@@ -50,8 +54,41 @@ def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
     heard = []
     monkeypatch.setattr(guide, "told", lambda key, event: told)
     monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
-    guide.guide(begins=False, asked=0, on_present=heard.append)
+    guide.guide(begins=False, asked=0, changed=("", []), on_present=heard.append, on_undo=heard.append)
     assert heard == ([told] if type(told) is bool else [])
+
+
+HEAD, OTHER = "scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1~~0.0"
+
+
+def undo(monkeypatch, page, told):
+    """The page after the browser has said that the tour takes something back."""
+    monkeypatch.setattr(guide, "told", lambda key, event: told)
+    monkeypatch.setattr(guide, "_mount", lambda **call: call["on_undo_change"]())
+    return page.run()
+
+
+def test_the_tour_takes_back_what_it_has_changed_and_nothing_else(monkeypatch):
+    page = start(model="induction", changes=as_text(Change(from_code(code)) for code in (HEAD, OTHER)))
+    assert len(page.session_state["visitor"].changes) == 2
+    undo(monkeypatch, page, {"model": "induction", "codes": [HEAD]})
+    assert [to_code(change.intervention) for change in page.session_state["visitor"].changes] == [OTHER]
+
+
+def test_it_takes_it_back_from_a_model_that_was_left_since(monkeypatch):
+    page = start(model="induction", changes=HEAD)
+    page.session_state["visitor"].model = "shakespeare"
+    page.run()
+    undo(monkeypatch, page, {"model": "induction", "codes": [HEAD]})
+    monkeypatch.undo()
+    page.session_state["visitor"].model = "induction"
+    assert page.run().session_state["visitor"].changes == ()
+
+
+@pytest.mark.parametrize("told", [None, {}, {"codes": "x"}, {"model": [], "codes": [[]]}, {"model": "no", "codes": []}])
+def test_what_else_the_browser_may_say_takes_nothing_back(monkeypatch, told):
+    page = undo(monkeypatch, start(model="induction", changes=HEAD), told)
+    assert not page.exception and len(page.session_state["visitor"].changes) == 1
 
 
 def sizes(figure):

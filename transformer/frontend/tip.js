@@ -31,7 +31,7 @@ export class Tip {
     this.place(lines, x + POINTER, y - GAP, y + POINTER + GAP);
   }
 
-  // With its lower edge at `above` if there is room, else with its upper edge at `below`.
+  // With its lower edge at `above` if there is room, else with its upper edge at `below`; rather where it covers no tour's card.
   place(lines, x, above, below) {
     const { element: tip } = this;
     put(tip, lines.join("\n"));
@@ -41,8 +41,10 @@ export class Tip {
     const { width, height } = tip.getBoundingClientRect();
     const { clientWidth, clientHeight } = document.documentElement;
     const within = (start, size, length) => Math.max(Math.min(start, length - size - GAP), GAP);
-    tip.style.left = `${within(x, width, clientWidth)}px`;
-    tip.style.top = `${within(above - height > GAP ? above - height : below, height, clientHeight)}px`;
+    const left = within(x, width, clientWidth);
+    const tops = [...(above - height > GAP ? [above - height] : []), below].map((top) => within(top, height, clientHeight));
+    tip.style.left = `${left}px`;
+    tip.style.top = `${tops.find((top) => !isOver(left, top, width, height)) ?? tops[0]}px`;
   }
 
   hide() {
@@ -63,4 +65,10 @@ export class Tip {
   hideIfGone() {
     if (this.target && !this.target.isConnected) this.hide();
   }
+}
+
+/** Whether something lies there that itself lies over the page. */
+function isOver(left, top, width, height) {
+  const corners = [0, 1].flatMap((right) => [0, 1].map((bottom) => [left + right * width, top + bottom * height]));
+  return corners.some(([x, y]) => document.elementFromPoint?.(x, y)?.closest("[data-over]"));
 }

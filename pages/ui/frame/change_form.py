@@ -10,10 +10,12 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import changes, widgets
+from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
 from pages.ui.models.changes import LARGEST_FACTOR
+from pages.ui.models.places import chosen_attention
 from transformer import (
     Averaged,
     Intervention,
@@ -48,10 +50,10 @@ HOW = {
 }
 LAST_POSITION = 10**5
 FIRST: dict[str, Any] = {
-    "what": "head", "how": "silence", "where": 0, "head": 0, "one": False, "position": 0, "factor": 1.0,
+    "what": "head", "how": "silence", "where": None, "head": None, "one": False, "position": 0, "factor": 1.0,
     "toward": "", "against": "", "rule": "mask", "query": 0, "key": 0, "weight": 1.0, "renormalised": True,
 }  # fmt: skip
-"""What the form says at first."""
+"""What the form says at first; a place and a head that aren't chosen are those that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,17 @@ def show(name: str, prompt: str) -> None:
                   on_click=changes.add, args=(wanted,))  # fmt: skip
 
 
+def close() -> None:
+    """Let the form, when it opens next, be of the head that is looked at then."""
+    _draft().update(where=None, head=None)
+
+
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:
     """A part that is silenced, scaled or replaced; None while something is missing."""
     points = places(shape, what)
-    where = _of("Where", points, lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point))
-    head = _of("Head", range(shape.n_heads), str, "head") if what == "head" else None
+    where = _of("Where", points, lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point),
+                looked_at(shape, points))  # fmt: skip
+    head = _head(shape) if what == "head" else None
     how = widgets.selectbox("How", HOW, _tie("how"), HOW.get)
     position = None
     if widgets.checkbox("At one position only", _tie("one")):
@@ -111,14 +119,15 @@ def _rule(shape: ModelConfig) -> Intervention:
     """A pass without one of its rules."""
     rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
-    where = _of("Where", wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere")
+    where = _of("Where", wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere", 0)
     return Without(rule, where)
 
 
 def _weight(shape: ModelConfig) -> Intervention:
     """One weight of a head, set by hand."""
-    where = _of("Where", places(shape, WEIGHT), _of_attention)
-    head = _of("Head", range(shape.n_heads), str, "head")
+    points = places(shape, WEIGHT)
+    where = _of("Where", points, _of_attention, looked_at(shape, points))
+    head = _head(shape)
     query = widgets.number_input("Query: its position", 0, LAST_POSITION, _tie("query"))
     key = widgets.number_input("Key: its position", 0, LAST_POSITION, _tie("key"))
     weight = widgets.slider("Weight", 0.0, 1.0, _tie("weight"), step=0.01)
@@ -134,6 +143,19 @@ def places(shape: ModelConfig, what: str) -> list[str]:
         return [f"{module}.hook_pattern" for modules in attention_modules(shape).values() for module in modules]
     endings = PARTS[what][1]
     return [point for point in hook_points(shape) if point.rpartition(".")[2] in endings]
+
+
+def looked_at(shape: ModelConfig, points: list[str]) -> int:
+    """Which of some hook points is of the attention that is looked at, or else of its layer; the first if none is."""
+    current = visitor()
+    kind = chosen_attention(shape, current.attention)
+    if kind is None:
+        return 0
+    modules = attention_modules(shape)[kind]
+    module = modules[min(current.layer or 0, len(modules) - 1)]
+    found = (at for begin in (module, module.rpartition(".")[0])
+             for at, point in enumerate(points) if point.startswith(f"{begin}."))  # fmt: skip
+    return next(found, 0)
 
 
 def alike(shape: ModelConfig, point: str) -> list[str]:
@@ -193,10 +215,14 @@ def _factor() -> float:
     return widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, _tie("factor"), step=0.1)
 
 
-def _of(label: str, options: Iterable[Any], labels: Any, field: str = "where") -> Any:
-    """One of several places, which is remembered by its number."""
-    options = list(options)
-    at = min(_draft()[field], len(options) - 1)
+def _head(shape: ModelConfig) -> int:
+    return _of("Head", range(shape.n_heads), str, visitor().head or 0, "head")
+
+
+def _of(label: str, options: Iterable[Any], labels: Any, first: int, field: str = "where") -> Any:
+    """One of several places, which is remembered by its number. first: the one that is chosen at first."""
+    options, chosen = list(options), _draft()[field]
+    at = min(first if chosen is None else chosen, len(options) - 1)
     chosen = widgets.selectbox(label, range(len(options)), _tie(field, at), lambda place: labels(options[place]))
     return options[chosen]
 

@@ -17,7 +17,16 @@ from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
-from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, joined, problem_of
+from pages.ui.models.changes import (
+    LONGEST,
+    MOST,
+    Change,
+    Changes,
+    apart_from_dials,
+    in_force,
+    joined,
+    problem_of,
+)
 from transformer import Intervention, ModelConfig, from_code, to_code
 
 MOST_STEPS = 100
@@ -121,6 +130,23 @@ def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)
     _become(tuple(change for change in visitor().changes if change.intervention not in gone))
+
+
+def coded() -> tuple[str, list[str]]:
+    """The model that is changed, and codes of the changes that are in force."""
+    return st.session_state.get("changed_model", ""), [to_code(each) for each in in_force(visitor().changes)]
+
+
+def take_back(name: str, codes: list[Any]) -> None:
+    """Take these back, given as codes, wherever the changes of this model are: in force, or put away with it."""
+
+    def others(found: Changes) -> Changes:
+        return tuple(change for change in found if to_code(change.intervention) not in codes)
+
+    if name == st.session_state.get("changed_model"):
+        _become(others(visitor().changes))
+    elif name in st.session_state.get("changes_put_away", {}):
+        _shelf(name).changes = others(_shelf(name).changes)
 
 
 def clear() -> None:

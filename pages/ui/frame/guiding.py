@@ -1,28 +1,29 @@
-"""What helps on every page: the start that a first visit begins with, the glossary, presentation mode."""
+"""What helps on every page: the tour that a first visit is offered, the glossary, presentation mode."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import streamlit as st
 
 from pages.ui.components.guide import guide
-from pages.ui.frame import state
+from pages.ui.frame import changes, state
 
 VARIABLE, OFF = "HEADSUP_START", "off"
-"""Set to this, a server offers the start only to those who ask for it: for a class that is led, and for tests."""
+"""Set to this, a server shows the tour only to those who ask for it: for a class that is led, and for tests."""
 
 
 def show() -> None:
     """The guide's buttons; called by each run of a page, beside its name."""
-    # Decided once: who comes by a link wants to see what it shows, and the start is about the page Generate.
-    begins = st.session_state.setdefault("start_begins", _is_first_view())
+    # Decided once: who comes by a link wants to see what it shows, and the tour is about the page Generate.
+    begins = st.session_state.setdefault("start_begins", _is_first_view()) and st.session_state["page"] == "Generate"
     asked = st.session_state.get("start_asked", 0)
-    guide(begins=begins, asked=asked, on_present=_present)
+    guide(begins=begins, asked=asked, changed=changes.coded(), on_present=_present, on_undo=_undo)
 
 
 def offer_start() -> None:
-    """A button that begins the start on the page Generate, wherever it stands."""
+    """A button that begins the tour on the page Generate, wherever it stands."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
         st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
         state.turn_to("Generate")
@@ -41,3 +42,8 @@ def _is_first_view() -> bool:
 
 def _present(is_large: bool) -> None:
     st.session_state["presented"] = is_large
+
+
+def _undo(made: Any) -> None:
+    if isinstance(made, dict) and isinstance(made.get("codes"), list):
+        changes.take_back(str(made.get("model")), made["codes"])

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import streamlit as st
 
-from pages.ui.frame import change_form, change_menu, changes, model_picker, widgets
+from pages.ui.frame import change_form, change_menu, changes, looked, model_picker, widgets
 from pages.ui.frame.choices import READS, Visitor
 from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, counted, plain
@@ -83,7 +83,10 @@ def _show_changes(name: str, prompt: str) -> None:
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         if opened.open:
+            looked.want()
             change_form.show(name, prompt)
+        else:
+            change_form.close()
 
 
 def _pick_prompt(current: Visitor, name: str) -> str:

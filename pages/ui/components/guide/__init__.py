@@ -1,8 +1,9 @@
-"""What helps on every page, and lies over it: a start for newcomers, the glossary where a term stands, presenting."""
+"""What helps on every page, and lies over it: a tour for newcomers, the glossary where a term stands, presenting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
@@ -23,12 +24,17 @@ _mount = st.components.v2.component(
 )
 
 
-def guide(*, begins: bool, asked: int, on_present: Callable[[bool], None]) -> None:
+def guide(
+    *, begins: bool, asked: int, changed: tuple[str, list[str]], on_present: Callable[[bool], None],
+    on_undo: Callable[[Any], None],
+) -> None:  # fmt: skip
     """Show its buttons, and have it at hand.
 
-    begins: a visit begins, so that a newcomer is to be shown the start; whoever has seen it isn't. asked: how often it
-    has been asked for by other means than its own button. on_present: called, before another run, when the page begins
-    or ceases to be presented, with whether figures have room for large labels now.
+    begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. asked: how often it
+    has been asked for by other means than its own button. changed: a model, and the codes of what is changed in it.
+    on_present: called, before another run, when the page begins or ceases to be presented, with whether figures have
+    room for large labels now. on_undo: called with what the tour has changed and takes back, as the browser says it:
+    like `changed`, by name, and it can be anything.
     """
 
     def presented() -> None:
@@ -36,5 +42,9 @@ def guide(*, begins: bool, asked: int, on_present: Callable[[bool], None]) -> No
         if type(value) is bool:
             on_present(value)
 
-    data = {"terms": address(GLOSSARY), "begins": begins, "asked": asked}
-    _mount(key="guide", data=data, on_presenting_change=presented)
+    def undone() -> None:
+        on_undo(told("guide", "undo"))
+
+    data = {"terms": address(GLOSSARY), "begins": begins, "asked": asked,
+            "changed": dict(zip(("model", "codes"), changed, strict=True))}  # fmt: skip
+    _mount(key="guide", data=data, on_presenting_change=presented, on_undo_change=undone)

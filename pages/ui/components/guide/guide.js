@@ -1,12 +1,12 @@
-// What helps on every page: a start for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
+// What helps on every page: a tour for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
 // page, at the end of the document, and lives as long as the tab: pages come and go beneath it.
-import { partsOf, withView } from "../../../../transformer/frontend/dom.js";
+import { attribute, partsOf, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Gloss } from "./gloss.js";
 import { areKeysOn, listenForKeys, turnKeys } from "./keys.js";
 import { Marks } from "./marks.js";
 import { Panel } from "./panel.js";
 import { Presenting } from "./presenting.js";
-import { Start } from "./start.js";
+import { Start, remember, wasSeen } from "./start.js";
 import { glossaryTerms, matcherOf } from "./terms.js";
 
 const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
@@ -18,6 +18,7 @@ class Guide {
   constructor({ overlay, page, presented }, terms) {
     this.host = document.createElement("div");
     this.host.dataset.testid = "guide-overlay";
+    this.host.dataset.over = ""; // so that no tip covers it
     const root = this.host.attachShadow({ mode: "open" });
     root.append(overlay.content.cloneNode(true));
     document.body.append(this.host);
@@ -28,7 +29,7 @@ class Guide {
     this.marks = new Marks(matcherOf(terms), within);
     this.gloss = new Gloss(parts.gloss, this.marks);
     this.panel = new Panel(parts, terms, this.marks);
-    this.start = new Start(parts);
+    this.start = new Start(parts, (made) => this.tell?.("undo", made));
     this.presenting = new Presenting(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presenting.set(!this.presenting.isOn) });
     parts.keysOn.checked = areKeysOn();
@@ -41,10 +42,10 @@ class Guide {
     for (const name of THEME) this.host.style.setProperty(name, style.getPropertyValue(name));
   }
 
-  /** Begin the start as often as it was asked for, and offer it once where a visit begins. */
-  lead({ begins, asked }) {
+  /** Begin the tour as often as it was asked for. */
+  lead({ asked, changed }) {
+    this.start.changed = changed;
     if (asked > (this.asked ?? 0)) this.start.begin();
-    else if (begins && this.asked === undefined) this.start.offer();
     this.asked = asked;
   }
 }
@@ -52,9 +53,24 @@ class Guide {
 class View {
   constructor(parts) {
     this.parts = parts;
-    parts.openStart.addEventListener("click", () => this.guide.start.begin());
+    parts.openStart.addEventListener("click", () => {
+      this.guide.start.begin();
+      this.offer(false);
+    });
+    parts.dismiss.addEventListener("click", () => {
+      remember();
+      this.offer(false);
+      parts.openStart.focus();
+    });
     parts.openTerms.addEventListener("click", () => this.guide.panel.toggle());
     parts.openPresenting.addEventListener("click", () => this.guide.presenting.set(true));
+  }
+
+  /** Offer the tour to who has never seen it, where a visit begins. */
+  offer(isOffered) {
+    put(this.parts.openStart, isOffered ? "New here? Take the tour" : "Tour");
+    attribute(this.parts.openStart, "data-offered", String(isOffered));
+    this.parts.dismiss.hidden = !isOffered;
   }
 
   update(data, terms, tell) {
@@ -64,6 +80,7 @@ class View {
     if (isFirst) this.guide.presenting.resume();
     this.guide.dress(this.parts.root);
     this.guide.lead(data);
+    this.offer(data.begins && !wasSeen());
   }
 }
 

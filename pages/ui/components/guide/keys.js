@@ -1,4 +1,4 @@
-// Keys of one letter, which do something wherever the focus is, unless something is being typed or they are turned off.
+// What has the focus, and keys of one letter, which do something wherever the focus is, unless something is being typed or they are turned off.
 
 const KEPT = "headsup-keys";
 
@@ -35,4 +35,11 @@ export function listenForKeys(acts) {
     event.stopImmediatePropagation();
     act();
   }, { capture: true });
+}
+
+/** What has the focus, in whichever shadow tree. @returns {HTMLElement | null} */
+export function focused() {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return /** @type {HTMLElement | null} */ (element);
 }

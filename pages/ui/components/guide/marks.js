@@ -1,8 +1,8 @@
-// Terms of the glossary in the page, underlined where they stand. Nothing of the page is touched: React and the instruments
-// own their nodes, so the underlines are the browser's highlights (CSS Custom Highlight API), laid over text from outside.
+// Terms of the glossary in the page, each underlined where running text says it first. Nothing of the page is touched: React and
+// the instruments own their nodes, so the underlines are the browser's highlights (CSS Custom Highlight API), laid over text from outside.
 //
-// A page that writes changes its text many times a second. What has changed is looked at when the page has rested, block by
-// block, and ranges are static: a live range costs something at every change of the document.
+// A page that writes changes its text many times a second. A block that changes loses its underlines at once, and is looked at
+// again when the page has rested. Ranges are static: a live range costs something at every change of the document.
 
 import { termsIn } from "./terms.js";
 
@@ -10,7 +10,13 @@ const NAME = "headsup-term";
 const REST_MS = 300; // without a change, after which what has changed is looked at
 const LATEST_MS = 1500; // where changes never rest
 const SLICE_MS = 6; // of looking, before the browser has its turn
-const BLOCKS = "p, li, h2, h3, h4, h5, label, figcaption, legend, summary, button, dt, dd, header, footer, div, section";
+const RUNNING = "p, li, dd, figcaption"; // of these, what has a sentence is read; a term elsewhere is listed, and not underlined
+const BLOCKS = `${RUNNING}, h2, h3, h4, h5, label, legend, summary, button, dt, header, footer, div, section`;
+const SENTENCE = /\p{L}\p{L}[.?](\s|$)/u;
+const FIGURE = "[data-testid=stMetric]"; // a number, and what it is a number of
+/** What is pressed, or names what is; what lies over the page. */
+const CONTROLS = "button, label, legend, summary, h1, h2, h3, h4, h5, h6, [role=radio], [role=tab], [role=checkbox], " +
+  "[data-testid=stWidgetLabel], [data-testid=stMetric], [data-testid=stPopoverBody]";
 /** Text that is a visitor's, a model's, or a number; what is a picture; what leads elsewhere; the guide's own. */
 const FOREIGN = "[role=listbox], [role=tooltip], .strip, .versions p, table, svg, canvas, textarea, input, select, option, code, pre, " +
   "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms], h1";
@@ -23,7 +29,8 @@ export class Marks {
   constructor(matcher, within) {
     this.matcher = matcher;
     this.within = within;
-    this.blocks = new Map(); // an element with text of its own → its marks, [{ term, node, range }]
+    this.blocks = new Map(); // an element with text of its own → its terms, [{ term, range }]
+    this.first = new Map(); // a term → where it is underlined, { term, range, block }
     this.waiting = new Set(); // what has changed and is yet to be looked at
     this.roots = new WeakSet();
     this.highlight = globalThis.CSS?.highlights && new Highlight();
@@ -40,6 +47,7 @@ export class Marks {
     if (this.roots.has(root)) return;
     this.roots.add(root);
     this.observer.observe(root === document ? document.body : root, { childList: true, characterData: true, subtree: true });
+    root.addEventListener("toggle", () => this.schedule(), { capture: true }); // what opens may say a term first
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.underline, ...(root === document ? [] : [this.within])];
   }
 
@@ -51,6 +59,7 @@ export class Marks {
         if (host?.shadowRoot) this.watch(host.shadowRoot);
       }
       const element = target.nodeType === Node.ELEMENT_NODE ? target : target.parentElement ?? target;
+      this.forget(element.closest?.(BLOCKS)); // before it is painted: no underline outlasts its word
       if (!element.closest?.(FOREIGN)) this.waiting.add(element);
     }
     if (this.waiting.size) this.schedule();
@@ -73,8 +82,9 @@ export class Marks {
       if (element.isConnected) this.lookInto(element);
       if (performance.now() > until) break;
     }
-    if (this.waiting.size) this.schedule();
+    if (this.waiting.size) return this.schedule();
     for (const block of this.blocks.keys()) if (!block.isConnected) this.forget(block);
+    this.underlineFirst();
   }
 
   lookInto(element) {
@@ -99,51 +109,77 @@ export class Marks {
     for (const block of touched) this.mark(block);
   }
 
-  // Each term where a block says it first.
+  // Each term that a block says.
   mark(block) {
     this.forget(block);
     const found = [];
+    const isRunning = block.matches(RUNNING) && !block.closest(CONTROLS) && SENTENCE.test(block.textContent);
+    const whole = isRunning || block.closest(FIGURE) ? "" : block.textContent;
     const walker = document.createTreeWalker(block, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) => {
       if (!(node instanceof Element)) return NodeFilter.FILTER_ACCEPT;
       return node.matches(FOREIGN) || node.matches(BLOCKS) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
     });
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      for (const { term, start, end } of termsIn(node.nodeValue, this.matcher)) {
+      for (const { term, start, end } of termsIn(node.nodeValue, this.matcher, whole)) {
         if (found.some((mark) => mark.term === term)) continue;
-        found.push({ term, range: new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: end }) });
+        const range = new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: end });
+        found.push({ term, range, block, isRunning });
       }
     }
-    if (!found.length) return;
-    this.blocks.set(block, found);
-    for (const { range } of found) this.highlight?.add(range);
+    if (found.length) this.blocks.set(block, found);
   }
 
   forget(block) {
-    for (const { range } of this.blocks.get(block) ?? []) this.highlight?.delete(range);
+    for (const { term, range } of this.blocks.get(block) ?? []) {
+      if (this.first.get(term)?.range !== range) continue;
+      this.highlight?.delete(range);
+      this.first.delete(term);
+    }
     this.blocks.delete(block);
   }
 
-  /** What is marked in the block that an element belongs to. */
+  // Each term where running text says it first, of what can be seen.
+  underlineFirst() {
+    this.first.clear();
+    for (const mark of this.seen) if (mark.isRunning && !this.first.has(mark.term)) this.first.set(mark.term, mark);
+    if (!this.highlight) return;
+    const ranges = new Set([...this.first.values()].map(({ range }) => range));
+    for (const range of this.highlight) if (!ranges.has(range)) this.highlight.delete(range);
+    for (const range of ranges) this.highlight.add(range);
+  }
+
+  /** The terms that the block says which an element belongs to. */
   of(element) {
     return this.blocks.get(element?.closest?.(BLOCKS)) ?? [];
   }
 
-  /** The mark at a point of the window, in pixels, and its rectangle there, { term, rect }; undefined if there is none. */
+  /** The underlined term at a point of the window, in pixels, and its rectangle there, { term, rect }; undefined if there is none. */
   at(element, x, y) {
     for (const { term, range } of this.of(element)) {
+      if (this.first.get(term)?.range !== range) continue;
       const rect = rectsOf(range).find(({ left, right, top, bottom }) => x >= left && x <= right && y >= top && y <= bottom);
       if (rect) return { term, rect };
     }
     return undefined;
   }
 
-  /** The terms that can be seen on the page now, each once, from top to bottom. */
-  get shown() {
+  /** The marks that can be seen on the page now, from top to bottom. */
+  get seen() {
     const places = [...this.blocks].filter(([block]) => block.isConnected && block.checkVisibility({ visibilityProperty: true }))
-      .map(([block, marks]) => [block.getBoundingClientRect().top, marks]);
-    places.sort(([one], [other]) => one - other);
-    return [...new Set(places.flatMap(([, marks]) => marks.map(({ term }) => term)))];
+      .map(([block, marks]) => ({ ...placeOf(block), marks }));
+    places.sort((one, other) => one.top - other.top || one.left - other.left);
+    return places.flatMap(({ marks }) => marks);
   }
+
+  /** Their terms, each once. */
+  get shown() {
+    return [...new Set(this.seen.map(({ term }) => term))];
+  }
+}
+
+function placeOf(block) {
+  const { top, left } = block.getBoundingClientRect();
+  return { top, left };
 }
 
 /** Where a static range is in the window; nowhere if its text has changed since. */

@@ -1,5 +1,6 @@
 // The terms of this page as a panel beside it, opened and closed by a key or a button.
 import { put } from "../../../../transformer/frontend/dom.js";
+import { focused } from "./keys.js";
 import { TermList } from "./term_list.js";
 /** @import { Marks } from "./marks.js" */
 
@@ -44,11 +45,4 @@ export class Panel {
     this.element.hidden = true;
     if (this.before?.isConnected) this.before.focus();
   }
-}
-
-/** What has the focus, in whichever shadow tree. @returns {HTMLElement | null} */
-function focused() {
-  let element = document.activeElement;
-  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-  return /** @type {HTMLElement | null} */ (element);
 }

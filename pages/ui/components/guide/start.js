@@ -1,23 +1,28 @@
-// Leads a newcomer along the path: a card beside the control that a step is about, the rest slightly dimmed and still usable.
+// Leads a newcomer along the path: a ring around what a step is about, and a card beside it that covers neither that nor what has
+// to be pressed. What a step has changed in the model is undone as the step is left.
 //
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 import { PATH } from "./path.js";
+import { placeCard } from "./card_place.js";
 
 const SEEN = "headsup-start";
+const NARROW = 640; // pixels of a window in which the card lies above or below, as wide as the window
 const LOOK_MS = 200; // between two looks at what has been done, and where the control is now
 const REVEAL_MS = 1200; // for which a control that has just come is scrolled to: what is around it may still be growing
 const HEADER = 70; // pixels at the top of the window that Streamlit's own bar covers
-const GAP = 14; // pixels between the control and the card
-const EDGE = 10; // pixels between the card and the window's edge
-const NARROW = 640; // pixels of a window in which the card lies below, as wide as the window
+const FORM = "[data-testid=stPopoverBody]"; // has to be pressed while it is open
 
 export class Start {
-  /** parts: the overlay's. It is shown by `begin`. */
-  constructor(parts) {
+  /** What is changed in the model, as the page has it: its name, and codes. */
+  changed = { model: "", codes: [] };
+
+  /** parts: the overlay's; undo(made): takes back what a step has changed, like `changed`. It is shown by `begin`. */
+  constructor(parts, undo) {
     this.parts = parts;
+    this.undo = undo;
     parts.next.addEventListener("click", () => this.go(this.step + 1));
     parts.previous.addEventListener("click", () => this.go(this.step - 1));
     parts.skip.addEventListener("click", () => this.end());
@@ -37,11 +42,6 @@ export class Start {
     return !this.parts.card.hidden;
   }
 
-  /** Show it to who has never seen it. */
-  offer() {
-    if (!wasSeen()) this.begin();
-  }
-
   begin() {
     remember();
     this.isByKey = false;
@@ -53,6 +53,7 @@ export class Start {
   }
 
   end() {
+    this.leaveStep();
     clearInterval(this.looking);
     const hadFocus = this.parts.card.contains(this.parts.card.getRootNode().activeElement);
     this.parts.card.hidden = this.parts.spot.hidden = true;
@@ -62,12 +63,19 @@ export class Start {
     if (hadFocus) main?.focus();
   }
 
+  leaveStep() {
+    const { made } = this;
+    this.made = undefined;
+    if (made) this.undo(made);
+  }
+
   get record() {
     return PATH[this.step];
   }
 
   go(step, takesFocus = false) {
     const { card } = this.parts;
+    this.leaveStep();
     const hadFocus = takesFocus || card.contains(card.getRootNode().activeElement);
     if (step >= PATH.length) return this.end();
     this.step = Math.max(0, step);
@@ -114,7 +122,7 @@ export class Start {
     if (!this.isOn) return;
     const { record } = this;
     if (!this.isDone) {
-      const now = record.watch?.(find);
+      const now = record.watch?.(find, this.changed.codes);
       if (this.isAwaited && this.target) {
         this.isAwaited = false;
         this.before = now;
@@ -122,12 +130,22 @@ export class Start {
       if (!this.isAwaited && record.isDone(find, this.before, now, openPage())) {
         this.isDone = true;
         this.control = null;
+        if (record.closes) this.settle(record.closes, this.before);
         this.say();
         if (this.isByKey) this.parts.next.focus({ preventScroll: true });
       }
     }
     this.place();
-    if (this.control && performance.now() < this.revealUntil) reveal(this.control);
+    if (this.control && performance.now() < this.revealUntil) reveal(this.control, this.isClear);
+  }
+
+  // Of a step that changes the model: what it has changed; and what covers what there is to see now is closed.
+  settle(closes, before) {
+    const { model, codes } = this.changed;
+    this.made = { model, codes: codes.filter((code) => !before.includes(code)) };
+    /** @type {HTMLElement | null} */
+    const button = document.querySelector(closes);
+    button?.click();
   }
 
   get target() {
@@ -141,19 +159,17 @@ export class Start {
     if (target !== this.control) this.revealUntil = performance.now() + REVEAL_MS;
     this.control = target;
     spot.hidden = !target;
+    const kept = [...document.querySelectorAll(FORM), this.record.keep && find(this.record.keep)];
+    const keep = kept.flatMap((each) => each?.getBoundingClientRect() ?? []);
+    const rect = target?.getBoundingClientRect();
+    if (rect) Object.assign(spot.style, { left: `${rect.left - 5}px`, top: `${rect.top - 5}px`, width: `${rect.width + 10}px`, height: `${rect.height + 10}px` });
     const isNarrow = innerWidth < NARROW;
     attribute(card, "data-narrow", String(isNarrow));
     const { width, height } = card.getBoundingClientRect();
-    if (!target) {
-      card.style.left = isNarrow ? "0" : `${Math.max(EDGE, innerWidth - width - 3 * GAP)}px`;
-      card.style.top = `${innerHeight - height - (isNarrow ? 0 : 3 * GAP)}px`;
-      return;
-    }
-    const rect = target.getBoundingClientRect();
-    Object.assign(spot.style, { left: `${rect.left - 5}px`, top: `${rect.top - 5}px`, width: `${rect.width + 10}px`, height: `${rect.height + 10}px` });
-    const [left, top] = isNarrow ? [0, innerHeight - height] : beside(rect, width, height);
-    card.style.left = `${left}px`;
-    card.style.top = `${top}px`;
+    const place = placeCard({ width, height }, rect, keep, { width: innerWidth, height: innerHeight }, isNarrow);
+    card.style.left = `${place.left}px`;
+    card.style.top = `${place.top}px`;
+    this.isClear = !place.covered;
   }
 
   focusControl() {
@@ -165,27 +181,13 @@ export class Start {
   }
 }
 
-/**
- * The card's place: below the control, above it, or to a side, wherever it covers nothing of it; else in the corner. It stays
- * within the window where the control is out of sight.
- */
-function beside(rect, width, height) {
-  const within = (start, size, length) => Math.max(EDGE, Math.min(start, length - size - EDGE));
-  const at = (left, top) => [within(left, width, innerWidth), within(top, height, innerHeight)];
-  if (rect.bottom + GAP + height < innerHeight) return at(rect.left, rect.bottom + GAP);
-  if (rect.top - GAP - height > 0) return at(rect.left, rect.top - GAP - height);
-  if (rect.right + GAP + width < innerWidth) return at(rect.right + GAP, rect.top);
-  if (rect.left - GAP - width > 0) return at(rect.left - GAP - width, rect.top);
-  return at(innerWidth, innerHeight);
-}
-
-function reveal(target) {
+/** Scroll to what a step is about, unless it is in sight and the card beside it; so that there is room for the card. */
+function reveal(target, isClear) {
   const { top, bottom } = target.getBoundingClientRect();
-  const below = innerWidth < NARROW ? innerHeight * 0.55 : innerHeight - 40;
-  const isLong = innerWidth < NARROW || bottom - top > innerHeight - 2 * HEADER;
-  if (top >= HEADER - 10 && (bottom <= below || (isLong && top < 2 * HEADER))) return;
-  target.scrollIntoView({ block: isLong ? "start" : "center" });
-  if (isLong) document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
+  const isAtTop = Math.abs(top - HEADER) < 10;
+  if (isAtTop || (isClear && top >= HEADER - 10 && bottom <= innerHeight) || target.closest(FORM)) return;
+  target.scrollIntoView({ block: "start" });
+  document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
 }
 
 /** An element by a selector, "component: selector" for one in a component with this test id; null if there is none. */
@@ -205,7 +207,7 @@ function isOpenAbove(event) {
 }
 
 // That it was seen is kept in the browser and nowhere else; where that can't be, for as long as the tab shows the app.
-function wasSeen() {
+export function wasSeen() {
   try {
     return localStorage.getItem(SEEN) === "seen" || globalThis.headsupStartSeen === true;
   } catch {
@@ -213,7 +215,7 @@ function wasSeen() {
   }
 }
 
-function remember() {
+export function remember() {
   globalThis.headsupStartSeen = true;
   try {
     localStorage.setItem(SEEN, "seen");

@@ -23,13 +23,16 @@ export function matcherOf(terms) {
   return { byWord, byItself, pattern };
 }
 
-/** Where terms stand in a text: [{ term, start, end }], each term once, in the order of the text. */
-export function termsIn(text, { byWord, byItself, pattern }) {
-  const whole = text.trim();
-  const label = byItself.get(whole.replace(/:$/, "").toLowerCase());
-  if (label) return [{ term: label, start: text.indexOf(whole), end: text.indexOf(whole) + whole.length }];
+/**
+ * Where terms stand in a text: [{ term, start, end }], each term once, in the order of the text. whole: all that a label says which
+ * the text is of; a word that counts by itself alone has to be that, and is none in running text.
+ */
+export function termsIn(text, { byWord, byItself, pattern }, whole = "") {
+  const label = byItself.get(whole.trim().replace(/:$/, "").toLowerCase());
+  if (label) return [{ term: label, start: text.indexOf(text.trim()), end: text.trimEnd().length }];
   const found = new Map();
-  for (const match of text.matchAll(pattern)) {
+  const own = text.replace(/“[^”]*”?/gu, (quoted) => " ".repeat(quoted.length)); // what is quoted is a text's, or a control's
+  for (const match of own.matchAll(pattern)) {
     const word = match[1].toLowerCase().replace(/\s+/g, " ");
     const term = byWord.get(word) ?? byWord.get(word.replace(/ie$/, "y"));
     if (!found.has(term)) found.set(term, { term, start: match.index, end: match.index + match[0].length });
