@@ -85,6 +85,10 @@ def test_axe_finds_nothing_serious_in_light_or_dark(visit, wait_ready, path):
     # All at once: one that opens moves those below it, and each would be waited for until it stands still.
     page.locator("summary").evaluate_all("(all) => all.forEach((drawer) => drawer.click())")
     wait_ready(page, timeout=60)
+    # What is folded is made once it is open: an open drawer that shows its name alone is still to be filled.
+    page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")].every(
+      (drawer) => drawer.innerText.length > drawer.querySelector("summary").innerText.length)""")
+    wait_ready(page, timeout=60)
     if path == CELL:  # axe measures it only where something stands beside it
         drawers = page.get_by_test_id("inside").locator("summary").all()
         assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
