@@ -63,12 +63,12 @@ PRESS_AND_WATCH = """() => {
   requestAnimationFrame(look);
 }"""
 
-# Clicks a link of the sidebar, and follows what becomes of the page. Nodes of the page before may stay until the new
+# Clicks a link of the navigation, and follows what becomes of the page. Nodes of the page before may stay until the new
 # page's run has ended; until then they don't count as its content.
 TURN = """([name, selector, quiet]) => new Promise((resolve) => {
   const main = document.querySelector("[data-testid=stMain]");
   const app = document.querySelector("[data-testid=stApp]");
-  const links = [...document.querySelectorAll("[data-testid=stSidebar] a")];
+  const links = [...document.querySelectorAll("[data-testid=stTopNavLink]")];
   const roots = () => [main, ...[...main.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean)];
   const before = new WeakSet(roots().flatMap((root) => [...root.querySelectorAll("*")]));
   const began = performance.now();
