@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui.frame.page import PAGES, Finished, Opening, finish, lay_out, open_page
 
+# What each page shows, in one line; Learn says by itself what is open.
 OPENINGS = {
     "Generate": Opening(
         "Press *Generate*: the model writes on, one token at a time, and shows where it looked.", writes=True
@@ -18,7 +19,6 @@ OPENINGS = {
     "Train": Opening("Train a tiny transformer, and watch its loss fall and its attention take shape.",
                      reads_prompt=False),
 }  # fmt: skip
-"""What each page shows, in one line. Learn says by itself what is open."""
 
 page = st.navigation(
     [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
