@@ -99,7 +99,7 @@ def test_the_list_has_lessons_aims_and_what_cant_be_used():
     assert any("5 minutes, 6 steps. Answer each kind of question once" in each.value for each in at.caption)
     at = click(at, "learn_begin")
     assert link_of(at)["lesson"] == LESSON
-    assert "step 1 of 6" in at.main.caption[0].value
+    assert any("step 1 of 6" in each.value for each in at.main.caption)
 
 
 def test_nothing_that_would_tell_the_answer_is_computed_before_there_is_one(taken):
@@ -268,7 +268,7 @@ def test_a_link_carries_the_place_and_the_view_as_it_was_turned():
     link = link_of(type_prompt(at, "abcabc"))
     assert "answers" not in link and link["lesson_step"] == "1"
     other = start("Learn", **link)
-    assert "step 2 of 6" in other.main.caption[0].value
+    assert any("step 2 of 6" in each.value for each in other.main.caption)
     assert named(other.main.radio, "Your answer").value is None
 
 

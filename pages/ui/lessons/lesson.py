@@ -89,6 +89,10 @@ class Lesson:
     get: str
     steps: tuple[Step, ...]
 
+    def view_at(self, number: int) -> View | None:
+        """What a step shows: its own view, or the last before it."""
+        return next((step.view for step in reversed(self.steps[: number + 1]) if step.view), None)
+
 
 @dataclass
 class _Block:

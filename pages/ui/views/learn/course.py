@@ -13,14 +13,14 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Tie
 from pages.ui.lessons import shelf
 from pages.ui.lessons.lesson import Lesson
-from pages.ui.lessons.questions import Question
 from pages.ui.lessons.shelf import Unreadable
 from pages.ui.markdown import counted, plain
 from pages.ui.models.answers import Answers, Given, StepPlace
 from pages.ui.models.session_store import session_record
 from pages.ui.tables import as_text
-from pages.ui.views.learn import glossary, room, teacher
+from pages.ui.views.learn import glossary, room_views, teacher
 from pages.ui.views.learn.entering import go_to
+from pages.ui.views.learn.said import Said, said_of
 
 COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer", "first is right", "second answer",
            "second is right")  # fmt: skip
@@ -28,7 +28,7 @@ COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer",
 
 def show(session: Session) -> None:
     """The list."""
-    with room.around(None):
+    with room_views.around(None):
         _show()
 
 
@@ -135,28 +135,12 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
 
 def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
     for place, given in sorted(own.given.items(), key=lambda item: (item[0].lesson, item[0].step)):
-        lesson = lessons.get(place.lesson)
-        if (
-            lesson is None
-            or place.step >= len(lesson.steps)
-            or not (question := lesson.steps[place.step].question)
-        ):
-            continue
-        yield [lesson.title, str(place.step + 1), lesson.steps[place.step].title, question.text.text, given.at,
-               *_told(question, given)]  # fmt: skip
+        if (lesson := lessons.get(place.lesson)) and (said := said_of(lesson, place.step)):
+            yield [lesson.title, str(place.step + 1), lesson.steps[place.step].title, said.asked(), given.at,
+                   *_told(said, given)]  # fmt: skip
 
 
-def _told(question: Question, given: Given) -> list[str]:
+def _told(said: Said, given: Given) -> list[str]:
     right = [*("yes" if each else "no" for each in given.right or ()), "", ""]
-    second = "" if given.second is None else _said(question, given.second)
-    return [_said(question, given.first), right[0], second, right[1]]
-
-
-def _said(question: Question, answer: object) -> str:
-    """An answer as a table has it; a browser or a link may have sent anything."""
-    numbers = answer if isinstance(answer, list) else [answer]
-    if question.kind in ("choose", "order") and all(
-        type(each) is int and 0 <= each < len(question.options) for each in numbers
-    ):
-        return " → ".join(question.options[each].text for each in numbers)
-    return ", ".join(map(str, numbers))
+    second = "" if given.second is None else said.bare(given.second)
+    return [said.bare(given.first), right[0], second, right[1]]

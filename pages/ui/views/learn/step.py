@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import streamlit as st
 
 from pages.ui.frame import borrowed, state
@@ -14,15 +12,15 @@ from pages.ui.lessons.scenes import NotYet
 from pages.ui.markdown import passage, plain
 from pages.ui.models.answers import StepPlace
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
-from pages.ui.views.learn import entering, handout, room
-from pages.ui.views.learn.asking import ask, show_votes
+from pages.ui.views.learn import entering, handout, room, room_views
+from pages.ui.views.learn.asking import ask
 from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
 
 def show() -> None:
     """The step that is open, except for its live view; nothing if none is."""
     if (entered := entering.entered()) is not None:
-        with room.around(entered.place, asks=entered.step.question is not None):
+        with room_views.around(entered.place):
             _show(entered)
 
 
@@ -41,8 +39,6 @@ def _show(entered: Entered) -> None:
         _words(step.words, values)
         if step.question:
             ask(entered, values)
-            with suppress(ExpressionError):  # which has just been said
-                show_votes(entered, values)
         if entered.is_revealed:
             _found(entered, values)
         _move(entered)
