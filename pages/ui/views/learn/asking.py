@@ -225,7 +225,8 @@ def _number(question: Question, draft: _Draft) -> float | None:
     found = widgets.slider("Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}",
                            label_visibility="collapsed")  # fmt: skip
     if draft.value is None and found == begun:
-        st.caption("Move the slider to answer.")
+        if not room.leads():
+            st.caption("Move the slider to answer.")
         return None
     return within(found)
 

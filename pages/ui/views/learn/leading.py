@@ -35,8 +35,8 @@ def panel(own: Seat, place: StepPlace | None) -> None:
     state: State = st.session_state[DRAWN]
     with st.container(border=True, key="room_teacher"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _count_members(own)
             shows = st.session_state.get(SHOWS_CODE, False)
+            _count_members(own, with_address=not shows)
             st.button("Hide the QR code" if shows else "QR code", key="room_code", icon=":material/qr_code_2:",
                       on_click=_show_code, args=(not shows,))  # fmt: skip
             if place and state.place is None:
@@ -136,19 +136,17 @@ def address(**parameters: str) -> str:
 
 
 def qr_code(text: str) -> str:
-    """A text as a picture that a phone's camera reads: SVG, dark on light in any theme."""
-    drawn = segno.make(text, error="m", micro=False)
-    return drawn.svg_inline(scale=8, border=3, dark="#000", light="#fff", omitsize=True, title="QR code of the address")
+    """A text as a picture that a phone's camera reads, dark on light in any theme: SVG, as the address of an image."""
+    return segno.make(text, error="m", micro=False).svg_data_uri(border=3, dark="#000", light="#fff")
 
 
 @st.fragment(run_every=room.FOLLOW_EVERY)
-def _count_members(own: Seat) -> None:
+def _count_members(own: Seat, *, with_address: bool) -> None:
     try:
         found = all_rooms().tally(own.code, own.key, StepPlace("", -1))
     except RoomError:
         st.rerun()
-    short = address(room=own.code).partition("://")[2] or address(room=own.code)
-    st.markdown(f"### Room {own.code}\n{found.here} here · {plain(short)}")
+    st.markdown(f"### Room {own.code}\n{found.here} here{f' · {_short_address(own)}' if with_address else ''}")
 
 
 @st.fragment(run_every=room.FOLLOW_EVERY)
@@ -167,12 +165,17 @@ def _count_votes(own: Seat, place: StepPlace) -> None:
         st.rerun()
 
 
+def _short_address(own: Seat) -> str:
+    link = address(room=own.code)
+    return plain(link.partition("://")[2] or link)
+
+
 def _way_in(own: Seat) -> None:
     link = address(room=own.code)
     with st.container(horizontal=True, vertical_alignment="center", gap="large", key="room_way_in"):
-        st.html(f'<div class="qr">{qr_code(link)}</div>', width="content")
+        st.html(f'<img class="qr" alt="QR code of the address" src="{qr_code(link)}">', width="content")
         with st.container(width="stretch"):
-            st.markdown(f"Point a phone's camera at it, or open\n## {plain(link.partition('://')[2] or link)}")
+            st.markdown(f"Point a phone's camera at it, or open\n## {_short_address(own)}")
             st.caption(f"Or open *Learn* here, and join with the code **{own.code}**.")
             if urlsplit(link).hostname in LOCAL:
                 st.caption(":material/warning: This address works on this computer alone. Open the app by the "
