@@ -48,7 +48,8 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
 
     teacher.get_by_role("slider").scroll_into_view_if_needed()
     box = teacher.get_by_role("slider").bounding_box()
-    teacher.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # what a hand has clicked keeps no arrow from the page
+    # What a hand has clicked keeps no arrow from the page.
+    teacher.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     before = teacher.get_by_role("slider").get_attribute("aria-valuenow")
     teacher.keyboard.press("p")
     teacher.get_by_test_id("presenting").wait_for()

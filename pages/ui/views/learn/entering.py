@@ -22,8 +22,7 @@ from pages.ui.views.bodies import NEEDS_NO_TEXT
 from pages.ui.views.learn import room
 
 LIST = (
-    "Short lessons on what these models do. Each asks what you expect before it shows what happens: a guess that turns "
-    "out wrong teaches more than a picture that is only looked at."
+    "Short lessons. Each asks what you expect, and then shows what the model really does."
 )
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""

@@ -39,6 +39,8 @@ def handout(lesson: Lesson) -> str:
     """A lesson as one HTML page, which needs no network and prints well."""
     asked, told, drawn = [], [], ""
     for number, step in enumerate(lesson.steps, 1):
+        if number > 1 and lesson.steps[number - 2].question:  # what the next step says may tell what was right
+            asked.append('<p class="faint last">Answer before you turn the page.</p>')
         values = Values(step.measures)
         picture = _picture(step)
         new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
