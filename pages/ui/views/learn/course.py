@@ -83,7 +83,8 @@ def _go_on(own: Answers) -> None:
 
 
 def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
-    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small",
+                      key=f"lesson_card_{lesson.name}"):  # fmt: skip
         said = plain(lesson.asks or ". ".join(lesson.aims))
         facts = [f"{lesson.minutes} minutes", _progress(lesson, own)]
         if missing:

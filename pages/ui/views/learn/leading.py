@@ -65,8 +65,7 @@ def controls(place: StepPlace) -> None:
         st.button("Reveal", key="room_reveal", type="primary", icon=":material/visibility:", on_click=_advance,
                   args=(place, Phase.REVEALED))  # fmt: skip
         st.button("Hide the votes" if shown else "Show the votes", key="room_show_votes", icon=":material/bar_chart:",
-                  on_click=_open_votes, args=(None if shown else place,), help="Once they are shown, nobody changes "
-                  "a vote. A class that sees how it voted follows the majority.")  # fmt: skip
+                  on_click=_open_votes, args=(None if shown else place,))  # fmt: skip
         if state.phase is Phase.FIRST:
             st.button("Discuss and vote again", key="room_again", icon=":material/forum:", on_click=_advance,
                       args=(place, Phase.SECOND))  # fmt: skip
