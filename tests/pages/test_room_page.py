@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
@@ -127,6 +128,20 @@ def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
     pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
     click(checked(pills.set_value(5).run()), "lesson_answer")
     assert votes(click(teacher, "room_reveal")) == [[["q at place 5", 1, True]]]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
+    monkeypatch.setattr(shelf, "FOLDER", Path(shelf.__file__).parent)
+    teacher = click(start("Learn", lesson="12-induction", lesson_step=1), "room_open")
+    one = student(teacher.session_state["room_seat"].code)
+    if answers:
+        one = click(choose(one, 2), "lesson_answer")
+    click(teacher, "room_reveal")
+    one = again(one)
+    assert "still to be found out: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
+    assert markdown_with(one, "Before the cliff there is a plateau") and not has(one, "lesson_change")
+    assert not any("In **your** training" in each.value for each in one.markdown)
 
 
 def test_who_has_not_answered_sees_the_answer_too(teacher, code):
