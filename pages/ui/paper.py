@@ -23,7 +23,8 @@ STYLE = """
 * { box-sizing: border-box; }
 body { font: 11pt/1.45 "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; color: #111; background: #fff;
   max-width: 19cm; margin: 0 auto; padding: 1cm; }
-h1 { font-size: 1.7em; line-height: 1.15; margin: 0 0 .2em; }
+h1 { font-size: 1.7em; line-height: 1.15; margin: 0 0 .2em; break-after: avoid; }
+p { orphans: 3; widows: 3; } p:has(> strong:only-child) { break-after: avoid; } .last { break-after: page; }
 h2 { font-size: 1.25em; margin: 1.6em 0 .3em; break-after: avoid; }
 h3 { font-size: 1em; margin: 1em 0 .2em; break-after: avoid; }
 p, ul, ol, pre, figure { margin: .5em 0; }
@@ -40,7 +41,7 @@ math[display="block"] { margin: .6em 0; }
 .to-order li::before { content: "___"; }
 .lines { height: 2.6em; border-bottom: 1px solid var(--line); margin-top: .2em; }
 .new-page { break-before: page; }
-.together { break-inside: avoid; }
+.together, figure { break-inside: avoid; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2em .5em; text-align: left;
   vertical-align: top; }
 svg { max-width: min(100%, 11cm); height: auto; }

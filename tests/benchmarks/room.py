@@ -62,7 +62,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         for student in students:
             await student.open()
             await student.turn("Learn")
-            await student.set(student.labelled("text_input", "Or join one with its code"), string_value=code)
+            await student.set(student.labelled("text_input", "Join a room with its code"), string_value=code)
             await _press(student, "Join")
         began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []

@@ -154,6 +154,15 @@ class TestHandout:
         assert "At place 5." in told and "At place 5." not in asked
         assert "Not at all" not in told and "<svg" in told and "<svg" not in asked[: asked.index("Third")]
 
+    def test_what_a_later_step_tells_stands_on_a_later_page_and_what_is_to_be_tried_at_the_end(self, page):
+        asked, told = page.split('<h1 class="new-page">')
+        for title in ("Second", "Third"):
+            assert asked.index("Answer before you turn the page", asked.index("How sure")) < asked.index(title)
+        assert asked.count('class="faint last"') == 2 and ".last { break-after: page; }" in asked
+        (lesson,) = [each for each in shelf.shelf() if each.name == "12-induction"]
+        asked, told = handout(lesson).split('<h1 class="new-page">')
+        assert "Try it" in told and "Try it" not in asked
+
     def test_a_cell_is_marked_in_an_empty_picture_and_told_by_its_tokens(self, page):
         asked, told = page.split('<h1 class="new-page">')
         (svg,) = re.findall(r"<svg.*?</svg>", asked[asked.index("Third") :])

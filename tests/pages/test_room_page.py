@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
 from pages.ui.lessons import rooms, shelf
+from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.answers import StepPlace
-from pages.ui.views.learn import room
+from pages.ui.views.learn import leading, room
 from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.pages.test_learn_page import (
     CHOOSE,
@@ -44,7 +49,7 @@ def code(teacher):
 
 def student(code):
     at = start("Learn", room=code.lower())
-    return click(at, "room_join")
+    return tab_has(at, "")
 
 
 def has(at, key):
@@ -125,6 +130,20 @@ def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
     assert votes(click(teacher, "room_reveal")) == [[["q at place 5", 1, True]]]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
+    monkeypatch.setattr(shelf, "FOLDER", Path(shelf.__file__).parent)
+    teacher = click(start("Learn", lesson="12-induction", lesson_step=1), "room_open")
+    one = student(teacher.session_state["room_seat"].code)
+    if answers:
+        one = click(choose(one, 2), "lesson_answer")
+    click(teacher, "room_reveal")
+    one = again(one)
+    assert "still to be found out: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
+    assert markdown_with(one, "Before the cliff there is a plateau") and not has(one, "lesson_change")
+    assert not any("In **your** training" in each.value for each in one.markdown)
+
+
 def test_who_has_not_answered_sees_the_answer_too(teacher, code):
     one = student(code)
     teacher = click(teacher, "room_reveal")
@@ -187,8 +206,8 @@ def test_who_answers_first_after_the_discussion_is_asked_once(teacher, code):
 
 def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teacher, code):
     alone = click(choose(open_step(CHOOSE), 0), "lesson_answer")
-    alone.text_input(key=next(box.key for box in alone.text_input if "join one" in box.label)).set_value(code)
-    one = click(checked(alone.run()), "room_join")
+    alone.text_input(key=next(box.key for box in alone.text_input if "Join a room" in box.label)).set_value(code)
+    one = click(alone, "room_join")
     assert "that answer counts in the room, too" in said(one)
     assert said(again(one)).count("that answer counts") == 1
     markdown_with(again(teacher), "**1** of 1 has answered")
@@ -203,8 +222,8 @@ def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teac
 def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
     one = click(choose(student(code), 0), "lesson_answer")
     one = click(one, "room_leave")
-    named(one.text_input, "Or join one with its code").set_value(code)
-    one = click(checked(one.run()), "room_join")
+    named(one.text_input, "Join a room with its code").set_value(code)
+    one = click(one, "room_join")
     markdown_with(again(teacher), "**1** of 1 has answered")
 
 
@@ -236,6 +255,89 @@ def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):
     one = click(one, "learn_next")
     teacher = click(teacher, "room_lead")
     assert "Choose" in again(one).main.header[0].value
+
+
+def test_a_link_joins_in_a_tab_that_has_no_seat_and_a_code_by_the_button_or_enter(teacher, code):
+    at = start("Learn", room=code)
+    assert has(at, "room_join")  # until the tab has said whether it has a seat
+    assert has(tab_has(at, ""), "room_leave")
+    at = start("Learn")
+    assert not button(at, "room_join").disabled
+    named(at.text_input, "Join a room with its code").set_value(f" {code.lower()} ")
+    assert has(click(at, "room_join"), "room_leave")
+    assert room.all_rooms().tally(code, teacher.session_state["room_seat"].key, StepPlace(LESSON, CHOOSE)).here == 2
+
+
+def test_the_teacher_comes_back_by_the_private_link_votes_and_all(teacher, code):
+    click(choose(student(code), 1), "lesson_answer")
+    (link,) = [each.value for each in teacher.code if "room_key" in each.value]
+    query = dict(parse_qsl(link.partition("?")[2]))
+    back = start("Learn", **query)
+    assert "Choose" in back.main.header[0].value and not {"room", "room_key"} & link_of(back).keys()
+    markdown_with(back, "**1** of 1 has answered")
+    assert has(back, "room_end")
+    thief = start("Learn", room=code, room_key="0" * 32)
+    assert "Only the teacher" in said(thief) and not has(thief, "room_end")
+
+
+def test_a_vote_can_be_changed_until_it_is_shown(teacher, code):
+    one = click(choose(student(code), 0), "lesson_answer")
+    one = click(one, "lesson_change")
+    one = click(choose(one, 1), "lesson_answer")
+    assert any("You said “Hardly”" in each.value for each in one.markdown)
+    one = click(one, "lesson_change")  # and is still at it when the votes are shown
+    teacher = click(teacher, "room_show_votes")
+    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    one = again(one)
+    assert not has(one, "lesson_change") and not has(one, "lesson_keep")
+    assert any("You said “Hardly”" in each.value for each in one.markdown)
+    click(teacher, "room_reveal")
+    assert "You said “Hardly”, and so it is." in said(again(one))
+
+
+def test_numbers_are_counted_on_a_line_and_an_untouched_slider_is_no_vote(teacher, code):
+    teacher = click(teacher, "learn_next")
+    one, two = student(code), student(code)
+    assert button(two, "lesson_answer").disabled
+    (slider,) = one.main.slider
+    click(checked(slider.set_value(3.0).run()), "lesson_answer")
+    teacher = click(teacher, "room_reveal")
+    drawn = json.loads(component(teacher, "headsup_votes").json)
+    assert drawn["points"] == [["Votes", [[3.0, "3 nats", 1]]]]
+    low, high, _, _, right = drawn["line"]
+    assert (low, high) == (0, 8) and right[0] == pytest.approx(3.06, abs=0.01) and right[1] == "3.06 nats"
+
+
+def test_the_teacher_sees_who_still_thinks_and_gives_them_time(teacher, code):
+    one, _ = student(code), student(code)
+    one = click(choose(one, 1), "lesson_answer")
+    teacher = click(teacher, "room_time")
+    markdown_with(teacher, "**1** of 2 has answered · 1 still thinking.")
+    assert any("1:00** left" in each.value for each in teacher.markdown)
+    assert any("left" in each.value for each in again(one).caption)
+
+
+def test_the_votes_are_a_file_in_words(teacher, code):
+    click(choose(student(code), 1), "lesson_answer")
+    teacher = click(click(teacher, "learn_next"), "learn_next")
+    one = student(code)
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    click(checked(pills.set_value(5).run()), "lesson_answer")
+    rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_seat"]))))
+    assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
+        ("first", "Hardly", "1"), ("first", "q at place 5", "1")]  # fmt: skip
+    assert not any("{" in text for row in rows for text in row.values())
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_way_in_is_an_address_and_its_qr_code(teacher, code, monkeypatch, local):
+    host = "localhost:8501" if local else "heads.example"
+    monkeypatch.setattr(leading, "address", lambda **query: f"http://{host}/Learn?{urlencode(query)}")
+    teacher = again(teacher)
+    markdown_with(teacher, plain(f"{host}/Learn?room={code}"))
+    (drawn,) = [each.proto.body for each in teacher.get("html") if "QR code" in each.proto.body]
+    assert 'src="data:image/svg+xml' in drawn  # and nothing is fetched for it
+    assert any("this computer alone" in each.value for each in teacher.caption) == local
 
 
 @pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])

@@ -15,7 +15,7 @@ FIRST_MODEL = "stories"
 """The model that the app opens with."""
 LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
            "inside": 200, "branches": 4_000, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
-           "lesson": 80, "room": 20}  # fmt: skip
+           "lesson": 80, "room": 20, "room_key": 64}  # fmt: skip
 """Characters a text may have."""
 READS = ("chat", "plain")
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
@@ -156,6 +156,8 @@ class Visitor:
     """The step of a training that is looked at; None follows the newest."""
     room: str = ""
     """The code of a room that is to be joined, as it was typed or as a link brought it."""
+    room_key: str = ""
+    """Its teacher's key, as the private link has it by which a teacher comes back."""
     lesson: str = ""
     """The lesson that is open on the page Learn; empty: the list of them."""
     lesson_step: int = 0

@@ -232,6 +232,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "steps": Number(int, 50, 3000, "the number of steps"),
     "snapshot": Number(int, 0, 10**6, "the step of the training"),
     "room": _text("room"),
+    "room_key": _text("room_key"),
     "lesson": _text("lesson"),
     "lesson_step": Number(int, 0, answers.MOST_STEPS, "the step of the lesson"),
     "answers": _answers,

@@ -164,6 +164,24 @@ def text_input(label: str, tie: str | Tie, **look: Any) -> str:
     return _text(st.text_input, label, tie, look)
 
 
+def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, key: str, **look: Any) -> None:
+    """A line for a short text and the button that sends it, which Enter presses, too; nothing is told before.
+
+    name: the field that the text becomes before `take` is called.
+    """
+    typed = f"{key}_typed"
+
+    def send() -> None:
+        text = st.session_state.get(typed)
+        if _is_text(text, LONGEST[name]):
+            setattr(visitor(), name, text)
+            take()
+
+    with st.form(f"{key}_form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(label, getattr(visitor(), name), max_chars=LONGEST[name], key=typed, width=220, **look)
+        st.form_submit_button(submit, type="primary", key=key, on_click=send)
+
+
 @dataclass(frozen=True)
 class _Widget:
     """A widget that is about to be drawn. told: its value has been put into Streamlit's session."""

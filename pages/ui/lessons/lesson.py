@@ -77,7 +77,8 @@ class Step:
 class Lesson:
     """One lesson. name: that of its file, without the ending.
 
-    needs: a model without which it can't be taken. get: where that comes from, in a sentence.
+    asks: what it is about, as one question. needs: a model without which it can't be taken.
+    get: where that comes from, in a sentence.
     """
 
     name: str
@@ -88,6 +89,11 @@ class Lesson:
     needs: str
     get: str
     steps: tuple[Step, ...]
+    asks: str = ""
+
+    def view_at(self, number: int) -> View | None:
+        """What a step shows: its own view, or the last before it."""
+        return next((step.view for step in reversed(self.steps[: number + 1]) if step.view), None)
 
 
 @dataclass
@@ -143,7 +149,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
     if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
         raise _Problem(1, "a lesson begins with a header between two lines of +++")
     found = _toml("\n".join(lines[ends[0] + 1 : ends[1]]), ends[0] + 2)
-    kinds = {"title": str, "minutes": int, "aims": list, "teacher": str, "needs": str, "get": str}
+    kinds = {"title": str, "minutes": int, "aims": list, "asks": str, "teacher": str, "needs": str, "get": str}
     line = ends[0] + 2
     _only(found, kinds, line)
     title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
@@ -153,8 +159,9 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
         raise _Problem(line, "minutes is a whole number from 1 to 120")
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
         raise _Problem(line, "aims is a list of texts")
-    return dict(title=title, minutes=minutes, aims=tuple(aims), teacher=found.get("teacher", ""),
-                needs=found.get("needs", ""), get=found.get("get", "")), ends[1] + 1  # fmt: skip
+    return dict(title=title, minutes=minutes, aims=tuple(aims), asks=found.get("asks", ""),
+                teacher=found.get("teacher", ""), needs=found.get("needs", ""),
+                get=found.get("get", "")), ends[1] + 1  # fmt: skip
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:

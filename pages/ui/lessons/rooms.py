@@ -51,6 +51,10 @@ class Poll:
     phase: Phase = Phase.FIRST
     first: dict[str, str] = field(default_factory=dict)
     second: dict[str, str] = field(default_factory=dict)
+    shown: Phase | None = None
+    """The phase whose votes the class has seen: those that were given can no longer be changed in it."""
+    deadline: float | None = None
+    """On the rooms' clock, until when the class is asked to think; nothing ends with it."""
 
     def has_vote_of(self, member: str) -> bool:
         """Whether a member has voted in any phase."""
@@ -84,6 +88,15 @@ class State(NamedTuple):
     phase: Phase
     """Of the question there."""
     teacher_here: bool
+    shown: bool = False
+    """Whether the class has seen the votes of this phase."""
+    deadline: float | None = None
+    """See `Poll`; `Rooms.left` tells how far off it is."""
+
+    def looks_like(self, other: State) -> bool:
+        """Whether a page that was drawn for one of both need not be drawn anew for the other."""
+        same = {"teacher_here": True, "deadline": None}
+        return self._replace(**same) == other._replace(**same)
 
 
 @dataclass
@@ -166,7 +179,24 @@ class Rooms:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
         with self._led(code, key) as room:
             poll = self._poll(room, place)
-            poll.phase = max(poll.phase, phase)
+            if phase > poll.phase:
+                poll.phase, poll.deadline = phase, None
+
+    def show(self, code: str, key: str, place: StepPlace) -> None:
+        """Tell that the class sees how it voted on a step: from now on no vote of this phase is changed."""
+        with self._led(code, key) as room:
+            poll = self._poll(room, place)
+            poll.shown = poll.phase
+
+    def give_time(self, code: str, key: str, place: StepPlace, seconds: float) -> None:
+        """Give the class time for the question of a step; if there is some left, so much more."""
+        with self._led(code, key) as room:
+            poll = self._poll(room, place)
+            poll.deadline = max(poll.deadline or 0.0, self._clock()) + seconds
+
+    def left(self, deadline: float) -> float:
+        """Seconds until a deadline; 0 once it is over."""
+        return max(0.0, deadline - self._clock())
 
     def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
@@ -181,7 +211,10 @@ class Rooms:
             poll = self._poll(room, place)
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; this question takes no more votes.")
-            (poll.first if poll.phase is Phase.FIRST else poll.second)[member] = answer
+            votes = poll.first if poll.phase is Phase.FIRST else poll.second
+            if poll.shown is poll.phase and votes.get(member, answer) != answer:
+                raise RoomError("The votes have been shown; yours stays as it is.")
+            votes[member] = answer
 
     def awaits(self, code: str, member: str, place: StepPlace, phase: Phase) -> bool:
         """Whether the question of a step is in a phase in which a member has still to vote."""
@@ -193,16 +226,12 @@ class Rooms:
     def tally(self, code: str, key: str, place: StepPlace) -> Tally:
         """The votes on a step, for the teacher."""
         with self._led(code, key) as room:
-            poll = room.polls.get(place, Poll())
-            here = {member for member in room.members if self._is_here(room.members[member])}
-            voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
-                poll.phase, poll.first.keys() | poll.second.keys()
-            )
-            pairs = tuple(
-                (poll.first[member], again) for member, again in poll.second.items() if member in poll.first
-            )
-            return Tally(poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted),
-                         len(here | voted), pairs)  # fmt: skip
+            return self._tally(room, room.polls.get(place, Poll()))
+
+    def tallies(self, code: str, key: str) -> dict[StepPlace, Tally]:
+        """The votes on every step that was voted on, for the teacher."""
+        with self._led(code, key) as room:
+            return {place: self._tally(room, poll) for place, poll in room.polls.items() if poll.first or poll.second}
 
     def end(self, code: str, key: str) -> None:
         """End a room for everybody."""
@@ -216,7 +245,17 @@ class Rooms:
 
     def _state(self, room: _Room) -> State:
         poll = room.polls.get(room.place) if room.place else None
-        return State(room.place, poll.phase if poll else Phase.FIRST, self._is_here(room.led_at))
+        poll = poll or Poll()
+        return State(room.place, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
+
+    def _tally(self, room: _Room, poll: Poll) -> Tally:
+        here = {member for member, seen in room.members.items() if self._is_here(seen)}
+        voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
+            poll.phase, poll.first.keys() | poll.second.keys()
+        )
+        pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
+        return Tally(poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted),
+                     len(here | voted), pairs)  # fmt: skip
 
     def _poll(self, room: _Room, place: StepPlace) -> Poll:
         if place not in room.polls and len(room.polls) >= MOST_POLLS:

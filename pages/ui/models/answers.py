@@ -79,6 +79,14 @@ class Answers:
             before.discussing = False
             before.second = None if answer == before.first else answer
 
+    def change(self, place: StepPlace, answer: Answer, *, second: bool) -> None:
+        """Put another answer in the place of the first, or of the second."""
+        given = self.given[place]
+        if second:
+            given.second = None if answer == given.first else answer
+        else:
+            given.first = answer
+
     def discuss(self, place: StepPlace) -> None:
         """Let an answer be given a second time, if it hasn't been yet."""
         if (given := self.given.get(place)) and given.second is None:

@@ -3,14 +3,14 @@
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
-import { isTyped } from "./keys.js";
+import { areKeysOn, isTyped } from "./keys.js";
 
 const KEPT = "headsup-presenting";
 const WIDE = 800; // pixels of a window in which figures with large labels have room
 const TOP = 12; // pixels between the window's edge and the view that is turned to
 const NEAR = 4; // the page's type sizes between two beginnings that are one to the eye, as a title's and its figure's
 const AGAIN = 0.15; // of the window's height that is seen again where a view goes on beyond it
-const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *";
+const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *, .st-key-lesson_asked, .st-key-lesson_reveal, .st-key-lesson_try";
 const VIEWS_WITHIN = "section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
 const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
@@ -29,6 +29,7 @@ export class Presenting {
     parts.point.addEventListener("click", () => this.point(!this.isPointing));
     parts.leave.addEventListener("click", () => this.set(false));
     document.addEventListener("keydown", (event) => this.onKey(event), { capture: true });
+    document.addEventListener("pointerdown", () => { this.isByHand = true; }, { capture: true, passive: true });
     document.addEventListener("pointermove", ({ clientX, clientY }) => {
       if (this.isOn) this.wake();
       if (this.isPointing) parts.dot.style.transform = `translate(${clientX}px, ${clientY}px)`;
@@ -68,6 +69,7 @@ export class Presenting {
   }
 
   onKey(event) {
+    if (event.key === "Tab") this.isByHand = false;
     if (!this.isOn || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const { key } = event;
     const [target] = event.composedPath();
@@ -76,27 +78,25 @@ export class Presenting {
       event.stopImmediatePropagation();
       act();
     };
-    const isFree = ALWAYS.includes(key) || !usesArrows(target);
+    // What was only clicked has the focus, too: the arrows are for the page, and don't change an answer.
+    const isFree = ALWAYS.includes(key) || (this.isByHand && !isTyped(target)) || !usesArrows(target);
     if (FORWARD.includes(key) && isFree) takes(() => this.turn(1));
     else if (BACK.includes(key) && isFree) takes(() => this.turn(-1));
     else if (key === "Escape" && !isOccupied(event)) takes(() => this.set(false));
+    else if (key.toLowerCase() === "n" && !isTyped(target) && areKeysOn()) takes(() => turnStep(1));
     else if (key.toLowerCase() === "l" && !isTyped(target)) takes(() => this.point(!this.isPointing));
   }
 
-  /** To the next view or the one before; in a lesson to its next step; past the last view to the next page. */
+  /** To the next view or the one before; past the last of a lesson's step to the next step, of a page to the next page. */
   turn(by) {
-    /** @type {HTMLButtonElement | null} */
-    const inLesson = document.querySelector(`.st-key-${by > 0 ? "learn_next" : "learn_previous"} button`);
-    if (inLesson) {
-      if (!inLesson.disabled) inLesson.click();
-      return;
-    }
     const main = document.querySelector("[data-testid=stMain]");
     const [stops, near] = [stopsIn(main), nearness()];
     const found = by > 0 ? stops.find((top) => top > TOP + near) : stops.findLast((top) => top < TOP - near);
     const before = main.scrollTop;
     if (found !== undefined) main.scrollBy(0, found - TOP);
-    if (main.scrollTop === before) turnPage(by);
+    if (main.scrollTop !== before) return;
+    if (!document.querySelector(".st-key-lesson_moves")) turnPage(by);
+    else if (!document.querySelector(".st-key-room_teacher")) turnStep(by); // a class is led on by N, never by accident
   }
 }
 
@@ -125,6 +125,15 @@ function viewsIn(main) {
 
 function nearness() {
   return NEAR * parseFloat(getComputedStyle(document.documentElement).fontSize);
+}
+
+/** A lesson's next step, or the one before, from its top. */
+function turnStep(by) {
+  /** @type {HTMLButtonElement | null} */
+  const button = document.querySelector(`.st-key-${by > 0 ? "learn_next" : "learn_previous"} button`);
+  if (!button || button.disabled) return;
+  button.click();
+  document.querySelector("[data-testid=stMain]").scrollTo(0, 0);
 }
 
 function turnPage(by) {

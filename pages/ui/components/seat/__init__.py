@@ -18,7 +18,7 @@ def seat(value: str, *, asks: bool, on_found: Callable[[str], None]) -> None:
     """Let the tab keep a seat, or tell the one it has.
 
     value: what to keep; "" for nothing. asks: the session is new and doesn't know; nothing is kept, and on_found is
-    called before another run with what the tab has, if it has anything.
+    called before another run with what the tab has; "" for nothing.
     """
 
     def found() -> None:
@@ -31,4 +31,4 @@ def seat(value: str, *, asks: bool, on_found: Callable[[str], None]) -> None:
 
 def checked_seat(value: Any) -> str | None:
     """What a `found` event holds, or None: browsers can send anything."""
-    return value if isinstance(value, str) and 0 < len(value) <= LONGEST else None
+    return value if isinstance(value, str) and len(value) <= LONGEST else None

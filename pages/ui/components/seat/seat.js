@@ -4,11 +4,11 @@ const PLACE = "headsup_seat";
 export default function ({ data, setTriggerValue }) {
   try {
     if (data.asks) {
-      const kept = sessionStorage.getItem(PLACE);
-      if (kept) setTriggerValue("found", kept);
+      setTriggerValue("found", sessionStorage.getItem(PLACE) ?? "");
     } else if (data.seat) sessionStorage.setItem(PLACE, data.seat);
     else sessionStorage.removeItem(PLACE);
   } catch {
     // A browser that keeps nothing: whoever reloads joins again with the code.
+    if (data.asks) setTriggerValue("found", "");
   }
 }

@@ -1,4 +1,4 @@
-"""How a room has voted: a bar for each answer, one group of bars for each time it was asked."""
+"""How a room has voted: a bar for each answer, or numbers as dots over their line; once for each time it was asked."""
 
 from __future__ import annotations
 
@@ -25,6 +25,29 @@ class Bar(NamedTuple):
     right: bool
 
 
-def votes(*, rounds: Sequence[tuple[str, Sequence[Bar]]], key: str) -> None:
-    """Draw votes. rounds: what each is called, and its bars."""
-    _mount(key=key, data={"rounds": [[title, [*map(list, bars)]] for title, bars in rounds]})
+class Line(NamedTuple):
+    """Where numbers lie: the ends of the line, both in words, and what is right, with its words, once that is known."""
+
+    low: float
+    high: float
+    low_text: str
+    high_text: str
+    right: tuple[float, str] | None
+
+
+def votes(
+    *,
+    turns: int,
+    key: str,
+    rounds: Sequence[tuple[str, Sequence[Bar]]] = (),
+    line: Line | None = None,
+    points: Sequence[tuple[str, Sequence[tuple[float, str, int]]]] = (),
+) -> None:
+    """Draw votes.
+
+    rounds: what each is called, and its bars. line and points instead, for numbers: of each round the numbers, each in
+    words, too, and how many gave it. turns: whenever this grows, the question and its votes are brought into sight.
+    """
+    _mount(key=key, data={"rounds": [[title, [*map(list, bars)]] for title, bars in rounds], "line": line and [*line],
+                          "points": [[title, [*map(list, each)]] for title, each in points],
+                          "turns": turns})  # fmt: skip

@@ -12,14 +12,16 @@ from pages.ui.components import answering
 from pages.ui.frame import widgets
 from pages.ui.frame.widgets import Tie
 from pages.ui.lessons.claims import Values
-from pages.ui.lessons.expressions import ExpressionError, in_words
+from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.questions import Answer, Question, Verdict, fits, verdict
+from pages.ui.lessons.rooms import Phase
 from pages.ui.lessons.scenes import NotYet, Scene
-from pages.ui.markdown import code, passage, plain, unmarked
+from pages.ui.markdown import passage, plain
 from pages.ui.models.answers import Given
 from pages.ui.models.session_store import session_record
-from pages.ui.views.learn import cells, room
+from pages.ui.views.learn import cells, leading, room
 from pages.ui.views.learn.entering import Entered
+from pages.ui.views.learn.said import Said
 
 MOST_TOKENS = 120
 """Of a prompt of which one is to be clicked."""
@@ -27,9 +29,15 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def ask(entered: Entered, values: Values) -> None:
-    """Draw the question: with what answers it, or with the answer that was given and what is right."""
+    """Draw the question: with what answers it, or with the answer that was given; for a teacher the votes."""
     question = entered.step.question
     given = entered.given
+    with st.container(key="lesson_asked"):
+        _ask(question, entered, values, given)
+        _show_votes(question, entered, values)
+
+
+def _ask(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
     with _telling_problems(), st.container(border=True, key="lesson_question"):
         st.markdown(f"**{question.text.filled(values, passage)}**")
         if entered.is_open:
@@ -38,6 +46,7 @@ def ask(entered: Entered, values: Values) -> None:
             _unanswered(question, entered, values)
         else:
             _answered(question, entered, values, given)
+        leading.controls(entered.place)
 
 
 @st.fragment
@@ -60,9 +69,8 @@ def _telling_problems() -> Iterator[None]:
         st.warning(plain(f"This question can't be asked here: {error}."))
 
 
-def show_votes(entered: Entered, values: Values) -> None:
+def _show_votes(question: Question, entered: Entered, values: Values) -> None:
     """For the teacher of a room: how it has voted."""
-    question = entered.step.question
 
     def is_right(answer: Answer) -> bool:
         try:
@@ -70,24 +78,25 @@ def show_votes(entered: Entered, values: Values) -> None:
         except ExpressionError:  # which is said where the question stands
             return False
 
-    room.tally(
-        entered.place,
-        lambda answer: unmarked(_in_words(question, entered, values, answer)),
-        is_right if entered.is_revealed else None,
+    leading.tally(
+        entered.place, question, _said(entered, values), is_right if entered.is_revealed else None
     )
 
 
 def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
     """The buttons that take an answer."""
     with st.container(horizontal=True):
+        changing = room.is_changing(entered.place)
         st.button("Answer" if given is None else "Answer again", key="lesson_answer", type="primary",
-                  disabled=answer is None, on_click=_take, args=(entered, answer))  # fmt: skip
-        if given is not None:
-            st.button("Stay with it", key="lesson_stay", on_click=_take, args=(entered, given.first))
+                  disabled=answer is None, on_click=_change if changing else _take, args=(entered, answer))  # fmt: skip
+        if changing:
+            st.button("Keep my answer", key="lesson_keep", on_click=room.changed)
+        elif given is not None:
+            st.button("Keep my answer", key="lesson_stay", on_click=_take, args=(entered, given.first))
         elif room.phase(entered.place) is None:  # in a room, its teacher says when it is talked over
             st.button("Answer, and talk it over first", key="lesson_discuss", disabled=answer is None, on_click=_take,
                       args=(entered, answer, True))  # fmt: skip
-    if given is not None:
+    if given is not None and not changing:
         st.caption("Your first answer is kept. Tell somebody why you gave it, hear theirs, and answer again.")
 
 
@@ -99,13 +108,24 @@ def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
         room.vote(entered.place, answer)
 
 
+def _change(entered: Entered, answer: Answer) -> None:
+    """Put another answer in the place of the one that was given, if the room still takes it."""
+    if fits(entered.step.question, answer) and room.vote(entered.place, answer):
+        second = room.phase(entered.place) is Phase.SECOND
+        session_record().answers.change(entered.place, answer, second=second)
+    room.changed()
+
+
 def _answered(question: Question, entered: Entered, values: Values, given: Given) -> None:
     """What was answered, and once it may be told what is right."""
-    said = _in_words(question, entered, values, given.first)
+    said = _said(entered, values).markdown(given.first)
     if given.second is not None:
-        said = f"{said} at first, then {_in_words(question, entered, values, given.second)}"
+        said = f"{said} at first, then {_said(entered, values).markdown(given.second)}"
     if not entered.is_revealed:
         st.markdown(f":material/how_to_vote: You said {said}. What is right is shown when the room is ready.")
+        if room.can_change(entered.place):
+            st.button("Change my answer", key="lesson_change", type="tertiary", icon=":material/edit:",
+                      on_click=room.change, args=(entered.place,))  # fmt: skip
         if given.second is None and room.phase(entered.place) is None:
             st.button("Answer again", key="lesson_again", type="tertiary",
                       on_click=session_record().answers.discuss, args=(entered.place,))  # fmt: skip
@@ -114,9 +134,7 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
         found = verdict(question, values, given.last)
         first = verdict(question, values, given.first)
     except NotYet as error:
-        st.info(f"You said {said}. What is right is still to be found out: {plain(str(error))}.",
-                icon=":material/hourglass_empty:")  # fmt: skip
-        st.button("Look again", key="lesson_look", icon=":material/refresh:")
+        _not_yet(f"You said {said}. ", error)
         return
     except ExpressionError as error:
         st.warning(plain(f"You said {said}. What is right can't be computed: {error}."))
@@ -137,10 +155,19 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
         st.info(f"You said {said}{so_it_is}.", icon=":material/lightbulb:")
 
 
+def _not_yet(said: str, error: NotYet) -> None:
+    st.info(f"{said}What is right is still to be found out: {plain(str(error))}.", icon=":material/hourglass_empty:")
+    st.button("Look again", key="lesson_look", icon=":material/refresh:")
+
+
 def _unanswered(question: Question, entered: Entered, values: Values) -> None:
     """What is right, for those who see it revealed without having answered."""
     anything = {"number": question.low, "cell": [0, 0], "order": list(range(len(question.options)))}
-    found = verdict(question, values, anything.get(question.kind, 0))
+    try:
+        found = verdict(question, values, anything.get(question.kind, 0))
+    except NotYet as error:
+        _not_yet("", error)
+        return
     st.info(f"{_it_is(question, entered, values, found.correct)}.", icon=":material/lightbulb:")
 
 
@@ -149,7 +176,7 @@ def _show_picture(
 ) -> None:
     if question.kind == "order":
         st.caption("In the right order")
-        answering.order(items=_option_texts(question, values), order=found.correct, label="In the right order",
+        answering.order(items=_said(entered, values).options(), order=found.correct, label="In the right order",
                         fixed=True, take=lambda order: None, key="lesson_order_right")  # fmt: skip
     if question.kind == "cell" and (picture := _picture(question, entered)):
         answering.cells(**picture._asdict(), chosen=picture.within(answer), right=picture.within(found.correct),
@@ -173,7 +200,7 @@ def _answer_with(question: Question, entered: Entered, values: Values, given: Gi
             return _token(entered, draft)
         case "cell":
             return _cell(question, entered, draft)
-    items = _option_texts(question, values)
+    items = _said(entered, values).options()
     order = draft.value if draft.value is not None else list(range(len(items)))
     answering.order(
         items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order"
@@ -181,17 +208,27 @@ def _answer_with(question: Question, entered: Entered, values: Values, given: Gi
     return order
 
 
-def _number(question: Question, draft: _Draft) -> float:
+def _number(question: Question, draft: _Draft) -> float | None:
+    """A slider that nobody has moved is no answer: its middle would count as one."""
     scale = 100.0 if question.unit == "%" else 1.0
     low, high, step = question.low * scale, question.high * scale, question.step * scale
-    start = low + round((high - low) / 2 / step) * step
-    tie = Tie("lesson_number", value=start if draft.value is None else draft.value * scale,
-              take=lambda value: draft.take(min(max(value / scale, question.low), question.high)))  # fmt: skip
+
+    def within(value: float) -> float:
+        return min(max(value / scale, question.low), question.high)
+
+    middle = low + round((high - low) / 2 / step) * step
+    begun = middle if draft.value is None else draft.value * scale
+    tie = Tie("lesson_number", value=begun if draft.shown is None else draft.shown,
+              take=lambda value: draft.take(within(value), shown=value))  # fmt: skip
     unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
     digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
     found = widgets.slider("Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}",
                            label_visibility="collapsed")  # fmt: skip
-    return min(max(found / scale, question.low), question.high)
+    if draft.value is None and found == begun:
+        if not room.leads():
+            st.caption("Move the slider to answer.")
+        return None
+    return within(found)
 
 
 def _token(entered: Entered, draft: _Draft) -> int | None:
@@ -225,8 +262,14 @@ def _scene(entered: Entered) -> Scene:
     return Scene.of(entered.view.parameters if entered.view else {}, {})
 
 
-def _option_texts(question: Question, values: Values) -> list[str]:
-    return [option.filled(values, str).replace("`", "") for option in question.options]
+def _said(entered: Entered, values: Values) -> Said:
+    return Said(entered.step.question, entered.view.parameters if entered.view else {}, values)
+
+
+def _it_is(question: Question, entered: Entered, values: Values, correct: Answer) -> str:
+    """What is right, as the beginning of a sentence."""
+    said = _said(entered, values).markdown(correct)
+    return f"In fact {said}" if question.kind == "cell" else f"It is {said}"
 
 
 class _Draft:
@@ -235,44 +278,18 @@ class _Draft:
     def __init__(self, entered: Entered, question: Question, given: Given | None) -> None:
         self.question = question
         self.key = (entered.place, given is None)
-        held = st.session_state.get("lesson_draft", (None, None))
+        held = st.session_state.get("lesson_draft", (None, None, None))
         begun = None if given is None else given.first
-        self.value: Answer | None = held[1] if held[0] == self.key else begun
+        is_held = held[0] == self.key
+        self.value: Answer | None = held[1] if is_held else begun
+        self.shown: float | None = held[2] if is_held else None
+        """As a slider has it: told a number that differs by a hair, it is drawn anew, and loses the focus."""
 
-    def take(self, value: Any) -> None:
+    def take(self, value: Any, *, shown: float | None = None) -> None:
         """Hold what the visitor has put in."""
         if fits(self.question, value):
-            st.session_state["lesson_draft"] = (self.key, value)
+            st.session_state["lesson_draft"] = (self.key, value, shown)
 
     def tie(self, name: str) -> Tie:
         """What ties a widget to the draft; −1 stands for nothing yet."""
         return Tie(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)
-
-
-# Answers in words
-
-
-def _it_is(question: Question, entered: Entered, values: Values, correct: Answer) -> str:
-    """What is right, as the beginning of a sentence."""
-    said = _in_words(question, entered, values, correct)
-    return f"In fact {said}" if question.kind == "cell" else f"It is {said}"
-
-
-def _in_words(question: Question, entered: Entered, values: Values, answer: Answer) -> str:
-    """An answer as it is said in a sentence, as Markdown."""
-    match question.kind:
-        case "choose":
-            return f"“{question.options[answer].filled(values, passage)}”"
-        case "number":
-            shown = in_words(float(answer), "%" if question.unit == "%" else "", str)
-            return shown if question.unit in ("", "%") else f"{shown} {plain(question.unit)}"
-        case "order":
-            texts = _option_texts(question, values)
-            return " → ".join(plain(texts[number]) for number in answer)
-        case "token":
-            tokens = _scene(entered).read
-            if answer < len(tokens):
-                return f"{code(_scene(entered).label(tokens[answer]))} at place {answer}"
-            return f"place {answer}"
-    picture = _picture(question, entered)
-    return picture.said(answer) if picture else f"query {answer[0]}, key {answer[1]}"

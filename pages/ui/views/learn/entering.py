@@ -22,8 +22,7 @@ from pages.ui.views.bodies import NEEDS_NO_TEXT
 from pages.ui.views.learn import room
 
 LIST = (
-    "Short lessons on what these models do. Each asks what you expect before it shows what happens: a guess that turns "
-    "out wrong teaches more than a picture that is only looked at."
+    "Short lessons. Each asks what you expect, and then shows what the model really does."
 )
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
@@ -56,7 +55,9 @@ class Entered:
     def is_open(self) -> bool:
         """Whether its question has no answer yet, or none that stands, and can still be answered."""
         given = self.given
-        unanswered = self.step.question is not None and (given is None or given.discussing)
+        unanswered = self.step.question is not None and (
+            given is None or given.discussing or room.is_changing(self.place)
+        )
         return unanswered and room.phase(self.place) is not Phase.REVEALED
 
     @property
@@ -160,8 +161,7 @@ def _wanted(current: Visitor) -> Entered | None:
         current.notices.append(f"This lesson has {last + 1} steps; the last one is shown.")
         current.lesson_step = last
     number = current.lesson_step
-    views = [step.view for step in lesson.steps[: number + 1] if step.view]
-    return Entered(lesson, lesson.steps[number], StepPlace(lesson.name, number), views[-1] if views else None)
+    return Entered(lesson, lesson.steps[number], StepPlace(lesson.name, number), lesson.view_at(number))
 
 
 def _vote_in_room(found: Entered, current: Visitor) -> None:

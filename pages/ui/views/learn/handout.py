@@ -10,15 +10,16 @@ from html import escape
 import streamlit as st
 
 from pages.ui.lessons.claims import Values
-from pages.ui.lessons.expressions import ExpressionError, Words, in_words
+from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
-from pages.ui.lessons.questions import Answer, Question, verdict
+from pages.ui.lessons.questions import Question
 from pages.ui.lessons.scenes import Scene
-from pages.ui.markdown import code, passage
+from pages.ui.markdown import passage
 from pages.ui.models import activations, library
 from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg
+from pages.ui.views.learn.said import Said
 from transformer import attention_modules
 
 MOST_TOKENS = 30
@@ -38,11 +39,13 @@ def handout(lesson: Lesson) -> str:
     """A lesson as one HTML page, which needs no network and prints well."""
     asked, told, drawn = [], [], ""
     for number, step in enumerate(lesson.steps, 1):
+        if number > 1 and lesson.steps[number - 2].question:  # what the next step says may tell what was right
+            asked.append('<p class="faint last">Answer before you turn the page.</p>')
         values = Values(step.measures)
         picture = _picture(step)
         new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
         asked.append(_asked(number, step, values, new))
-        if step.question:
+        if step.question or step.to_try:
             told.append(_told(number, step, values, new))
     aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
     body = [
@@ -56,23 +59,13 @@ def handout(lesson: Lesson) -> str:
     return document(lesson.title, "\n".join(part for part in body if part))
 
 
-def correct_in_words(question: Question, step: Step, values: Values) -> str:
+def correct_in_words(said: Said) -> str:
     """What is right, as Markdown. Raises ExpressionError where that can't be told."""
-    some: Answer = list(range(len(question.options))) if question.kind == "order" else 0
-    correct = verdict(question, values, some).correct
-    match question.kind:
-        case "choose":
-            return question.options[correct].filled(values, passage)
-        case "number":
-            shown = in_words(float(correct), "%" if question.unit == "%" else "", str)
-            return shown if question.unit in ("", "%") else f"{shown} {question.unit}"
-        case "order":
-            return "\n".join(f"1. {question.options[place].filled(values, passage)}" for place in correct)
-        case "token":
-            scene = _scene(step)
-            return f"{code(scene.label(scene.read[correct]))} at place {correct}"
-    picture = cells.picture(question, step.view.parameters if step.view else {})
-    return picture.said(correct) if picture else f"query {correct[0]}, key {correct[1]}"
+    if (correct := said.correct()) is None:
+        raise ExpressionError("what is right can't be measured")
+    if said.question.kind == "order":
+        return "\n".join(f"1. {said.question.options[place].filled(said.values, passage)}" for place in correct)
+    return said.markdown(correct)
 
 
 def _asked(number: int, step: Step, values: Values, picture: str) -> str:
@@ -84,24 +77,29 @@ def _asked(number: int, step: Step, values: Values, picture: str) -> str:
         parts.append(_question(step.question, step, values))
     if step.view:
         parts.append(f'<p class="faint">In the app: the page {escape(step.view.page)}, as this step opens it.</p>')
+    return "\n".join(part for part in parts if part)
+
+
+def _told(number: int, step: Step, values: Values, picture: str) -> str:
+    """What is right, why, and what to try once it is known."""
+    parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
+    if step.question:
+        parts += _right(step, values, picture)
     if step.to_try:
         parts.append(f"<p><strong>Try it.</strong></p>{_words(step.to_try, values)}")
     return "\n".join(part for part in parts if part)
 
 
-def _told(number: int, step: Step, values: Values, picture: str) -> str:
-    """What is right, and why."""
-    parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
+def _right(step: Step, values: Values, picture: str) -> list[str]:
     try:
-        correct = correct_in_words(step.question, step, values)
-        is_order = step.question.kind == "order"
-        parts.append(as_html(correct) if is_order else f"<p><strong>{inline(correct)}</strong></p>")
+        correct = correct_in_words(Said(step.question, step.view.parameters if step.view else {}, values))
     except ExpressionError:
-        parts.append(f"<p>{LATER}</p>")
-    else:
-        parts.append(_words(step.reveal, values) if step.reveal else "")
-        parts.append(picture if step.view and step.view.opened == "after" else "")
-    return "\n".join(part for part in parts if part)
+        return [f"<p>{LATER}</p>"]
+    return [
+        as_html(correct) if step.question.kind == "order" else f"<p><strong>{inline(correct)}</strong></p>",
+        _words(step.reveal, values) if step.reveal else "",
+        picture if step.view and step.view.opened == "after" else "",
+    ]
 
 
 def _question(question: Question, step: Step, values: Values) -> str:

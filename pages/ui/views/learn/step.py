@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import streamlit as st
 
 from pages.ui.frame import borrowed, state
@@ -14,15 +12,15 @@ from pages.ui.lessons.scenes import NotYet
 from pages.ui.markdown import passage, plain
 from pages.ui.models.answers import StepPlace
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
-from pages.ui.views.learn import entering, handout, room
-from pages.ui.views.learn.asking import ask, show_votes
+from pages.ui.views.learn import course, entering, handout, room, room_views
+from pages.ui.views.learn.asking import ask
 from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
 
 def show() -> None:
     """The step that is open, except for its live view; nothing if none is."""
     if (entered := entering.entered()) is not None:
-        with room.around(entered.place, asks=entered.step.question is not None):
+        with room_views.around(entered.place):
             _show(entered)
 
 
@@ -41,18 +39,19 @@ def _show(entered: Entered) -> None:
         _words(step.words, values)
         if step.question:
             ask(entered, values)
-            with suppress(ExpressionError):  # which has just been said
-                show_votes(entered, values)
         if entered.is_revealed:
             _found(entered, values)
         _move(entered)
 
 
-def _words(words: Words, values: Values) -> None:
+def _words(words: Words, values: Values, *, partly: bool = False) -> None:
+    """partly: whether of words that wait for a visitor's own training those are told that don't."""
     try:
         st.markdown(words.filled(values, passage))
-    except NotYet:
-        pass  # which is said where the question stands
+    except NotYet:  # which is said where the question stands
+        if partly:
+            for part in words.text.split("\n\n"):
+                _words(Words.read(part), values)
     except ExpressionError as error:
         st.warning(plain(f"These words name a number that isn't there: {error}."))
 
@@ -62,7 +61,7 @@ def _found(entered: Entered, values: Values) -> None:
     step = entered.step
     if step.reveal:
         with st.container(key="lesson_reveal"):
-            _words(step.reveal, values)
+            _words(step.reveal, values, partly=room.phase(entered.place) is not None)
     if problems := unmet(step, values):
         st.warning(plain("The model that is here isn't the one this lesson was written for. What it says, and what was "
                          f"measured: {'; '.join(problems)}."), icon=":material/rule:")  # fmt: skip
@@ -82,8 +81,13 @@ def _move(entered: Entered) -> None:
         st.button("Previous", key="learn_previous", icon=":material/arrow_back:", on_click=go_to,
                   args=(StepPlace(lesson, number - 1),), disabled=led or number == 0)  # fmt: skip
         last = number == len(entered.lesson.steps) - 1
+        following = course.after(entered.lesson) if last else None
         answered = "primary" if entered.is_revealed else "secondary"
-        if last:
+        if following:
+            st.button(f"Next lesson: {plain(following.title)}", key="learn_next", type=answered,
+                      icon=":material/arrow_forward:", on_click=go_to, args=(StepPlace(following.name, 0),),
+                      disabled=led)  # fmt: skip
+        elif last:
             st.button(
                 "Finish",
                 key="learn_next",
@@ -92,10 +96,11 @@ def _move(entered: Entered) -> None:
                 on_click=leave,
                 disabled=led,
             )
-            handout.offer(entered.lesson)
         else:
             st.button("Next", key="learn_next", type=answered, icon=":material/arrow_forward:", on_click=go_to,
                       args=(StepPlace(lesson, number + 1),), disabled=led)  # fmt: skip
+        if last:
+            handout.offer(entered.lesson)
     if led:
         st.caption("Your teacher leads from step to step.")
     elif entered.is_open and not room.leads():

@@ -1,0 +1,77 @@
+"""A room in real browsers: a phone that follows a link, and a teacher's screen before a class."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_accessibility import found
+
+IN_SIGHT = """(selectors) => selectors.every((selector) => {
+  const box = document.querySelector(selector)?.getBoundingClientRect();
+  return box && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight;
+})"""
+SCROLLED = "() => document.querySelector('[data-testid=stMain]').scrollTop"
+
+
+@pytest.fixture
+def teacher(app_url, new_page, wait_ready):
+    page = new_page(width=1280, height=720)
+    page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=2")
+    page.get_by_text("A class answers together").click()
+    page.get_by_role("button", name="Open a room").click()
+    page.get_by_role("img", name="QR code of the address").wait_for(timeout=60_000)
+    wait_ready(page, timeout=60)
+    return page
+
+
+@pytest.mark.timeout(300)
+def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teacher, app_url, new_page, wait_ready):
+    code = teacher.locator(".st-key-room_teacher h3").inner_text().split()[1]
+    assert teacher.get_by_role("img", name="QR code of the address").bounding_box()["width"] > 200
+    assert found(teacher) == []
+    phone = new_page(width=420, height=860, apart=True)
+    phone.goto(f"{app_url}/Learn?room={code}")
+    phone.get_by_role("button", name="Leave the room").wait_for(timeout=60_000)  # nothing was pressed
+    wait_ready(phone, timeout=60)
+
+    answer = phone.get_by_role("button", name="Answer", exact=True)
+    expect(answer).to_be_disabled()
+    slider = phone.get_by_role("slider")
+    slider.focus()
+    for moved in range(1, 6):  # each step is drawn before the next: the focus stays where it is
+        phone.keyboard.press("ArrowRight")
+        expect(phone.get_by_test_id("stSliderThumbValue")).to_have_text(re.compile(rf"^{4 + moved / 2:.1f} "))
+        wait_ready(phone, timeout=60)
+    answer.click()
+    expect(phone.get_by_role("button", name="Change my answer")).to_be_visible()
+
+    teacher.get_by_role("slider").scroll_into_view_if_needed()
+    box = teacher.get_by_role("slider").bounding_box()
+    # What a hand has clicked keeps no arrow from the page.
+    teacher.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    before = teacher.get_by_role("slider").get_attribute("aria-valuenow")
+    teacher.keyboard.press("p")
+    teacher.get_by_test_id("presenting").wait_for()
+    wait_ready(teacher, timeout=60)
+    places = [teacher.evaluate(SCROLLED)]
+    for _ in range(12):
+        teacher.keyboard.press("ArrowRight")
+        places.append(teacher.evaluate(SCROLLED))
+    assert places == sorted(places) and places[-1] > places[0]
+    assert teacher.get_by_role("slider").get_attribute("aria-valuenow") == before
+    expect(teacher.get_by_role("heading", name="Number")).to_be_attached()  # the class was taken nowhere
+
+    parts = [".st-key-lesson_question", ".st-key-room_votes"]
+    teacher.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
+    teacher.get_by_role("button", name="Show the votes").click()
+    teacher.wait_for_function(IN_SIGHT, arg=parts, timeout=60_000)
+    expect(phone.get_by_role("button", name="Change my answer")).to_have_count(0)
+    teacher.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
+    teacher.get_by_role("button", name="Reveal").click()
+    teacher.wait_for_function(IN_SIGHT, arg=parts, timeout=60_000)
+    expect(phone.get_by_test_id("stAlert").filter(has_text="You said 6.5 nats. It is 3.06 nats")).to_be_visible()
+
+    wait_ready(teacher, timeout=60)
+    teacher.keyboard.press("n")
+    expect(phone.get_by_role("heading", name="Token")).to_be_visible(timeout=60_000)
