@@ -20,7 +20,7 @@ TURNING = 2
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
 WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
-           for question in ("before", "needed", "traced", "beside")]  # fmt: skip
+           for question in ("ablation", "traced", "beside")]  # fmt: skip
 
 CELL = "Inside?inside=blocks.1.attn.hook_z&cell=3.1.1"  # with a tensor and the arithmetic of a cell open
 

@@ -30,7 +30,7 @@ MOST_OF_THEM = 0.95
 UNMOVED = 5e-5
 """An effect this small isn't worth a word."""
 ACTS = ("silence it", "bring it back")
-TALL, LEAST_PITCH, MOST_PITCH = 240, 20, 44
+TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
 
