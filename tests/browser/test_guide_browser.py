@@ -127,7 +127,7 @@ def test_the_tour_is_offered_once_and_leaves_links_alone(visit, wait_ready):
 
 
 def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
-    page = visit("?model=left")
+    page = visit("?seed=3")
     gloss, panel = page.get_by_test_id("gloss"), page.get_by_test_id("terms")
     point_at(page, "Token")
     gloss.get_by_text("Token", exact=True).wait_for()
@@ -162,7 +162,7 @@ def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
 
 
 def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
-    page = visit("?model=left")
+    page = visit("?seed=3")
     gloss = page.get_by_test_id("gloss")
 
     def stays_away():
@@ -195,7 +195,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
 
 @pytest.mark.parametrize("path", ["", "Attention", "Positions", "Inside", "Train", "Learn"])
 def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
-    page = visit(f"{path}?model=left")
+    page = visit(f"{path}?seed=3")
     page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
     underlined = page.evaluate(UNDERLINED)
     assert [each for each in underlined if each["within"]] == []
@@ -204,7 +204,7 @@ def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
 
 
 def test_no_underline_outlasts_its_word(visit):
-    page = visit("?model=left")
+    page = visit("?seed=3")
     page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
     assert page.evaluate(REPLACED) == []
     page.wait_for_function("(name) => headsupGuide.marks.shown.some((term) => term.name === name)", arg="Softmax")

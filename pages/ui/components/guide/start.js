@@ -156,7 +156,11 @@ export class Start {
   place() {
     const { card, spot } = this.parts;
     const { target } = this;
-    if (target !== this.control) this.revealUntil = performance.now() + REVEAL_MS;
+    if (target !== this.control) {
+      this.revealUntil = performance.now() + REVEAL_MS;
+      // A form closes when the focus leaves it, so it can't be asked for on the card.
+      if (target && this.isByKey && target.closest(FORM)) this.focusControl();
+    }
     this.control = target;
     spot.hidden = !target;
     const kept = [...document.querySelectorAll(FORM), this.record.keep && find(this.record.keep)];
