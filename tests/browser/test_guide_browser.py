@@ -65,6 +65,7 @@ def test_the_start_is_gone_through_by_keyboard_and_never_shown_again(visit, wait
     card = page.get_by_test_id("start")
     card.wait_for()
     assert card.evaluate("(card) => card.getRootNode().activeElement === card")
+    page.get_by_role("button", name="Sampling").click()
     page.get_by_label("Number of tokens").fill("30")  # the page can be used beside the card
     card.focus()
     assert card.get_attribute("role") == "dialog" and card.get_attribute("aria-modal") is None
@@ -145,6 +146,7 @@ def test_the_start_leaves_links_alone_and_is_there_for_who_asks(visit, wait_read
 def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     page = visit("?model=left")
     gloss, panel = page.get_by_test_id("gloss"), page.get_by_test_id("terms")
+    page.get_by_role("button", name="Sampling").click()
     for name in ("Token", "Temperature"):  # in a caption of the page's, and on a dial of the instrument's
         page.wait_for_function(f"({TERM})", arg=name)
         page.mouse.move(5, 5)
