@@ -66,13 +66,22 @@ def takes_away(change: Intervention) -> bool:
 
 def _ways(config: ModelConfig) -> dict[str, Interventions]:
     """What a model can be left with, from all that it has to attention alone."""
-    has_positions = config.positions != "none"
+    has_positions = _can(Without("positions"), config)
     ways: dict[str, Interventions] = {"With positions" if has_positions else "This model, without positions": ()}
     if has_positions:
         ways["Without positions"] = (Without("positions"),)
-    if config.n_layers and config.architecture == "decoder-only":
+    if config.architecture == "decoder-only" and _can(Without("mask"), config):
         ways["No positions, no mask"] = (*[*ways.values()][-1], Without("mask"))
     return ways
+
+
+def _can(change: Intervention, config: ModelConfig) -> bool:
+    """Whether a model has what a change takes away: one without layers turns nothing by its position."""
+    try:
+        change.check(config)
+    except ValueError:
+        return False
+    return True
 
 
 def _others(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
@@ -82,4 +91,4 @@ def _others(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[i
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
-    return torch.from_numpy(logits).double().softmax(-1).numpy()
+    return torch.tensor(logits, dtype=torch.float64).softmax(-1).numpy()

@@ -14,7 +14,7 @@ const KEYS = "Arrow keys go from cell to cell.";
 
 class View {
   /** @type {{ name: string, across: string, down: string, unit: string, square: boolean, chooses: boolean, limit: number }} */ about;
-  /** @type {import("../../../../transformer/frontend/recording.js").Numbers} */ values;
+  /** @type {Float32Array} */ values;
   /** @type {number} */ rows;
   /** @type {number} */ columns;
   /** @type {(event: string, value: any) => void} */ send;
