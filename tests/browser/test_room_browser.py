@@ -75,3 +75,16 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     wait_ready(teacher, timeout=60)
     teacher.keyboard.press("n")
     expect(phone.get_by_role("heading", name="Token")).to_be_visible(timeout=60_000)
+
+
+def test_what_opens_from_the_end_of_a_page_begins_at_its_top(app_url, new_page, wait_ready):
+    page = new_page(width=420, height=500)
+    page.goto(f"{app_url}/Learn")
+    page.get_by_role("button", name="For teachers").scroll_into_view_if_needed(timeout=60_000)
+    wait_ready(page, timeout=60)
+    page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 1e6)")
+    assert page.evaluate(SCROLLED) > 100
+    page.get_by_role("button", name="For teachers").click()
+    expect(page.get_by_role("heading", name="A room for your class")).to_be_visible(timeout=60_000)
+    wait_ready(page, timeout=60)
+    assert page.evaluate(SCROLLED) == 0
