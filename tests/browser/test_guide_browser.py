@@ -171,7 +171,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
 
     main = page.get_by_test_id("stMain")
     for pressed in (main.get_by_label("Number of tokens"), main.get_by_role("slider", name="Temperature"),
-                    main.get_by_label("Prompt")):  # fmt: skip
+                    main.get_by_role("textbox", name="Prompt")):  # fmt: skip
         pressed.click()
         assert stays_away()
     page.keyboard.type("ab")
@@ -184,7 +184,6 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     assert stays_away()
     page.keyboard.press("Escape")
 
-    # Where the focus is just below a term and there is no room above, there is no place for its card.
     reach_by_tab(page, main.get_by_role("slider", name="Temperature"))
     gloss.wait_for()
     assert page.evaluate(COVERED) == 0

@@ -21,23 +21,23 @@ export class Gloss {
     this.marks = marks;
     const on = (kind, act) => document.addEventListener(kind, act, { capture: true, passive: true });
     on("pointermove", (event) => event.pointerType === "mouse" && this.pointAt(event));
-    on("pointerdown", (event) => {
-      this.isByTab = false;
-      if (!this.isWithin(event)) this.hide();
+    on("pointerdown", (event) => this.isWithin(event) || this.hide());
+    on("scroll", (event) => {
+      clearTimeout(this.resting);
+      if (this.isOpen && !this.isWithin(event)) this.hide(); // what gets the focus is scrolled to, and is explained then
     });
-    on("scroll", (event) => this.isWithin(event) || this.hide());
     on("click", (event) => this.onTap(event));
-    on("focusin", (event) => this.onFocus(event));
     on("focusout", (event) => this.isWithin(event) || this.hide());
     // Not passive: Escape closes what is said, and nothing else; any other key uses what has the focus.
     document.addEventListener("keydown", (event) => {
-      this.isByTab = event.key === "Tab";
       if (this.isWithin(event)) return;
       if (event.key === "Escape" && this.isOpen) {
         event.stopImmediatePropagation();
         event.preventDefault();
       }
       this.hide();
+      // The document isn't told where the focus moves to within a shadow tree.
+      if (event.key === "Tab") this.naming = setTimeout(() => this.explainFocus(), FOCUS_MS);
     }, { capture: true });
   }
 
@@ -87,17 +87,14 @@ export class Gloss {
     this.showAt(target, event.clientX, event.clientY);
   }
 
-  onFocus(event) {
-    const [target] = event.composedPath();
-    clearTimeout(this.resting);
-    if (!this.isByTab || this.isWithin(event)) return;
-    this.resting = setTimeout(() => {
-      const named = [target, target.closest("label"), ...(target.labels ?? []), labelOf(target)];
-      const [mark] = named.flatMap((each) => (each ? this.marks.of(each).filter(({ range }) => each.contains(range.startContainer)) : []));
-      if (!mark || !target.matches(":focus")) return;
-      this.show(mark.term, target.getBoundingClientRect());
-      this.byFocus = this.isOpen;
-    }, FOCUS_MS);
+  explainFocus() {
+    const target = /** @type {HTMLInputElement | null} */ (focused());
+    if (!target?.matches(":focus-visible")) return;
+    const named = [target, target.closest("label"), ...(target.labels ?? []), labelOf(target)];
+    const [mark] = named.flatMap((each) => (each ? this.marks.of(each).filter(({ range }) => each.contains(range.startContainer)) : []));
+    if (!mark) return;
+    this.show(mark.term, target.getBoundingClientRect());
+    this.byFocus = this.isOpen;
   }
 
   show(term, rect) {
@@ -121,6 +118,7 @@ export class Gloss {
 
   hide() {
     clearTimeout(this.resting);
+    clearTimeout(this.naming);
     clearTimeout(this.leaving);
     this.leaving = undefined;
     this.byFocus = false;

@@ -75,8 +75,7 @@ export class Marks {
     }, Math.min(REST_MS, Math.max(0, this.due - now)));
   }
 
-  look() {
-    const until = performance.now() + SLICE_MS;
+  look(until = performance.now() + SLICE_MS) {
     for (const element of this.waiting) {
       this.waiting.delete(element);
       if (element.isConnected) this.lookInto(element);
@@ -171,8 +170,9 @@ export class Marks {
     return places.flatMap(({ marks }) => marks);
   }
 
-  /** Their terms, each once. */
+  /** Their terms, each once, of the page as it is at this moment. */
   get shown() {
+    this.look(Infinity);
     return [...new Set(this.seen.map(({ term }) => term))];
   }
 }
