@@ -44,7 +44,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     marks = panel(page, "weights").locator("canvas.marks")
     for column in range(0, 13, 2):
         page.mouse.move(*place_of(page, "weights", 12, column))
-    expect(part(page, "readout")).to_contain_text("key “t” at place 12")
+    expect(part(page, "readout")).to_contain_text("key “t” at position 12")
     page.wait_for_timeout(600)
     assert traffic.page_runs == 0 and not traffic.questions
 
@@ -70,7 +70,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     part(page, "sort").select_option("spread")
     part(page, "direction").select_option("to")
     part(page, "share").select_option("layer")
-    expect(part(page, "overSentence")).to_contain_text("Who looked at “T” at place 0 in the mean of layer 1")
+    expect(part(page, "overSentence")).to_contain_text("Who looked at “T” at position 0 in the mean of layer 1")
     expected = {
         "layer": "1", "head": "1", "query": "8", "key": "0", "zoom": "7,11,0,4", "without": "mask,scale",
         "order": "spread", "direction": "to", "share": "layer", "derivation": "open",

@@ -66,7 +66,7 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
         expect(marks).to_be_focused()
     assert set(reached) == {(row, column) for row in range(4) for column in range(4)}
     for (row, column), words in reached.items():
-        assert words.startswith(f"Query “{'abcd'[row]}” at place {row}, key “{'abcd'[column]}” at place {column}:")
+        assert words.startswith(f"Query “{'abcd'[row]}” at position {row}, key “{'abcd'[column]}” at position {column}:")
         assert ("hidden by the mask" in words) == (column > row)
         assert re.search(r"weight \d", words)
 
@@ -173,7 +173,7 @@ def test_over_the_text_tokens_are_tinted_and_lines_drawn_by_what_one_of_them_giv
     part(page, "direction").select_option("from")
     tokens.nth(4).hover()  # shows its own, and its row in the picture
     assert lines(page) == sum(weights[4, :4] >= 0.01)
-    expect(part(page, "readout")).to_contain_text("at place 4, key")
+    expect(part(page, "readout")).to_contain_text("at position 4, key")
     assert shown(page)[2:] == (9, 2)
     part(page, "where").hover()
     assert lines(page) == sum(weights[9, :9] >= 0.01)

@@ -184,7 +184,7 @@ def test_where_a_cell_stands_for_several_none_is_picked(outline):
     marks.click()
     marks.press("ArrowUp")
     assert [chosen for chosen in outline.evaluate("window.chosen") if chosen["query"] is not None] == []
-    assert "at place 99" in outline.locator("[data-part=readout]").inner_text()
+    assert "at position 99" in outline.locator("[data-part=readout]").inner_text()
 
 
 def test_nothing_moves_when_a_head_s_numbers_come(outline):

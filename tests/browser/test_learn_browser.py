@@ -92,7 +92,7 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     for key in (*["ArrowRight"] * 5, "Enter"):
         page.keyboard.press(key)
     wait_ready(page, timeout=60)
-    answer("You said q at place 5, and so it is.")
+    answer("You said q at position 5, and so it is.")
 
     reach(r"Z looks at k$", key=None)
     for key in ("ArrowUp", *["ArrowRight"] * 4, "Enter"):

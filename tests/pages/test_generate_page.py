@@ -140,7 +140,7 @@ def test_tokens_of_a_link_that_the_model_does_not_have_are_left_out_with_a_sente
 
 def test_a_step_of_a_link_where_nothing_is_written_is_said():
     at = start(step=99)
-    assert "Nothing is written at place 99 of the text; the end is shown." in said(at) and "step" not in link_of(at)
+    assert "Nothing is written at position 99 of the text; the end is shown." in said(at) and "step" not in link_of(at)
 
 
 def test_clear_takes_the_text_and_keeps_the_prompt():

@@ -153,7 +153,7 @@ def test_a_token_is_one_of_the_prompts(taken):
     assert [option.content for option in pills.proto.options][:4] == ["k₀", "R₁", "7₂", "w₃"]
     assert not taken
     at = click(checked(pills.set_value(4).run()), "lesson_answer")
-    assert "You said `Z` at place 4. It is `q` at place 5." in said(at)
+    assert "You said `Z` at position 4. It is `q` at position 5." in said(at)
     assert shown(at) == {"headsup_attention"}
 
 
@@ -342,7 +342,7 @@ def test_a_file_of_answers_has_words_and_no_numbers_of_options_or_places():
     own.give(StepPlace(LESSON, NUMBER), 3.0)
     open_step(0)
     (number, token) = csv.DictReader(io.StringIO(results_csv(own, [shelf.lesson(LESSON)])))
-    assert (number["first answer"], token["first answer"]) == ("3 nats", "q at place 5")
+    assert (number["first answer"], token["first answer"]) == ("3 nats", "q at position 5")
 
 
 def test_a_lesson_whose_steps_were_taken_is_done():

@@ -127,7 +127,7 @@ def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
     one = student(code)
     pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
     click(checked(pills.set_value(5).run()), "lesson_answer")
-    assert votes(click(teacher, "room_reveal")) == [[["q at place 5", 1, True]]]
+    assert votes(click(teacher, "room_reveal")) == [[["q at position 5", 1, True]]]
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -325,7 +325,7 @@ def test_the_votes_are_a_file_in_words(teacher, code):
     click(checked(pills.set_value(5).run()), "lesson_answer")
     rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_seat"]))))
     assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
-        ("first", "Hardly", "1"), ("first", "q at place 5", "1")]  # fmt: skip
+        ("first", "Hardly", "1"), ("first", "q at position 5", "1")]  # fmt: skip
     assert not any("{" in text for row in rows for text in row.values())
 
 

@@ -225,7 +225,7 @@ def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
         state.within("layer", places.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
     if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
-        current.notices.append(f"Nothing is written at place {current.step} of the text; the end is shown.")
+        current.notices.append(f"Nothing is written at position {current.step} of the text; the end is shown.")
         current.step = None
 
 

@@ -215,9 +215,9 @@ export class Pass {
     return windowOf(this.config, layer);
   }
 
-  /** "“r” at place 5": a token in words. which: "queries" or "keys". */
+  /** "“r” at position 5": a token in words. which: "queries" or "keys". */
   token(which, at) {
-    return `“${this.labels[which][at]}” at place ${this.offsets[which] + at}`;
+    return `“${this.labels[which][at]}” at position ${this.offsets[which] + at}`;
   }
 }
 

@@ -144,7 +144,7 @@ export class Screen {
     // Nobody knows the random number of a token that was written without one, or elsewhere.
     const point = token && (token.dials?.temperature !== 0 || isNext) ? token.point ?? null : null;
     const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point, written: token?.id ?? null, label });
-    put(parts.drawnPlace, isNext ? `the next token, at place ${place}` : `token ${place} “${token.label}”`);
+    put(parts.drawnPlace, isNext ? `the next token, at position ${place}` : `token ${place} “${token.label}”`);
     this.verdict = verdictOf({ token, drawn, chosen, isNext, isStale, label });
     put(parts.verdict, this.verdict.words);
     const offers = this.verdict.token !== undefined;

@@ -54,8 +54,8 @@ class Said:
             case "token":
                 scene = Scene.of(self.link, {})
                 if answer < len(scene.read):
-                    return f"{code(scene.label(scene.read[answer]))} at place {answer}"
-                return f"place {answer}"
+                    return f"{code(scene.label(scene.read[answer]))} at position {answer}"
+                return f"position {answer}"
         picture = cells.picture(question, self.link)
         return picture.said(answer) if picture else f"query {answer[0]}, key {answer[1]}"
 
