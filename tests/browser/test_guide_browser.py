@@ -222,7 +222,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     present(page, wait_ready)
     bar = page.get_by_test_id("presenting")
     bar.wait_for()
-    assert page.get_by_test_id("stSidebar").is_hidden()
+    assert page.get_by_test_id("stTopNavLink").first.is_hidden() and page.get_by_label("Model").first.is_hidden()
     assert page.evaluate("() => parseFloat(getComputedStyle(document.documentElement).fontSize)") > 19
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
 
@@ -250,7 +250,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     assert bar.is_visible()
     page.keyboard.press("Escape")
     bar.wait_for(state="hidden")
-    page.get_by_test_id("stSidebar").wait_for()
+    page.get_by_test_id("stTopNavLink").first.wait_for()
 
 
 def test_a_clicker_stops_at_the_figure_of_the_ladder_and_at_every_rung(app_url, new_page, wait_ready):
