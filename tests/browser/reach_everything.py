@@ -47,7 +47,7 @@ STEPS = """(root, target) => {
 """How many names up the target is from the one that has the focus; from the stage, one press leads to the first."""
 SHOWN = """([root, name]) => {
   const tensor = root.querySelector(".numbers.tensor");
-  const isOpen = root.dataset.open === name && tensor.querySelector("h2").textContent === name;
+  const isOpen = root.dataset.open === name && tensor.querySelector("h2").lastChild.textContent === name;
   return isOpen && tensor.dataset.state === "shown";
 }"""
 

@@ -318,7 +318,7 @@ export class InsideInstrument {
     const room = { width: page.width, height: tall, gutter: beside(ROOM[kind].gutter), margin: beside(ROOM[kind].margin) };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
-    parts.stage.style.height = `${this.layout.height}px`;
+    parts.stage.style.setProperty("--tall", `${this.layout.height}px`);
     this.picture.draw(this.layout, this.scene);
     this.names.show(this.pass, this.layout, this.scene);
     this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, page);

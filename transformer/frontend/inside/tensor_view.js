@@ -52,8 +52,8 @@ export class TensorView {
     button("closer", "+", "Zoom in on the chosen cell (+)", () => this.zoom(closer));
     button("farther", "−", "Zoom out (−)", () => this.zoom(farther));
     button("whole", "All", "All of the tensor (0)", () => this.zoomTo(null));
-    button("png", "PNG", "Save what is drawn as a picture", () => this.saveDrawing());
-    button("csv", "CSV", "Save the numbers that are drawn as a table", () => this.saveTable());
+    button("png", "PNG", "Save what is drawn as a picture (PNG)", () => this.saveDrawing());
+    button("csv", "CSV", "Save the numbers that are drawn as a table (CSV)", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);
     const drawn = node("div", "drawn", root);
@@ -135,7 +135,8 @@ export class TensorView {
 
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
-    this.title.replaceChildren(plainName(name, pass.config.norm), Object.assign(node("small", ""), { textContent: name }));
+    if (kind === "parameter") this.title.replaceChildren(name);
+    else this.title.replaceChildren(plainName(name, pass.config.norm), " ", Object.assign(node("small", ""), { textContent: name }));
     put(this.meaning, meaning);
     put(this.formula, formula);
     this.formula.hidden = !formula;
