@@ -66,6 +66,8 @@ class Tab:
         self._running: tuple[str, ...] = ()
         self._timers: dict[str, asyncio.Task] = {}
         self._requests: list[_Request] = []
+        self._pages: dict[str, str] = {}
+        """The navigation: each page's script, by its title."""
 
     async def __aenter__(self) -> Tab:
         address = self.url.replace("http", "ws", 1) + "/_stcore/stream"
@@ -89,7 +91,7 @@ class Tab:
         """Go to another page; returns the seconds until it was all there."""
         self.query = ""
         self._values.clear()
-        return await self._ask(_Request("", self.labelled("page_link", name).page_script_hash))
+        return await self._ask(_Request("", self._pages[name]))
 
     async def set(self, widget: Any, **value: Any) -> float:
         """What a widget reports, such as `string_value="…"`, and the run of its page or fragment that this causes."""
@@ -177,6 +179,8 @@ class Tab:
             placed = _Placed(message.delta.new_element, message.delta.fragment_id, self._run)
             self._placed[tuple(message.metadata.delta_path)] = placed
             self._note(placed.element)
+        elif kind == "navigation":
+            self._pages = {page.page_name: page.page_script_hash for page in message.navigation.app_pages}
         elif kind == "auto_rerun":
             fragment = message.auto_rerun.fragment_id
             if fragment not in self._timers:
