@@ -23,7 +23,7 @@ PAGES = {
     "Attention": "[data-testid=head-grid-head]",
     "Positions": "[data-testid=two-orders] table",
     "Masks": "[data-testid=masks] canvas",
-    "What_if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
+    "What_if": "[data-testid=effects]",
 }
 """Each page's path, and what is there once it is drawn."""
 PROMPT = "ROMEO:\nBut, soft"

@@ -128,7 +128,7 @@ def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
 
 
 def test_batches_of_any_length_follow_one_another(visit, wait_ready):
-    page = visit("Masks")
+    page = visit("Masks?batch=one")
     box = page.get_by_role("textbox", name="Prompts, one a line")
     for lines in ("one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree"):
         box.fill(lines)

@@ -61,7 +61,7 @@ def test_the_tour_is_gone_through_and_covers_nothing_that_it_is_about(app_url, n
     look(is_done=True)
     go_on("Take one away")
     layer, head = (page.get_by_label(dial, exact=True).input_value().split()[-1] for dial in ("Layer", "Head"))
-    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_role("button", name="Changes", exact=True).click()
     page.get_by_text(f"Layer {layer}, head {head} silenced.").wait_for()
     look()
     page.get_by_role("button", name="Change this").click()
@@ -69,7 +69,7 @@ def test_the_tour_is_gone_through_and_covers_nothing_that_it_is_about(app_url, n
     assert page.evaluate(CHANGED) == [f"scale~blocks.{layer}.attn.hook_z~{head}~~0.0"]
     go_on("Another head")
     page.wait_for_function(f"() => ({CHANGED})().length === 0")
-    page.get_by_role("button", name="Change", exact=True).wait_for()
+    page.get_by_role("button", name="Changes", exact=True).wait_for()
     page.get_by_label("Layer", exact=True).select_option(index=1)
     look(is_done=True)
     go_on("Follow one number")
