@@ -44,7 +44,7 @@ AGAIN = 0.4
 STAYS_FLOATING = 0.6
 """How likely the next step is inside an open popover."""
 OF_THE_PAGE = 3
-"""How many times as often something on the page is used as something in the sidebar."""
+"""How many times as often something on the page is used as a link of the navigation."""
 
 START = "?shape=dials&steps=50"
 """Where visitors arrive: on the page Train they find a training that is short enough to be started."""

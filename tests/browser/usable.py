@@ -2,7 +2,7 @@
 
 FIND = """() => {
   const kinds = [
-    ["turn to", "[data-testid=stSidebarUserContent] a[href]"], ["write", "textarea"], ["count", "input[type=number]"],
+    ["turn to", "[data-testid=stTopNavLink]"], ["write", "textarea"], ["count", "input[type=number]"],
     ["slide", "input[type=range], [role=slider]"], ["upload", "input[type=file]"], ["switch", "input[type=checkbox]"],
     ["select", "[role=combobox]"], ["choose", "[role=radio], [role=tab]"], ["look at", "[role=option]"],
     ["pick", "select"], ["click", ".js-plotly-plot .nsewdrag"], ["steer", "canvas[role=application]"],
@@ -14,7 +14,7 @@ FIND = """() => {
   const within = (root) => [...root.querySelectorAll(any), ...[...root.querySelectorAll("*")]
     .flatMap(({ shadowRoot }) => (shadowRoot ? within(shadowRoot) : []))];
   const found = [];
-  for (const place of ["stSidebarUserContent", "stMain", "stPopoverBody"])
+  for (const place of ["stTopNavLinkContainer", "stMain", "stPopoverBody"])
     for (const root of document.querySelectorAll(`[data-testid=${place}]`)) for (const element of within(root)) {
       let kind = kinds.find(([, selector]) => element.matches(selector))[0];
       if (element.disabled || element.matches(foreign) || element.pathname === location.pathname) continue;
