@@ -13,7 +13,7 @@ OPENINGS = {
     ),
     "Attention": Opening("Each row is a query, each column a key it may look at. A row's weights sum to one."),
     "Masks": Opening("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
-    "Positions": Opening("Attention by itself can't tell the order of its tokens: a model has to be told their positions."),
+    "Positions": Opening("Attention by itself can't tell the order of its tokens: it must be told their positions."),
     "Inside": Opening("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
     "What if": Opening("Take a part away, and see what it was for."),
     "Train": Opening("Train a tiny transformer, and watch its loss fall and its attention take shape.",

@@ -66,7 +66,8 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
         expect(marks).to_be_focused()
     assert set(reached) == {(row, column) for row in range(4) for column in range(4)}
     for (row, column), words in reached.items():
-        assert words.startswith(f"Query “{'abcd'[row]}” at position {row}, key “{'abcd'[column]}” at position {column}:")
+        query, key = f"“{'abcd'[row]}” at position {row}", f"“{'abcd'[column]}” at position {column}"
+        assert words.startswith(f"Query {query}, key {key}:")
         assert ("hidden by the mask" in words) == (column > row)
         assert re.search(r"weight \d", words)
 
