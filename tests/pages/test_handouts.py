@@ -151,7 +151,7 @@ class TestHandout:
     def test_what_is_right_stands_at_the_end_and_nowhere_before(self, page):
         asked, told = page.split('<h1 class="new-page">')
         assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked
-        assert "At position 5." in told and "At position 5." not in asked
+        assert "At place 5." in told and "At place 5." not in asked
         assert "Not at all" not in told and "<svg" in told and "<svg" not in asked[: asked.index("Third")]
 
     def test_what_a_later_step_tells_stands_on_a_later_page_and_what_is_to_be_tried_at_the_end(self, page):
