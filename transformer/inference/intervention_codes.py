@@ -22,7 +22,7 @@ def from_code(code: str) -> Intervention:
     """What `to_code` wrote. Raises: ValueError, saying what is wrong; a code is untrusted."""
     kind, *written = code.split("~")
     if kind not in KINDS:
-        raise ValueError(f"there is no change called {kind[:40]!r}; it can be {', '.join(KINDS)}")
+        raise ValueError(f"there is no change called {kind[:30]!r}; it can be {', '.join(KINDS)}")
     made = KINDS[kind]
     fields, hints = dataclasses.fields(made), get_type_hints(made)
     if len(written) != len(fields):
