@@ -166,12 +166,12 @@ def test_a_weight_that_is_set_by_hand(weight, query, key):
         change = Weighed(point, 1, query, key, weight, renormalised)
         _, found = model.run_with_cache(tokens, names_filter=point, fwd_hooks=hooks_of([change], model))
         row = found[point][0, 1, query]
-        torch.testing.assert_close(float(row[key]), weight)
+        torch.testing.assert_close(row[key], row.new_tensor(weight))
         others = torch.arange(8) != key
         if not renormalised:
             torch.testing.assert_close(row[others], plain[point][0, 1, query][others])
         elif plain[point][0, 1, query][others].any():
-            torch.testing.assert_close(float(row.sum()), 1.0)
+            torch.testing.assert_close(row.sum(), row.new_tensor(1.0))
 
 
 @given(any_configs(), st.data())
