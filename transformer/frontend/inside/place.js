@@ -13,7 +13,7 @@ import { BEGIN } from "./looked.js";
  * @typedef {{ model: string, offset: number, prompt: number }} About
  */
 
-const FOLDS = ["lens", "who", "checks", "circuits"];
+const FOLDS = ["lens", "who", "circuits", "checks"];
 const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 
 /**

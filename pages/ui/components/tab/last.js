@@ -4,7 +4,11 @@ import { looked, NAMES } from "../../../../transformer/frontend/looked.js";
 
 const KEPT = "headsup-left-out";
 
-/** { at, query }: when, and the parameters in the address bar that the server writes. */
+/**
+ * { at, query, said }: when, the parameters in the address bar that the server writes, and what the tab has just said that it holds.
+ *
+ * @returns {{ at: number, query: string, said?: Record<string, string> | null }}
+ */
 export function lastAddress() {
   return (globalThis.headsupAddress ??= { at: 0, query: "" });
 }

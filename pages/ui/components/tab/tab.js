@@ -26,7 +26,13 @@ export default function ({ data, setTriggerValue }) {
     return;
   }
   const held = looked().all();
-  if (data.wants && isOther(held, data.knows)) setTriggerValue("held", held);
+  // What the server can't read as it is held, such as a link's words in another order, it knows otherwise ever after: said once, it is
+  // not said again in answer to that.
+  const isSaid = last.said && !isOther(held, last.said);
+  last.said = null;
+  if (!data.wants || isSaid || !isOther(held, data.knows)) return;
+  last.said = held;
+  setTriggerValue("held", held);
 }
 
 const isOther = (one, other) => !sameParameters(new URLSearchParams(one), new URLSearchParams(other));
