@@ -14,7 +14,7 @@ DIRECTIONS = ("from", "to")
 SHARES = ("head", "layer")
 DERIVATIONS = ("open", "closed")
 """Whether it is seen how the weights come about."""
-FOLDS = ("lens", "who", "circuits", "checks")
+FOLDS = ("lens", "who", "checks", "circuits")
 """What can be unfolded below the picture of the page Inside."""
 LATEST = 1e6
 """The last moment that Play can be at."""

@@ -4,12 +4,12 @@
 import { attribute, node, put } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
 import { Circuits } from "./circuits.js";
+import { FOLDS } from "./looked.js";
 /** @import { Chosen } from "./looked.js" */
 
 /** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */
 
 const TITLES = { lens: "Logit lens by layer", who: "Direct logit attribution", circuits: "Circuits", checks: "Checks" };
-const FOLDS = Object.keys(TITLES);
 const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
 export class Below {
@@ -25,7 +25,7 @@ export class Below {
     const choose = (change) => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open), ...change });
     this.events = { ...events, choose };
     /** @type {Record<string, Fold>} */
-    this.folds = Object.fromEntries(FOLDS.map((name) => [name, fold(parent, TITLES[name], () => choose({}))]));
+    this.folds = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [name, fold(parent, title, () => choose({}))]));
     Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, this.events) });
     parent.addEventListener("click", (event) => this.onClick(event));
   }

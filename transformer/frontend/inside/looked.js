@@ -19,6 +19,9 @@ import { focusOf } from "./structure.js";
  * @typedef {[kind: string, attention: string, head: number, distance: number, ...cell: number[]]} Circuit
  */
 
+/** What can be unfolded below the picture, in the order in which links name it. */
+export const FOLDS = ["lens", "who", "checks", "circuits"];
+
 /** @type {Chosen} */
 export const BEGIN = { open: "", token: null, source: null, head: null, cell: null, moment: null, folds: [], candidate: null, circuit: null };
 

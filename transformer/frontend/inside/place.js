@@ -1,6 +1,6 @@
 // What is looked at on the page Inside, as the tab holds it and as the instrument has it: there tokens count from the beginning
 // of the whole text, here from the first that the model reads.
-import { BEGIN } from "./looked.js";
+import { BEGIN, FOLDS } from "./looked.js";
 /** @import { Looked } from "../looked.js" */
 /** @import { Place } from "./elsewhere.js" */
 /** @import { Chosen, Circuit } from "./looked.js" */
@@ -13,7 +13,6 @@ import { BEGIN } from "./looked.js";
  * @typedef {{ model: string, offset: number, prompt: number }} About
  */
 
-const FOLDS = ["lens", "who", "circuits", "checks"];
 const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 
 /**
