@@ -173,7 +173,7 @@ def test_play_is_paused_stepped_through_and_left_by_keys(show):
     page = show("shakespeare", "ROMEO:")
     page.locator("[data-part=stage]").focus()
     page.keyboard.press("Space")
-    page.wait_for_function("window.instrument.play.moment > 0.99")
+    page.wait_for_function("window.instrument.play.moment >= 0.999")
     page.keyboard.press("Space")
     assert not page.evaluate("window.instrument.play.isRunning")
     assert page.locator("[data-part=chapter]").inner_text().startswith("Embedding. ")
