@@ -16,9 +16,10 @@ OPENINGS = {
     "Positions": Opening("Attention by itself can't tell the order of its tokens: it must be told their positions."),
     "Inside": Opening("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
     "What if": Opening("Take a part away, and see what it was for."),
-    "Train": Opening("Train a tiny transformer, and watch its loss fall and its attention take shape.",
-                     reads_prompt=False),
-}  # fmt: skip
+    "Train": Opening(
+        "Train a tiny transformer, and watch its loss fall and its attention take shape.", reads_prompt=False
+    ),
+}
 
 page = st.navigation(
     [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"

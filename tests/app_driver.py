@@ -123,8 +123,7 @@ _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
 def tab_of(at):
     """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
     tab = _tabs.setdefault(at, Tab({name: value for name, value in at.query_params.items() if name in LOOKED}))
-    written = [json.loads(c.proto.json) for c in at.get("bidi_component")
-               if c.proto.component_name == "headsup_tab"]  # fmt: skip
+    written = [json.loads(c.proto.json) for c in at.get("bidi_component") if c.proto.component_name == "headsup_tab"]
     for said in sorted(written, key=lambda data: data["at"]):
         if said["at"] > tab.heard:
             tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
@@ -230,8 +229,12 @@ def turn(at, **dials):
 
 def _sampling(at):
     chosen = dials(at)
-    return {"temperature": chosen["temperature"], "top_k": chosen["top_k"] or None, "top_p": chosen["top_p"],
-            "seed": chosen["seed"]}  # fmt: skip
+    return {
+        "temperature": chosen["temperature"],
+        "top_k": chosen["top_k"] or None,
+        "top_p": chosen["top_p"],
+        "seed": chosen["seed"],
+    }
 
 
 def ids_of(at):
@@ -257,8 +260,13 @@ def tell_text(at):
 def write(at, tokens=None):
     """Press Generate and see all that is written; the page is told of it. tokens: how many, if not as the dial says."""
     about, written = given(at), ids_of(at)
-    response = asked(at, "generate", tokens=",".join(map(str, [*about["prompt"], *written])), **_sampling(at),
-                     max_new_tokens=tokens or dials(at)["tokens"])  # fmt: skip
+    response = asked(
+        at,
+        "generate",
+        tokens=",".join(map(str, [*about["prompt"], *written])),
+        **_sampling(at),
+        max_new_tokens=tokens or dials(at)["tokens"],
+    )
     assert response.status_code == 200, response.text
     for block in response.text.split("\n\n"):
         if block.startswith("event: token\n"):
@@ -275,8 +283,13 @@ def writing(at):
     """What the page Generate's instrument knows of the text on screen: by place, from the first that was written to the
     one after the text; `ids` of those that were written."""
     about, written = given(at), ids_of(at)
-    found = answered(at, "scores", tokens=",".join(map(str, [*about["prompt"], *written])), first=len(about["prompt"]),
-                     **_sampling(at))  # fmt: skip
+    found = answered(
+        at,
+        "scores",
+        tokens=",".join(map(str, [*about["prompt"], *written])),
+        first=len(about["prompt"]),
+        **_sampling(at),
+    )
     return Recording({**found.tensors, "ids": np.array(written, np.int32)}, {**found.metadata, **about})
 
 

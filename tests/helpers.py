@@ -1,6 +1,5 @@
 """What the engine's tests share: tiny models of every configuration, and tokens for them."""
 
-
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -10,9 +9,7 @@ from transformer import DecoderOnly, EncoderDecoder, ModelConfig, build_model
 
 def tiny_config(**fields) -> ModelConfig:
     """A decoder of two narrow blocks; any field can be given."""
-    return ModelConfig(
-        **{"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8, **fields}
-    )
+    return ModelConfig(**{"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8, **fields})
 
 
 def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly | EncoderDecoder:
@@ -106,15 +103,33 @@ MODERN = {
     "parallel": {"parallel_residual": True, "positions": "rotary", "rotary_dims": 2, "rotary_pairs": "halves"},
     "windows": {"attention_windows": (0, 3), "positions": "learned", "attention_scale": False},
     "llama": {
-        "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 2, "positions": "rotary",
-        "rotary_pairs": "halves", "attention_bias": False, "mlp_bias": False, "tie_embeddings": True,
+        "norm_kind": "rms",
+        "mlp_gate": True,
+        "activation": "silu",
+        "n_kv_heads": 2,
+        "positions": "rotary",
+        "rotary_pairs": "halves",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_embeddings": True,
     },
     "all at once": {
-        "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 2, "positions": "rotary",
-        "rotary_pairs": "halves", "rotary_dims": 2, "rotary_base": 500.0, "parallel_residual": True, "head_width": 4,
-        "attention_windows": (2, 0, 5), "attention_scale": False, "attention_out_bias": False, "pad_token_id": 0,
+        "norm_kind": "rms",
+        "mlp_gate": True,
+        "activation": "silu",
+        "n_kv_heads": 2,
+        "positions": "rotary",
+        "rotary_pairs": "halves",
+        "rotary_dims": 2,
+        "rotary_base": 500.0,
+        "parallel_residual": True,
+        "head_width": 4,
+        "attention_windows": (2, 0, 5),
+        "attention_scale": False,
+        "attention_out_bias": False,
+        "pad_token_id": 0,
     },
-}  # fmt: skip
+}
 """Decoders with what has changed since 2017, by what they show; each has four heads, and two blocks or three."""
 
 

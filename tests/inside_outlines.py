@@ -16,8 +16,14 @@ def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Pas
     tokens = checkpoint.tokenizer.encode(prompt)[-min(most or 10**6, model.config.context_length) :]
     if model.config.architecture == "decoder-only":
         return whole_pass(model, tokens)
-    steps = generate(model, (card.start_token_id,), source=tuple(tokens), max_new_tokens=8,
-                     sampling=Sampling(temperature=0), stop_tokens=(card.end_token_id,))  # fmt: skip
+    steps = generate(
+        model,
+        (card.start_token_id,),
+        source=tuple(tokens),
+        max_new_tokens=8,
+        sampling=Sampling(temperature=0),
+        stop_tokens=(card.end_token_id,),
+    )
     written = [card.start_token_id, *(step.token_id for step in steps)]
     return whole_pass(model, written[:-1], tokens)
 

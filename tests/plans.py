@@ -57,11 +57,20 @@ def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None
     encode = objective.tokenizer.encode
     return Plan(
         **{
-            "objective": objective, "config": config, "training": how, "title": "Mine", "summary": "Goes up and down.",
-            "examples": ["abc", "hgf"], "probe_tokens": tuple(encode("abcdefgh")),
-            "sample_prompt": tuple(encode("abc")), "sample_tokens": 12, "snapshots": 8, "evaluate_every": 10, **fields,
+            "objective": objective,
+            "config": config,
+            "training": how,
+            "title": "Mine",
+            "summary": "Goes up and down.",
+            "examples": ["abc", "hgf"],
+            "probe_tokens": tuple(encode("abcdefgh")),
+            "sample_prompt": tuple(encode("abc")),
+            "sample_tokens": 12,
+            "snapshots": 8,
+            "evaluate_every": 10,
+            **fields,
         }
-    )  # fmt: skip
+    )
 
 
 def task_plan(name: str, **shape) -> Plan:

@@ -124,9 +124,15 @@ def test_both_loops_of_the_throughput_benchmark_train():
 def alternating():
     """A preset that learns in a few steps to tell a from b."""
     return Preset(
-        name="tiny", title="Tiny", summary="", shape={"context_length": 4, "n_layers": 1, "n_heads": 1, "d_model": 8},
-        training=TrainingConfig(steps=60, learning_rate=3e-2, warmup_steps=1), batch=4, evaluate_every=10, examples=(),
-    )  # fmt: skip
+        name="tiny",
+        title="Tiny",
+        summary="",
+        shape={"context_length": 4, "n_layers": 1, "n_heads": 1, "d_model": 8},
+        training=TrainingConfig(steps=60, learning_rate=3e-2, warmup_steps=1),
+        batch=4,
+        evaluate_every=10,
+        examples=(),
+    )
 
 
 def test_the_time_to_a_loss_ends_with_the_first_validation_that_shows_it(alternating):
@@ -173,8 +179,9 @@ def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_g
     figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=2)
     written = capsys.readouterr().out
     assert [sentence.partition(" was not measured")[0] for sentence in figures["not_measured"]] == [
-        "Hugging Face transformers", "TransformerLens",
-    ]  # fmt: skip
+        "Hugging Face transformers",
+        "TransformerLens",
+    ]
     assert all(sentence in written and "requirements.txt" in sentence for sentence in figures["not_measured"])
     for mode in ("greedy", "sampled"):
         assert figures[f"{mode}_of_bare"] > 0
@@ -189,8 +196,9 @@ def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_g
 def test_what_is_measured_keeps_every_pattern_of_every_token(tiny_gpt):
     steps = generation.ours(tiny_gpt, [1, 2, 3], 6)(generation.MODES["greedy"])
     assert [[tuple(pattern.shape) for pattern in step.cache.values()] for step in steps] == [
-        [(1, 2, 3, 3)] * 2, *([(1, 2, 1, length)] * 2 for length in range(4, 9))
-    ]  # fmt: skip
+        [(1, 2, 3, 3)] * 2,
+        *([(1, 2, 1, length)] * 2 for length in range(4, 9)),
+    ]
 
 
 def test_the_bare_passes_compute_each_token_of_the_text_once(tiny_gpt):

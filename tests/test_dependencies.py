@@ -74,9 +74,7 @@ class Module:
                 found.update(f"{self._from(node)}.{alias.name}" for alias in node.names)
             elif isinstance(node, ast.Call) and ast.unparse(node.func) in IMPORTERS:
                 target = node.args[0] if node.args else None
-                found.add(
-                    target.value if isinstance(target, ast.Constant) else "an import by a computed name"
-                )
+                found.add(target.value if isinstance(target, ast.Constant) else "an import by a computed name")
         return frozenset(found)
 
     def _from(self, node: ast.ImportFrom) -> str:
@@ -101,14 +99,8 @@ class Module:
 @cache
 def project() -> list[Module]:
     """The shipped code, as far as it is written: app.py, pages/ and transformer/."""
-    files = [
-        ROOT / "app.py",
-        *sorted((ROOT / "pages").rglob("*.py")),
-        *sorted((ROOT / "transformer").rglob("*.py")),
-    ]
-    return [
-        Module(f.relative_to(ROOT).as_posix(), f.read_text(encoding="utf-8")) for f in files if f.exists()
-    ]
+    files = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py")), *sorted((ROOT / "transformer").rglob("*.py"))]
+    return [Module(f.relative_to(ROOT).as_posix(), f.read_text(encoding="utf-8")) for f in files if f.exists()]
 
 
 def is_engine(module: Module) -> bool:
@@ -172,9 +164,7 @@ def nothing_is_unpickled(modules: list[Module]) -> list[str]:
         broken += [
             f"{module.path}:{node.value.lineno} sets allow_pickle"
             for node in ast.walk(module.tree)
-            if isinstance(node, ast.keyword)
-            and node.arg == "allow_pickle"
-            and ast.unparse(node.value) != "False"
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False"
         ]
     return broken
 
@@ -225,10 +215,7 @@ BAD = [
     (only_documented_parts_are_used, {"pages/ui/state.py": "import streamlit as st\nst.session_state._state"}),
     (nothing_is_unpickled, {"transformer/checkpoints.py": "import torch\ntorch.load('model.pt')"}),
     (nothing_is_unpickled, {"transformer/checkpoints.py": "import torch as t\nt.load('model.pt')"}),
-    (
-        nothing_is_unpickled,
-        {"transformer/checkpoints.py": "from torch import load as read\nread('model.pt')"},
-    ),
+    (nothing_is_unpickled, {"transformer/checkpoints.py": "from torch import load as read\nread('model.pt')"}),
     (nothing_is_unpickled, {"pages/ui/models.py": "from pickle import loads"}),
     (nothing_is_unpickled, {"app.py": "import pandas as pd\npd.read_pickle('frame.pkl')"}),
     (nothing_is_unpickled, {"app.py": "import numpy as np\nnp.load('a.npy', allow_pickle=True)"}),

@@ -59,8 +59,12 @@ def test_the_readme_s_python_runs(monkeypatch, server):
     assert (asked == here["blocks.0.attn.hook_pattern"][3]).all()
 
 
-CURLS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()
-         if line.startswith("curl ")]  # fmt: skip
+CURLS = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("curl ")
+]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -83,8 +87,17 @@ def test_the_readme_s_questions_are_answered(line, server, tmp_path):
 
 def test_the_readme_tells_the_limits_and_the_variables_of_the_api():
     section = README.split("## Over HTTP")[1].split("\n## ")[0]
-    told = [limits.LONGEST_QUERY, queries.MOST_CELLS, queries.MOST_NAMES, queries.MOST_NEW_TOKENS, limits.BURST,
-            int(limits.PER_SECOND), limits.AT_ONCE, limits.LARGEST_BODY // 1024, exports.MOST_BYTES // 10**6]
+    told = [
+        limits.LONGEST_QUERY,
+        queries.MOST_CELLS,
+        queries.MOST_NAMES,
+        queries.MOST_NEW_TOKENS,
+        limits.BURST,
+        int(limits.PER_SECOND),
+        limits.AT_ONCE,
+        limits.LARGEST_BODY // 1024,
+        exports.MOST_BYTES // 10**6,
+    ]
     for limit in told:
         assert f"{limit:,}" in section
     assert limits.CLASSES == 60 and "sixty times" in section

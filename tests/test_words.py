@@ -51,7 +51,12 @@ def test_code_is_its_text_where_no_markdown_is_read():
 def test_one_of_something_is_one():
     assert [counted(n, "token") for n in (0, 1, 2, 2000)] == ["no tokens", "1 token", "2 tokens", "2,000 tokens"]
     assert [_size(1), _size(1_234), _duration(0.4), _duration(1.2), _duration(89)] == [
-        "1 parameter", "1,234 parameters", "1 second", "1 second", "89 seconds"]  # fmt: skip
+        "1 parameter",
+        "1,234 parameters",
+        "1 second",
+        "1 second",
+        "89 seconds",
+    ]
 
 
 ADDRESSES = re.compile(r"https?://|www(?=\.)|[-.\w+]@[-\w]", re.IGNORECASE)
@@ -85,9 +90,11 @@ def test_a_long_text_is_cut():
     [
         ({"n_layers": 1, "n_heads": 2, "positions": "rotary"}, "1 layer × 2 heads, 8 wide, rotary positions"),
         ({"n_layers": 0, "positions": "none"}, "no layers, 8 wide, no positions"),
-        ({"architecture": "encoder-decoder", "n_layers": 2, "n_encoder_layers": 1, "n_heads": 1},
-         "1 encoder layer + 2 decoder layers × 1 head, 8 wide"),
+        (
+            {"architecture": "encoder-decoder", "n_layers": 2, "n_encoder_layers": 1, "n_heads": 1},
+            "1 encoder layer + 2 decoder layers × 1 head, 8 wide",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_architecture_in_words(fields, words):
     assert architecture(tiny_config(**fields)).startswith(words)

@@ -13,8 +13,17 @@ CONTEXT = 16
 EXAMPLES = ("ROMEO:\nBut, soft", "To be, or not", "KING:\n")
 
 
-def save_tiny(folder: Path, name: str, *, title: str = "", group: str = "", alphabet: str = ALPHABET, seed: int = 0,
-              examples: Sequence[str] = EXAMPLES, **changes: object) -> Checkpoint:  # fmt: skip
+def save_tiny(
+    folder: Path,
+    name: str,
+    *,
+    title: str = "",
+    group: str = "",
+    alphabet: str = ALPHABET,
+    seed: int = 0,
+    examples: Sequence[str] = EXAMPLES,
+    **changes: object,
+) -> Checkpoint:
     """Write the checkpoint `folder/name`: 2 layers × 2 heads, d_model 16, context 16, unless `changes` says more."""
     tokenizer = Tokenizer.of_characters(alphabet)
     shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
@@ -35,10 +44,15 @@ def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **
         architecture="encoder-decoder", vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), **shape
     )
     card = Card(
-        title="Translator", summary="Guesses.", group="Tasks", task=task.name, parameters=1000,
+        title="Translator",
+        summary="Guesses.",
+        group="Tasks",
+        task=task.name,
+        parameters=1000,
         examples=["two hundred and five", "forty-two"],
-        start_token_id=special("[start]"), end_token_id=special("[end]"),
-    )  # fmt: skip
+        start_token_id=special("[start]"),
+        end_token_id=special("[end]"),
+    )
     checkpoint = Checkpoint(build_model(config, seed=seed).eval(), task.tokenizer, card)
     save_checkpoint(folder / name, checkpoint)
     return checkpoint
@@ -48,13 +62,25 @@ def save_reader(folder: Path, name: str = "reader") -> Checkpoint:
     """Write a decoder-only model for stories, word by word, at random weights."""
     task = TASKS["stories"]
     special = task.tokenizer.special_id
-    config = ModelConfig(vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), n_layers=2, n_heads=2,
-                         d_model=16, context_length=task.longest, positions="rotary")  # fmt: skip
+    config = ModelConfig(
+        vocab_size=task.tokenizer.vocab_size,
+        pad_token_id=special("[pad]"),
+        n_layers=2,
+        n_heads=2,
+        d_model=16,
+        context_length=task.longest,
+        positions="rotary",
+    )
     card = Card(
-        title="Reader", summary="Guesses.", group="Tasks", task=task.name, parameters=1000,
+        title="Reader",
+        summary="Guesses.",
+        group="Tasks",
+        task=task.name,
+        parameters=1000,
         examples=["Mary took the ball. Who has the ball?"],
-        start_token_id=special("[start]"), end_token_id=special("[end]"),
-    )  # fmt: skip
+        start_token_id=special("[start]"),
+        end_token_id=special("[end]"),
+    )
     checkpoint = Checkpoint(build_model(config, seed=0).eval(), task.tokenizer, card)
     save_checkpoint(folder / name, checkpoint)
     return checkpoint
@@ -66,10 +92,18 @@ def save_pair(folder: Path, **changes: object) -> dict[str, Checkpoint]:
     return {
         "shakespeare": save_tiny(folder, "shakespeare", title="Shakespeare", seed=1, **changes),
         "martin-fierro": save_tiny(
-            folder, "martin-fierro", title="Martín Fierro", alphabet=spanish, seed=2, positions="sinusoidal",
-            n_layers=3, n_heads=4, examples=("Aquí me pongo", "Yo no tengo\n"), **changes,
+            folder,
+            "martin-fierro",
+            title="Martín Fierro",
+            alphabet=spanish,
+            seed=2,
+            positions="sinusoidal",
+            n_layers=3,
+            n_heads=4,
+            examples=("Aquí me pongo", "Yo no tengo\n"),
+            **changes,
         ),
-    }  # fmt: skip
+    }
 
 
 def truncate(folder: Path, name: str) -> None:
@@ -96,13 +130,33 @@ def byte_tokenizer(special: Sequence[str] = CHAT_TOKENS) -> Tokenizer:
 def save_chatty(folder: Path, name: str = "chatty", **changes: object) -> Checkpoint:
     """Write a model of the shape of Llama, of bytes, at random weights, that reads its prompts in a chat template."""
     tokenizer = byte_tokenizer()
-    shape = {"n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "d_model": 32, "context_length": 96, "positions": "rotary",
-             "rotary_pairs": "halves", "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "mlp_bias": False,
-             "attention_bias": False, "tie_embeddings": True, **changes}  # fmt: skip
+    shape = {
+        "n_layers": 3,
+        "n_heads": 4,
+        "n_kv_heads": 2,
+        "d_model": 32,
+        "context_length": 96,
+        "positions": "rotary",
+        "rotary_pairs": "halves",
+        "norm_kind": "rms",
+        "mlp_gate": True,
+        "activation": "silu",
+        "mlp_bias": False,
+        "attention_bias": False,
+        "tie_embeddings": True,
+        **changes,
+    }
     model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=3).eval()
     chat = {"before": "<|im_start|>user\n", "after": "<|im_end|>\n<|im_start|>assistant\n"}
-    card = Card(title="Chatty", summary="Answers at random.", group="Imported", parameters=model.parameter_count(),
-                examples=["Who is the cat?"], end_token_id=tokenizer.special_id("<|im_end|>"), chat=chat)  # fmt: skip
+    card = Card(
+        title="Chatty",
+        summary="Answers at random.",
+        group="Imported",
+        parameters=model.parameter_count(),
+        examples=["Who is the cat?"],
+        end_token_id=tokenizer.special_id("<|im_end|>"),
+        chat=chat,
+    )
     checkpoint = Checkpoint(model, tokenizer, card)
     save_checkpoint(folder / name, checkpoint)
     return checkpoint

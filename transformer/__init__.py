@@ -131,4 +131,4 @@ __all__ = [
     "token_statistics",
     "train",
     "whole_pass",
-]  # fmt: skip
+]

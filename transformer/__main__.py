@@ -11,13 +11,7 @@ import torch
 
 from .checkpoints.card import Card
 from .checkpoints.exporting import export_pretrained
-from .checkpoints.folder import (
-    Checkpoint,
-    CheckpointError,
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .checkpoints.importing import import_pretrained
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
@@ -145,8 +139,11 @@ def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
 
 def _report(step: StepReport, validation_loss: float | None) -> None:
     if validation_loss is not None:
-        print(f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
-              f"{step.tokens_per_second:,.0f} tokens/s", flush=True)  # fmt: skip
+        print(
+            f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
+            f"{step.tokens_per_second:,.0f} tokens/s",
+            flush=True,
+        )
 
 
 def _ladder(options: argparse.Namespace) -> None:
@@ -154,8 +151,11 @@ def _ladder(options: argparse.Namespace) -> None:
     print(f"{'rung':24} {'parameters':>10} {'batches':>9} {'validation':>10} {'seconds':>8}")
     for preset in RUNGS[options.which]:
         card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
-        print(f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
-              f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}", flush=True)  # fmt: skip
+        print(
+            f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
+            f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}",
+            flush=True,
+        )
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -166,23 +166,29 @@ def _evaluate(options: argparse.Namespace) -> None:
     corpus = load_corpus(checkpoint.card.corpus.get("name", ""), options.corpus_dir)
     _, validation = corpus.split()
     loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
-    print(f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
-          f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}")  # fmt: skip
+    print(
+        f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
+        f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}"
+    )
 
 
 def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
     if isinstance(task, Induction):
         found = measure_induction(checkpoint.model, task)
-        return (f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
-                f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
-                f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})")  # fmt: skip
+        return (
+            f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
+            f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
+            f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})"
+        )
     examples = task.sample(HELD_OUT)
     accuracy = exact_matches(checkpoint.model, task, examples)
     words = f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
     if isinstance(task, Stories):
         looked = measure_reading(checkpoint.model, task)
-        words += (f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
-                  f"that answers {looked.weight:.3f} of its attention")  # fmt: skip
+        words += (
+            f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
+            f"that answers {looked.weight:.3f} of its attention"
+        )
     return words
 
 
@@ -212,8 +218,10 @@ def _generate(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
     config = checkpoint.model.config
-    print(f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
-          f"{config.n_heads} heads, {config.vocab_size:,} tokens.")  # fmt: skip
+    print(
+        f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
+        f"{config.n_heads} heads, {config.vocab_size:,} tokens."
+    )
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -159,9 +159,7 @@ class ModelConfig:
             raise ValueError(f"layer_norm_eps is {self.layer_norm_eps!r}; it must lie between 0 and 1.")
         pad = self.pad_token_id
         if pad is not None and (not _is_int(pad) or not 0 <= pad < self.vocab_size):
-            raise ValueError(
-                f"pad_token_id is {pad!r}; it must be None or a token id from 0 to {self.vocab_size - 1}."
-            )
+            raise ValueError(f"pad_token_id is {pad!r}; it must be None or a token id from 0 to {self.vocab_size - 1}.")
 
     def _fill_in(self, name: str, default: int | None) -> None:
         if getattr(self, name) is None:
@@ -228,8 +226,17 @@ _SMALLEST = {
     "d_ff": 0,
 }
 _AT_LEAST_ONE_OR_NONE = ("n_kv_heads", "head_width", "rotary_dims")
-_SWITCHES = ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings", "mlp_gate",
-             "parallel_residual", "attention_scale")  # fmt: skip
+_SWITCHES = (
+    "residual",
+    "attention_bias",
+    "mlp_bias",
+    "unembed_bias",
+    "tie_embeddings",
+    "scale_embeddings",
+    "mlp_gate",
+    "parallel_residual",
+    "attention_scale",
+)
 
 
 def _is_int(value: object) -> bool:

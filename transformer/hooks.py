@@ -177,9 +177,13 @@ class HookedModule(nn.Module):
         self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
 
     def run_with_cache(
-        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (),
-        watched: NamesFilter = (), **kwargs,
-    ) -> tuple[Tensor, ActivationCache]:  # fmt: skip
+        self,
+        *inputs: Tensor,
+        names_filter: NamesFilter = None,
+        fwd_hooks: Sequence[ForwardHook] = (),
+        watched: NamesFilter = (),
+        **kwargs,
+    ) -> tuple[Tensor, ActivationCache]:
         """The forward pass, and the tensors at the chosen hook points.
 
         names_filter: None for every point but those in `ON_REQUEST`; a name, a list of names, or a predicate.
@@ -195,9 +199,12 @@ class HookedModule(nn.Module):
         return output, ActivationCache(call.tensors)
 
     def run_until_recorded(
-        self, *inputs: Tensor, names_filter: NamesFilter = None, fwd_hooks: Sequence[ForwardHook] = (),
+        self,
+        *inputs: Tensor,
+        names_filter: NamesFilter = None,
+        fwd_hooks: Sequence[ForwardHook] = (),
         watched: NamesFilter = (),
-    ) -> ActivationCache:  # fmt: skip
+    ) -> ActivationCache:
         """The tensors at the chosen hook points, as `run_with_cache` records them, in a pass that ends with the last of
         them: what comes after it is not computed. Raises: as there."""
         call = self._call(names_filter, fwd_hooks, watched)
@@ -259,9 +266,7 @@ class HookedModule(nn.Module):
         """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
         return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
 
-    def _call(
-        self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook], watched: NamesFilter = ()
-    ) -> _Call:
+    def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook], watched: NamesFilter = ()) -> _Call:
         everything = self.chosen_names(watched)
         return _Call(self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
 

@@ -1,8 +1,8 @@
 """Formulas as browsers draw them without a script: the TeX that lessons use, as MathML.
 
-    formula := item*
-    item    := atom ["_" atom] ["^" atom]
-    atom    := a letter | a number | a sign | \\command atom* | "{" formula "}"
+formula := item*
+item    := atom ["_" atom] ["^" atom]
+atom    := a letter | a number | a sign | \\command atom* | "{" formula "}"
 """
 
 from __future__ import annotations
@@ -11,9 +11,22 @@ import re
 from html import escape
 
 SIGNS = {
-    "cdot": "·", "times": "×", "leftarrow": "←", "rightarrow": "→", "infty": "∞", "top": "⊤", "approx": "≈", "leq": "≤",
-    "geq": "≥", "neq": "≠", "in": "∈", "pm": "±", "sum": "∑", "prod": "∏", "ldots": "…",
-}  # fmt: skip
+    "cdot": "·",
+    "times": "×",
+    "leftarrow": "←",
+    "rightarrow": "→",
+    "infty": "∞",
+    "top": "⊤",
+    "approx": "≈",
+    "leq": "≤",
+    "geq": "≥",
+    "neq": "≠",
+    "in": "∈",
+    "pm": "±",
+    "sum": "∑",
+    "prod": "∏",
+    "ldots": "…",
+}
 """What a command stands for."""
 LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "theta": "θ", "lambda": "λ", "mu": "μ", "sigma": "σ", "pi": "π"}
 FUNCTIONS = ("ln", "log", "exp", "sin", "cos", "max", "min", "softmax")

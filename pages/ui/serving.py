@@ -40,8 +40,9 @@ def check_settings() -> None:
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise SystemExit(f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: "
-                             f"{error.strerror}.") from None  # fmt: skip
+            raise SystemExit(
+                f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: {error.strerror}."
+            ) from None
     if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
         from transformer.api.limits import proxies
         from transformer.api.memory_limit import memory_limit
@@ -122,15 +123,7 @@ def prepare_other_pages() -> None:
     from plotly.graph_objects import Figure
 
     from pages.ui.lessons.shelf import shelf
-    from pages.ui.views import (  # noqa: F401
-        attention,
-        inside,
-        masks,
-        padded_batch,
-        positions,
-        train_choice,
-        train_progress,
-    )
+    from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
     from pages.ui.views.learn import course, step  # noqa: F401
     from pages.ui.views.what_if import ablation, beside, ladder, traced  # noqa: F401
     from transformer.training.cost import machine

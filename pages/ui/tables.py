@@ -31,8 +31,15 @@ def offer_data(
         st.dataframe(table, hide_index=True, height=280)
         # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
         # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
-        st.download_button("Save as CSV", as_csv(table), file_name, "text/csv",
-                           key=f"save_{file_name}", on_click="ignore", icon=":material/download:")  # fmt: skip
+        st.download_button(
+            "Save as CSV",
+            as_csv(table),
+            file_name,
+            "text/csv",
+            key=f"save_{file_name}",
+            on_click="ignore",
+            icon=":material/download:",
+        )
 
 
 def as_csv(table: pd.DataFrame) -> bytes:
@@ -42,10 +49,7 @@ def as_csv(table: pd.DataFrame) -> bytes:
 
 
 def matrix_table(
-    columns: dict[str, np.ndarray],
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
-    offset: int = 0,
+    columns: dict[str, np.ndarray], query_labels: Sequence[str], key_labels: Sequence[str], offset: int = 0
 ) -> pd.DataFrame:
     """Matrices (query, key) as rows of one table: a row a cell, a column a matrix.
 

@@ -22,11 +22,16 @@ from transformer.api.store import TOKEN
 
 PASS = {"model": "rotary", "text": "To be, or not"}
 QUESTIONS = {
-    "/overview": {}, "/outline": {}, "/tensors": {"names": ["logits", "blocks.0.attn.hook_q[:, 1]"]}, "/checks": {},
-    "/lens": {"position": 3}, "/attribution": {"position": 3, "token": 5}, "/ablation": {},
+    "/overview": {},
+    "/outline": {},
+    "/tensors": {"names": ["logits", "blocks.0.attn.hook_q[:, 1]"]},
+    "/checks": {},
+    "/lens": {"position": 3},
+    "/attribution": {"position": 3, "token": 5},
+    "/ablation": {},
     "/patching": {"clean_text": "So be, or not", "answer": 3, "against": 4},
     "/export": {"format": "csv", "name": "blocks.0.attn.hook_pattern"},
-}  # fmt: skip
+}
 TITLE = '<b>"Mine"</b> / ../..'
 CIRCUIT = {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1}
 
@@ -79,10 +84,15 @@ def test_what_is_compressed_is_the_same(client, coding):
 
 @pytest.mark.parametrize("path", [path for path in QUESTIONS if path not in ("/tensors", "/export")])
 def test_identical_questions_at_once_are_computed_once(path, make_client, monkeypatch):
-    module, name = {"/overview": ("overviews", "overview"), "/outline": ("overviews", "outline"),
-                    "/checks": ("analyses", "checks"), "/lens": ("analyses", "lens"),
-                    "/attribution": ("analyses", "attribution"), "/ablation": ("effects", "ablation"),
-                    "/patching": ("app", "patching")}[path]  # fmt: skip
+    module, name = {
+        "/overview": ("overviews", "overview"),
+        "/outline": ("overviews", "outline"),
+        "/checks": ("analyses", "checks"),
+        "/lens": ("analyses", "lens"),
+        "/attribution": ("analyses", "attribution"),
+        "/ablation": ("effects", "ablation"),
+        "/patching": ("app", "patching"),
+    }[path]
     where = {"overviews": overviews, "analyses": analyses, "effects": effects, "app": app}[module]
     compute, begun, free = getattr(where, name), [], threading.Event()
 
@@ -166,11 +176,13 @@ def saved(client, **parameters):
 def test_an_exported_file_has_what_record_pass_has(client, library, part):
     name, body = saved(client, format="safetensors", name=part)
     checkpoint = library.open("rotary").checkpoint
-    expected = record_pass(checkpoint.model, checkpoint.tokenizer.encode(PASS["text"]),
-                           labels=checkpoint.tokenizer.labels)  # fmt: skip
+    expected = record_pass(
+        checkpoint.model, checkpoint.tokenizer.encode(PASS["text"]), labels=checkpoint.tokenizer.labels
+    )
     found = Recording.from_bytes(body)
-    assert found.tensors.keys() == {each for each in expected.tensors
-                                    if part is None or each == part or each.startswith(f"{part}.")}  # fmt: skip
+    assert found.tensors.keys() == {
+        each for each in expected.tensors if part is None or each == part or each.startswith(f"{part}.")
+    }
     assert all(found.tensors[each].tobytes() == expected.tensors[each].tobytes() for each in found.tensors)
     assert found.metadata["labels"] == expected.metadata["labels"]
     assert part is not None or body == expected.to_bytes()
@@ -184,10 +196,13 @@ def test_an_exported_file_has_what_record_pass_has(client, library, part):
         ("rotary", "logits[3]", ["pos", "vocab", "pos token", "vocab token", "value"]),
         ("rotary", "blocks.0.attn.hook_mask", ["query", "key", "query token", "key token", "value"]),
         ("rotary", "blocks.0.ln1.bias", ["d_model", "value"]),
-        ("translator", "decoder.blocks.0.cross_attn.hook_attn_scores",
-         ["head", "query", "key", "query token", "key token", "value"]),
+        (
+            "translator",
+            "decoder.blocks.0.cross_attn.hook_attn_scores",
+            ["head", "query", "key", "query token", "key token", "value"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_table_reads_back_as_the_tensor_with_its_tokens(client, library, model, part, columns):
     text = "forty-two" if model == "translator" else '=a,"b" -'
     asked = {"model": model, "text": text, "names": part}
@@ -223,8 +238,11 @@ def test_a_page_is_saved_that_needs_no_server(client, view, model):
 
 
 def test_files_of_an_own_model_are_named_by_its_title(client, own):
-    found = client.get("/export", params={**PASS, "model": "own", "format": "html", "view": "attention"},
-                       headers={"HeadsUp-Model": own})  # fmt: skip
+    found = client.get(
+        "/export",
+        params={**PASS, "model": "own", "format": "html", "view": "attention"},
+        headers={"HeadsUp-Model": own},
+    )
     assert 'filename="b-mine-b-attention.html"' in found.headers["content-disposition"]
 
 
@@ -238,8 +256,12 @@ def test_what_is_too_much_for_a_file_is_told_before_it_is_computed(client, monke
     monkeypatch.setattr(exports, "attention_fits", lambda *sizes: False)
     for name in ("file_of", "page_of", "record_pass", "whole_attention", "csv_file"):
         monkeypatch.setattr(exports, name, fail)
-    for asked in ({"format": "safetensors"}, {"format": "csv", "name": "logits"}, {"format": "html"},
-                  {"format": "html", "view": "attention"}):  # fmt: skip
+    for asked in (
+        {"format": "safetensors"},
+        {"format": "csv", "name": "logits"},
+        {"format": "html"},
+        {"format": "html", "view": "attention"},
+    ):
         found = client.get("/export", params={**PASS, **asked})
         assert found.status_code == 413 and found.json()["error"].endswith(".")
     assert client.get("/export", params={**PASS, "format": "csv"}).status_code == 400
@@ -256,8 +278,13 @@ def test_modules_are_cached_for_good_at_the_address_of_their_content(client):
     found = client.get(address)
     assert found.status_code == 200 and found.headers["content-type"].startswith("text/javascript")
     assert found.headers["cache-control"].endswith("max-age=31536000, immutable")
-    for wrong in (address.replace(modules.version, "0" * 16), address + "x", "/modules/", "/modules/../app.py",
-                  f"/modules/{modules.version}/frontend/saved_page.py"):  # fmt: skip
+    for wrong in (
+        address.replace(modules.version, "0" * 16),
+        address + "x",
+        "/modules/",
+        "/modules/../app.py",
+        f"/modules/{modules.version}/frontend/saved_page.py",
+    ):
         missing = client.get(wrong)
         assert missing.status_code == 404 and missing.headers["cache-control"] in ("no-store",)
     assert client.post(address).status_code == 405

@@ -138,8 +138,14 @@ def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
                     time.sleep(0.1)
             with fetching.asked(f"http://127.0.0.1:{port}/") as page:
                 assert page.url.endswith("/api/docs") and "<h1>HeadsUp API</h1>" in page.read().decode()
-            events = asks.events("patching", model="shakespeare", text="To be or not " * 15,
-                                 clean_text="A" + ("To be or not " * 15)[1:], answer=1, against=2)  # fmt: skip
+            events = asks.events(
+                "patching",
+                model="shakespeare",
+                text="To be or not " * 15,
+                clean_text="A" + ("To be or not " * 15)[1:],
+                answer=1,
+                against=2,
+            )
             assert next(events)[0] == "progress"
             server.send_signal(signal.SIGINT)
             events.close()
@@ -152,7 +158,12 @@ def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
 @pytest.mark.parametrize(("variable", "told"), [("HEADSUP_PROXIES", "everybody"), ("HEADSUP_STORE", "/dev/null/x")])
 def test_a_setting_that_says_nonsense_is_said_at_once(variable, told, monkeypatch):
     monkeypatch.setenv(variable, told)
-    found = subprocess.run([sys.executable, "-m", "transformer", "serve", "--port", "9"], cwd=ROOT, capture_output=True,
-                           text=True, timeout=60)  # fmt: skip
+    found = subprocess.run(
+        [sys.executable, "-m", "transformer", "serve", "--port", "9"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert found.returncode == 1 and found.stderr.startswith("Error: ") and len(found.stderr.splitlines()) == 1
     assert re.search(re.escape(told), found.stderr) and "Traceback" not in found.stderr

@@ -21,20 +21,80 @@ from transformer.api.limits import Counts, Limits
 SCHEMA = create_app().openapi()
 ADDRESSES = [(path, method) for path, methods in SCHEMA["paths"].items() for method in methods]
 MODELS = [*SHAPES, "translator", "deep-translator", "chatty"]
-POINTS = ["logits", "probabilities", "hook_embed", "blocks.0.attn.hook_pattern", "blocks.1.attn.hook_q", "embed.weight",
-          "blocks.0.attn.hook_mask", "blocks.0.attn.qkv.weight", "blocks.1.mlp.up.bias", "blocks.0.ln1.hook_scale",
-          "decoder.blocks.0.cross_attn.hook_k", "encoder.blocks.1.hook_resid_pre", "blocks.0.attn.hook_result"]
-INDICES = ["", "[0]", "[:, 1]", "[1:3]", "[0, 0, 0]", "[-1]", "[5:2]", "[::2]", "[" + "9" * 40 + "]", "[ ]", "[,]",
-           "[0:99]", "[0:0]", "[١]"]  # fmt: skip
-CODES = ["scale~blocks.0.attn.hook_z~1~~0.0", "scale~blocks.0.hook_mlp_out~~~nan", "scale~blocks.9.hook_mlp_out~~~0",
-         "without~mask", "without~positions", "mean~blocks.0.hook_mlp_out~~", "scale", "~~~~", "steer~a~b~c", "!",
-         "scale~blocks.0.attn.hook_z~1~99999999999999999999~0.0", "scale~blocks.0.hook_mlp_out~~~1e999"]  # fmt: skip
+POINTS = [
+    "logits",
+    "probabilities",
+    "hook_embed",
+    "blocks.0.attn.hook_pattern",
+    "blocks.1.attn.hook_q",
+    "embed.weight",
+    "blocks.0.attn.hook_mask",
+    "blocks.0.attn.qkv.weight",
+    "blocks.1.mlp.up.bias",
+    "blocks.0.ln1.hook_scale",
+    "decoder.blocks.0.cross_attn.hook_k",
+    "encoder.blocks.1.hook_resid_pre",
+    "blocks.0.attn.hook_result",
+]
+INDICES = [
+    "",
+    "[0]",
+    "[:, 1]",
+    "[1:3]",
+    "[0, 0, 0]",
+    "[-1]",
+    "[5:2]",
+    "[::2]",
+    "[" + "9" * 40 + "]",
+    "[ ]",
+    "[,]",
+    "[0:99]",
+    "[0:0]",
+    "[١]",
+]
+CODES = [
+    "scale~blocks.0.attn.hook_z~1~~0.0",
+    "scale~blocks.0.hook_mlp_out~~~nan",
+    "scale~blocks.9.hook_mlp_out~~~0",
+    "without~mask",
+    "without~positions",
+    "mean~blocks.0.hook_mlp_out~~",
+    "scale",
+    "~~~~",
+    "steer~a~b~c",
+    "!",
+    "scale~blocks.0.attn.hook_z~1~99999999999999999999~0.0",
+    "scale~blocks.0.hook_mlp_out~~~1e999",
+]
 ODD = st.one_of(
     st.text(max_size=30),
-    st.sampled_from(["", "\0", "a\0b", "\ud800", "-1", "1e9", "nan", "inf", "٣", "null", "true", "1,2\n", "0" * 5000,
-                     "💥" * 50, "'; --", "../../etc/passwd", "%00", "{}", "[]", "own"]),
-    st.integers(-(2**70), 2**70), st.floats(),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "",
+            "\0",
+            "a\0b",
+            "\ud800",
+            "-1",
+            "1e9",
+            "nan",
+            "inf",
+            "٣",
+            "null",
+            "true",
+            "1,2\n",
+            "0" * 5000,
+            "💥" * 50,
+            "'; --",
+            "../../etc/passwd",
+            "%00",
+            "{}",
+            "[]",
+            "own",
+        ]
+    ),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+)
 LIKELY = {
     "model": st.sampled_from([*MODELS, "own"]),
     "text": st.text("To be,rnot\n", min_size=1, max_size=20) | st.sampled_from(["forty-two", "the cat", "ROMEO:"]),
@@ -43,14 +103,32 @@ LIKELY = {
     "name": st.builds(str.__add__, st.sampled_from([*POINTS, "blocks.0", ""]), st.sampled_from(INDICES)),
     "changes": st.lists(st.sampled_from(CODES), min_size=1, max_size=3).map("!".join),
     "attention": st.sampled_from(["blocks.0.attn", "blocks.2.attn", "decoder.blocks.0.cross_attn", "blocks.0"]),
-    "first": st.integers(1, 3), "last": st.integers(1, 6), "max_new_tokens": st.integers(1, 30),
+    "first": st.integers(1, 3),
+    "last": st.integers(1, 6),
+    "max_new_tokens": st.integers(1, 30),
     "version": st.just("0123456789ab"),
-    **{name: st.lists(st.integers(0, 90), min_size=1, max_size=8).map(lambda ids: ",".join(map(str, ids)))
-       for name in ("tokens", "source", "clean_tokens", "clean_source")},
-}  # fmt: skip
+    **{
+        name: st.lists(st.integers(0, 90), min_size=1, max_size=8).map(lambda ids: ",".join(map(str, ids)))
+        for name in ("tokens", "source", "clean_tokens", "clean_source")
+    },
+}
 """Values that get far, by parameter; the rest comes from the schema."""
-NEEDED = {"model", "text", "names", "format", "position", "token", "answer", "against", "attention", "head", "kind",
-          "first", "last", "clean_text"}  # fmt: skip
+NEEDED = {
+    "model",
+    "text",
+    "names",
+    "format",
+    "position",
+    "token",
+    "answer",
+    "against",
+    "attention",
+    "head",
+    "kind",
+    "first",
+    "last",
+    "clean_text",
+}
 """Parameters that a question begins with, where its address has them."""
 
 
@@ -142,10 +220,25 @@ def test_whatever_is_asked_is_answered_or_refused_in_a_sentence(path, method, fu
     assert 200 in statuses, "nothing that was asked got far"
 
 
-BODIES = [b"", b"[]", b"null", b"1", b'"x"', b"{", b"\xff\xfe", b"[" * 100_000, b'{"model": NaN}', b'{"model": 1e999}',
-          b'{"model": ' + b"9" * 6000 + b"}", b'{"model": {"a": [1, {"b": null}]}}', b'{"\\ud800": 1}',
-          b'{"model": "rotary", "text": "\\ud800"}', b'{"model": "rotary", "text": null, "tokens": "1"}',
-          b'{"model": ["rotary"], "text": "To"}', b'{"model": true, "text": "To"}']  # fmt: skip
+BODIES = [
+    b"",
+    b"[]",
+    b"null",
+    b"1",
+    b'"x"',
+    b"{",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b'{"model": NaN}',
+    b'{"model": 1e999}',
+    b'{"model": ' + b"9" * 6000 + b"}",
+    b'{"model": {"a": [1, {"b": null}]}}',
+    b'{"\\ud800": 1}',
+    b'{"model": "rotary", "text": "\\ud800"}',
+    b'{"model": "rotary", "text": null, "tokens": "1"}',
+    b'{"model": ["rotary"], "text": "To"}',
+    b'{"model": true, "text": "To"}',
+]
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:30]))
@@ -156,8 +249,19 @@ def test_any_body_is_answered_or_refused_in_a_sentence(body, kind, fuzzed):
     assert found.status_code in (200, 400)
 
 
-STRANGE = ["//", "/%00", "/tensors/%2e%2e/x", "/modules/%00/x.js", "/" + "a" * 5000, "/tensors?%ff=%fe", "/export/",
-           "/tensors?model=rotary&text=%ff&names=logits", "/tensors?&&==&model", "/docs?x=1", "/health?x=%00"]
+STRANGE = [
+    "//",
+    "/%00",
+    "/tensors/%2e%2e/x",
+    "/modules/%00/x.js",
+    "/" + "a" * 5000,
+    "/tensors?%ff=%fe",
+    "/export/",
+    "/tensors?model=rotary&text=%ff&names=logits",
+    "/tensors?&&==&model",
+    "/docs?x=1",
+    "/health?x=%00",
+]
 
 
 @pytest.mark.parametrize("address", STRANGE)

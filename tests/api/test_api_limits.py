@@ -7,17 +7,7 @@ import pytest
 from transformer.api import limits
 from transformer.api.app import create_app
 from transformer.api.errors import ApiError
-from transformer.api.limits import (
-    AT_ONCE,
-    BURST,
-    CLASSES,
-    COOKIE,
-    PER_SECOND,
-    REMEMBERED,
-    STRANGERS,
-    Counts,
-    Limits,
-)
+from transformer.api.limits import AT_ONCE, BURST, CLASSES, COOKIE, PER_SECOND, REMEMBERED, STRANGERS, Counts, Limits
 
 
 @pytest.fixture
@@ -144,7 +134,7 @@ FLOOD = STRANGERS * BURST + 50
         ("", "2001:db8:1:2::{at:x}", lambda at: [], True),  # a household has a network
         ("", "2001:db8:1:{at:x}::1", lambda at: [], False),
     ],
-)  # fmt: skip
+)
 def test_a_forwarded_address_counts_from_a_configured_proxy_alone(clock, monkeypatch, proxies, client, header, is_one):
     monkeypatch.setenv(limits.PROXIES_VARIABLE, proxies)
     door = Door()
@@ -190,8 +180,13 @@ def test_what_is_too_long_is_refused_before_it_is_read(client):
 
 
 def test_errors_are_sentences_wherever_they_come_from(client):
-    for method, path, status in (("GET", "/nothing", 404), ("DELETE", "/overview", 405), ("POST", "/models", 405),
-                                 ("POST", "/overview", 400), ("GET", "/tensors/../app", 404)):  # fmt: skip
+    for method, path, status in (
+        ("GET", "/nothing", 404),
+        ("DELETE", "/overview", 405),
+        ("POST", "/models", 405),
+        ("POST", "/overview", 400),
+        ("GET", "/tensors/../app", 404),
+    ):
         found = client.request(method, path)
         assert found.status_code == status and found.json()["error"].endswith(".")
         assert found.headers["cache-control"] == "no-store"

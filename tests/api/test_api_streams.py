@@ -66,21 +66,41 @@ def test_a_position_and_a_token_can_be_chosen(client, library):
 
 @pytest.mark.parametrize(
     ("model", "clean", "stack"),
-    [("rotary", "So be, or not", None), ("local", "To be, ar not", None),
-     ("translator", "six hundred and five", "encoder")],
-)  # fmt: skip
+    [
+        ("rotary", "So be, or not", None),
+        ("local", "To be, ar not", None),
+        ("translator", "six hundred and five", "encoder"),
+    ],
+)
 @pytest.mark.parametrize("begin", [0, 2])
 def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
     change = Scaled("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
     engine, tokens, source = inputs(library, model, TEXT[model])
     _, clean_tokens, clean_source = inputs(library, model, clean)
-    given = {"model": model, "text": TEXT[model], "clean_text": clean, "answer": 3, "against": 4, "begin": begin,
-             "changes": to_code(change), **({"stack": stack} if stack else {})}  # fmt: skip
+    given = {
+        "model": model,
+        "text": TEXT[model],
+        "clean_text": clean,
+        "answer": 3,
+        "against": 4,
+        "begin": begin,
+        "changes": to_code(change),
+        **({"stack": stack} if stack else {}),
+    }
     *progress, (name, result) = events_of(client.get("/patching", params=given))
     shares = [data["share"] for _, data in progress]
     assert name == "result" and shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
-    expected = patching(engine, clean_tokens, tokens, 3, 4, clean_source, source, stack=stack or "",
-                        interventions=(Within(change, begin),))  # fmt: skip
+    expected = patching(
+        engine,
+        clean_tokens,
+        tokens,
+        3,
+        4,
+        clean_source,
+        source,
+        stack=stack or "",
+        interventions=(Within(change, begin),),
+    )
     assert result["restored"] == expected.restored.tolist()
     assert (result["clean"], result["corrupted"]) == (expected.clean, expected.corrupted)
     assert result["sites"] == list(expected.sites) and result["points"] == [list(each) for each in expected.points]
@@ -88,8 +108,15 @@ def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
 
 def test_a_decoder_s_own_tokens_can_be_patched(client, library):
     engine, tokens, source = inputs(library, "translator", "forty-two")
-    asked = {"model": "translator", "tokens": f"{tokens[0]},5,6", "source": ",".join(map(str, source)),
-             "stack": "decoder", "clean_tokens": f"{tokens[0]},7,6", "answer": 3, "against": 4}  # fmt: skip
+    asked = {
+        "model": "translator",
+        "tokens": f"{tokens[0]},5,6",
+        "source": ",".join(map(str, source)),
+        "stack": "decoder",
+        "clean_tokens": f"{tokens[0]},7,6",
+        "answer": 3,
+        "against": 4,
+    }
     result = events_of(client.get("/patching", params=asked))[-1][1]
     expected = patching(engine, (tokens[0], 7, 6), (tokens[0], 5, 6), 3, 4, source, source, stack="decoder")
     assert result["restored"] == expected.restored.tolist()
@@ -97,11 +124,16 @@ def test_a_decoder_s_own_tokens_can_be_patched(client, library):
 
 @pytest.mark.parametrize(
     ("more", "parameter"),
-    [({"clean_text": "To b"}, "clean_text"), ({}, "clean_text"),
-     ({"clean_text": "So", "clean_tokens": "1"}, "clean_text"),
-     ({"clean_text": "So be", "answer": 10**6}, "answer"), ({"clean_tokens": "1,2,3,4,9999"}, "clean_tokens"),
-     ({"clean_text": "So be", "stack": "decoder"}, "stack"), ({"clean_text": "To be"}, None)],
-)  # fmt: skip
+    [
+        ({"clean_text": "To b"}, "clean_text"),
+        ({}, "clean_text"),
+        ({"clean_text": "So", "clean_tokens": "1"}, "clean_text"),
+        ({"clean_text": "So be", "answer": 10**6}, "answer"),
+        ({"clean_tokens": "1,2,3,4,9999"}, "clean_tokens"),
+        ({"clean_text": "So be", "stack": "decoder"}, "stack"),
+        ({"clean_text": "To be"}, None),
+    ],
+)
 def test_what_can_not_be_patched_is_said(client, more, parameter):
     asked = {"model": "rotary", "text": "To be", "answer": 3, "against": 4, **more}
     found = client.get("/patching", params=asked)

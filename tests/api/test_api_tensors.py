@@ -72,8 +72,9 @@ def test_a_part_is_cut_from_the_whole(name, library, client, index):
             part = np.zeros(0)
         response = client.get("/tensors", params={"model": name, "text": text, "names": f"{each}{index}"})
         ends = cut if isinstance(cut, tuple) else (cut,)
-        if not part.size or any(isinstance(at, slice) and (at.stop or 0) > size
-                                for at, size in zip(ends, info.sizes, strict=False)):  # fmt: skip
+        if not part.size or any(
+            isinstance(at, slice) and (at.stop or 0) > size for at, size in zip(ends, info.sizes, strict=False)
+        ):
             assert response.status_code == 400 and response.json()["parameter"] == "names"
         else:
             assert same(Recording.from_bytes(response.content).tensors[f"{each}{index}"], np.ascontiguousarray(part))
@@ -105,8 +106,9 @@ def test_tokens_ask_what_their_text_asks(client, library):
 
 
 def test_a_chat_is_read_in_its_template(client, library):
-    plain, chat = (get(client, model="chatty", text="the cat", reads=reads, names=["hook_embed"])
-                   for reads in ("plain", "chat"))  # fmt: skip
+    plain, chat = (
+        get(client, model="chatty", text="the cat", reads=reads, names=["hook_embed"]) for reads in ("plain", "chat")
+    )
     assert len(chat.tensors["hook_embed"]) > len(plain.tensors["hook_embed"])
     checkpoint = library.open("chatty").checkpoint
     read = Chat(**checkpoint.card.chat).tokens(checkpoint.tokenizer, "the cat")

@@ -79,8 +79,17 @@ def floats(text):
 
 def steps_of(library, tokens=PROMPT, model="tiny", changes=(), count=3 * CONTEXT, names_filter=(), **more):
     engine, sampling = library.open(model).checkpoint.model, Sampling(**SAMPLING)
-    return list(generate(engine, tokens, max_new_tokens=count, sampling=sampling, interventions=changes,
-                         names_filter=names_filter, **more))  # fmt: skip
+    return list(
+        generate(
+            engine,
+            tokens,
+            max_new_tokens=count,
+            sampling=sampling,
+            interventions=changes,
+            names_filter=names_filter,
+            **more,
+        )
+    )
 
 
 def check_same(token, step):
@@ -122,8 +131,11 @@ def test_a_row_comes_with_each_token_that_is_the_pattern_s_last(client, library)
 
 
 def test_of_a_large_vocabulary_the_likeliest_are_told_and_what_all_have_together(client, library):
-    for token, step in zip(written(client, model="many", max_new_tokens=6, **SAMPLING),
-                           steps_of(library, model="many", count=6), strict=True):  # fmt: skip
+    for token, step in zip(
+        written(client, model="many", max_new_tokens=6, **SAMPLING),
+        steps_of(library, model="many", count=6),
+        strict=True,
+    ):
         logits, top = step.logits.numpy(), token["top"]
         np.testing.assert_allclose(floats(top["logits"]), np.sort(logits)[::-1][: texts.LIKELIEST], atol=1e-5)
         np.testing.assert_allclose(floats(top["logits"]), logits[top["ids"]], atol=1e-5)
@@ -133,8 +145,9 @@ def test_of_a_large_vocabulary_the_likeliest_are_told_and_what_all_have_together
 
 def test_what_texts_beside_it_do_changes_no_text(client, library):
     """Eight texts of one model, begun at one moment, each with another prompt, seed or change."""
-    asked_for = [{"tokens": PROMPT[: 1 + number % 5], "changes": CHANGED[number % len(CHANGED)]}
-                 for number in range(TOGETHER)]  # fmt: skip
+    asked_for = [
+        {"tokens": PROMPT[: 1 + number % 5], "changes": CHANGED[number % len(CHANGED)]} for number in range(TOGETHER)
+    ]
     found, begun = [None] * TOGETHER, threading.Barrier(TOGETHER)
 
     def read(number):
@@ -162,8 +175,13 @@ def test_a_translator_s_text_ends_with_the_token_that_says_so(client, library):
         output[..., card.end_token_id] += 100.0 * (length[0] > 4)
         return output
 
-    query = {"model": "translator", "tokens": str(card.start_token_id), "source": ids(source), "temperature": 0,
-             "attention": "decoder.blocks.0.cross_attn"}  # fmt: skip
+    query = {
+        "model": "translator",
+        "tokens": str(card.start_token_id),
+        "source": ids(source),
+        "temperature": 0,
+        "attention": "decoder.blocks.0.cross_attn",
+    }
     handle = model.unembed.register_forward_hook(prefer_the_end)
     try:
         found = events(asked(client, "generate", max_new_tokens=20, **query))
@@ -172,8 +190,16 @@ def test_a_translator_s_text_ends_with_the_token_that_says_so(client, library):
     tokens = [data for event, data in found if event == "token"]
     assert found[-1] == ("end", {"reason": "stop"}) and len(tokens) == 4 and tokens[-1]["label"] == "[end]"
     assert all(token["row_start"] == 0 and len(floats(token["row"])) == len(source) for token in tokens)
-    rows = recording(client, "rows", model="translator", tokens=str(card.start_token_id), source=ids(source),
-                     attention="decoder.blocks.0.cross_attn", first=1, last=1).tensors  # fmt: skip
+    rows = recording(
+        client,
+        "rows",
+        model="translator",
+        tokens=str(card.start_token_id),
+        source=ids(source),
+        attention="decoder.blocks.0.cross_attn",
+        first=1,
+        last=1,
+    ).tensors
     np.testing.assert_allclose(rows["rows"], floats(tokens[0]["row"]), atol=1e-5)
 
 
@@ -194,9 +220,20 @@ def test_a_text_that_is_too_long_for_an_address_is_posted(client):
 def test_who_goes_away_ends_the_computing(client, library):
     model = library.open("tiny").checkpoint.model
     query = urlencode({"model": "tiny", "tokens": "1", "max_new_tokens": 1000, "seed": 1}).encode()
-    scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
-             "path": "/generate", "raw_path": b"/generate", "query_string": query, "root_path": "", "scheme": "http",
-             "headers": [], "client": ("test", 1), "server": ("test", 80)}  # fmt: skip
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "path": "/generate",
+        "raw_path": b"/generate",
+        "query_string": query,
+        "root_path": "",
+        "scheme": "http",
+        "headers": [],
+        "client": ("test", 1),
+        "server": ("test", 80),
+    }
     sent, passes = [], []
 
     async def visit():
@@ -237,8 +274,9 @@ def test_who_goes_away_ends_the_computing(client, library):
 def test_scores_say_what_writing_said(client, model, changes):
     found = written(client, model=model, changes=changes, max_new_tokens=2 * CONTEXT, **SAMPLING)
     tokens = [*PROMPT, *(token["id"] for token in found)]
-    scores = recording(client, "scores", model=model, changes=coded(changes), tokens=ids(tokens), first=len(PROMPT),
-                       **SAMPLING)  # fmt: skip
+    scores = recording(
+        client, "scores", model=model, changes=coded(changes), tokens=ids(tokens), first=len(PROMPT), **SAMPLING
+    )
     after = written(client, tokens, model=model, changes=changes, max_new_tokens=1, **SAMPLING)
     tensors = scores.tensors
     assert scores.metadata["first"] == len(PROMPT) and len(tensors["drawn"]) == len(found) + 1
@@ -259,15 +297,31 @@ def test_scores_say_what_writing_said(client, model, changes):
 def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, library, changes):
     model = library.open("tiny").checkpoint.model
     tokens = [*PROMPT, *(token["id"] for token in written(client, changes=changes, max_new_tokens=20, **SAMPLING))]
-    found = recording(client, "rows", model="tiny", tokens=ids(tokens), changes=coded(changes),
-                      attention="blocks.1.attn", head=1, first=12, last=25).tensors  # fmt: skip
+    found = recording(
+        client,
+        "rows",
+        model="tiny",
+        tokens=ids(tokens),
+        changes=coded(changes),
+        attention="blocks.1.attn",
+        head=1,
+        first=12,
+        last=25,
+    ).tensors
     assert found["place"].tolist()[-3:] == [23, 24, 25]
     ends = np.cumsum(found["length"])
     for place, start, length, end in zip(found["place"], found["start"], found["length"], ends, strict=True):
         begin = window_start(int(place), CONTEXT)
         assert start == begin and length == place - begin
-        steps = list(generate(model, tokens[:place], max_new_tokens=1, interventions=changes,
-                              names_filter="blocks.1.attn.hook_pattern"))  # fmt: skip
+        steps = list(
+            generate(
+                model,
+                tokens[:place],
+                max_new_tokens=1,
+                interventions=changes,
+                names_filter="blocks.1.attn.hook_pattern",
+            )
+        )
         row = steps[0].cache["blocks.1.attn.hook_pattern"][0, 1, -1]
         np.testing.assert_allclose(found["rows"][end - length : end], row, atol=1e-5)
 
@@ -281,8 +335,10 @@ def test_a_change_at_a_place_of_the_text_moves_with_the_window(client, library):
     model = library.open("tiny").checkpoint.model
     with torch.no_grad():
         plain = model(torch.tensor([tokens[begin:]]))[0, -1]
-        moved = model.run_with_hooks(torch.tensor([tokens[begin:]]), fwd_hooks=[
-            ("blocks.0.hook_mlp_out", lambda output, hook: silenced(output, 20 - begin))])[0, -1]  # fmt: skip
+        moved = model.run_with_hooks(
+            torch.tensor([tokens[begin:]]),
+            fwd_hooks=[("blocks.0.hook_mlp_out", lambda output, hook: silenced(output, 20 - begin))],
+        )[0, -1]
     np.testing.assert_allclose(floats(token["logits"]), moved, atol=1e-5)
     assert not np.allclose(moved, plain, atol=1e-4)
 
@@ -321,30 +377,33 @@ def test_a_word_is_named_with_and_without_the_space_before_it(library):
 # What can't be
 
 
-@pytest.mark.parametrize(("path", "query", "status", "parameter"), [
-    ("generate", {"model": "nobody", "tokens": "1"}, 404, "model"),
-    ("generate", {"model": "tiny", "tokens": "1", "version": "of-yesterday"}, 409, "version"),
-    ("generate", {"model": "tiny"}, 400, "text"),
-    ("generate", {"model": "tiny", "tokens": "99999"}, 400, "tokens"),
-    ("generate", {"model": "tiny", "tokens": "1,,2"}, 400, "tokens"),
-    ("generate", {"model": "tiny", "text": ""}, 400, "text"),
-    ("generate", {"model": "tiny", "text": "é"}, 400, "text"),
-    ("generate", {"model": "tiny", "tokens": "1", "source": "1"}, 400, "source"),
-    ("generate", {"model": "translator", "tokens": "1"}, 400, "source"),
-    ("generate", {"model": "tiny", "tokens": "1", "temperature": -1}, 400, "temperature"),
-    ("generate", {"model": "tiny", "tokens": "1", "temperature": "nan"}, 400, "temperature"),
-    ("generate", {"model": "tiny", "tokens": "1", "top_k": 0}, 400, "top_k"),
-    ("generate", {"model": "tiny", "tokens": "1", "top_p": 0}, 400, "top_p"),
-    ("generate", {"model": "tiny", "tokens": "1", "max_new_tokens": 10**9}, 400, "max_new_tokens"),
-    ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.9.attn"}, 400, "attention"),
-    ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.0.attn", "head": 9}, 400, "head"),
-    ("generate", {"model": "tiny", "tokens": "1", "changes": "nonsense"}, 400, "changes"),
-    ("scores", {"model": "tiny", "tokens": "1,2", "first": 4}, 400, "first"),
-    ("scores", {"model": "tiny", "tokens": "1,2", "first": 0}, 400, "first"),
-    ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 2, "last": 1}, 400, "last"),
-    ("rows", {"model": "tiny", "tokens": "1,2", "attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
-    ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 1, "last": 9}, 400, "last"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "query", "status", "parameter"),
+    [
+        ("generate", {"model": "nobody", "tokens": "1"}, 404, "model"),
+        ("generate", {"model": "tiny", "tokens": "1", "version": "of-yesterday"}, 409, "version"),
+        ("generate", {"model": "tiny"}, 400, "text"),
+        ("generate", {"model": "tiny", "tokens": "99999"}, 400, "tokens"),
+        ("generate", {"model": "tiny", "tokens": "1,,2"}, 400, "tokens"),
+        ("generate", {"model": "tiny", "text": ""}, 400, "text"),
+        ("generate", {"model": "tiny", "text": "é"}, 400, "text"),
+        ("generate", {"model": "tiny", "tokens": "1", "source": "1"}, 400, "source"),
+        ("generate", {"model": "translator", "tokens": "1"}, 400, "source"),
+        ("generate", {"model": "tiny", "tokens": "1", "temperature": -1}, 400, "temperature"),
+        ("generate", {"model": "tiny", "tokens": "1", "temperature": "nan"}, 400, "temperature"),
+        ("generate", {"model": "tiny", "tokens": "1", "top_k": 0}, 400, "top_k"),
+        ("generate", {"model": "tiny", "tokens": "1", "top_p": 0}, 400, "top_p"),
+        ("generate", {"model": "tiny", "tokens": "1", "max_new_tokens": 10**9}, 400, "max_new_tokens"),
+        ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.9.attn"}, 400, "attention"),
+        ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.0.attn", "head": 9}, 400, "head"),
+        ("generate", {"model": "tiny", "tokens": "1", "changes": "nonsense"}, 400, "changes"),
+        ("scores", {"model": "tiny", "tokens": "1,2", "first": 4}, 400, "first"),
+        ("scores", {"model": "tiny", "tokens": "1,2", "first": 0}, 400, "first"),
+        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 2, "last": 1}, 400, "last"),
+        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
+        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 1, "last": 9}, 400, "last"),
+    ],
+)
 def test_what_can_not_be_asked_is_answered_with_a_sentence(client, path, query, status, parameter):
     told = asked(client, path, status, **query).json()
     assert told["parameter"] == parameter and len(told["error"]) > 10

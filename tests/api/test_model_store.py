@@ -56,9 +56,24 @@ def test_tokens_are_never_twice_the_same(make, tiny):
     assert len({make().put(tiny) for _ in range(20)}) == 20
 
 
-HOSTILE = ["", "../", "..", "own-", "own-../../etc/passwd", "own-" + "a" * 31, "own-" + "a" * 33, "own-" + "A" * 32,
-           "own-" + "a" * 32 + "\n", "own-" + "a" * 31 + "/", "/own-" + "a" * 32, "own-" + "é" * 32,
-           "own-" + "１" * 32, None, 3, b"own-"]  # fmt: skip
+HOSTILE = [
+    "",
+    "../",
+    "..",
+    "own-",
+    "own-../../etc/passwd",
+    "own-" + "a" * 31,
+    "own-" + "a" * 33,
+    "own-" + "A" * 32,
+    "own-" + "a" * 32 + "\n",
+    "own-" + "a" * 31 + "/",
+    "/own-" + "a" * 32,
+    "own-" + "é" * 32,
+    "own-" + "１" * 32,
+    None,
+    3,
+    b"own-",
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -22,8 +22,9 @@ def opened(name="a") -> OpenModel:
 SIZE = size_of(opened())
 
 
-@pytest.mark.parametrize(("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000),
-                                              (" 0.5 gb ", 500_000_000), ("", DEFAULT)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000), ("", DEFAULT)]
+)
 def test_the_limit_is_what_the_variable_says(told, bytes_, monkeypatch):
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
     assert memory_limit() == bytes_

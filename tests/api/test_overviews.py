@@ -27,9 +27,12 @@ from transformer.inference.overview import HIDDEN
 
 CASES = [
     *((shape, fields, "self") for shape, fields in SHAPES.items()),
-    *((f"both, {shape}", fields | BOTH, kind)
-      for shape, fields in SHAPES.items() for kind in ("encoder", "decoder", "cross")),
-]  # fmt: skip
+    *(
+        (f"both, {shape}", fields | BOTH, kind)
+        for shape, fields in SHAPES.items()
+        for kind in ("encoder", "decoder", "cross")
+    ),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -138,18 +141,25 @@ def test_a_row_is_what_the_model_computed(case):
             if point.endswith("out.weight"):
                 part_of_w_o = engine.get_parameter(point).detach().unflatten(-1, (shape.n_heads, -1))[:, head]
                 close(array, part_of_w_o)
-                close(part_of_w_o.numpy() @ found[f"{module}.hook_z[{query}, {head}]"],
-                      found[f"{module}.hook_result[{query}, {head}]"])  # fmt: skip
+                close(
+                    part_of_w_o.numpy() @ found[f"{module}.hook_z[{query}, {head}]"],
+                    found[f"{module}.hook_result[{query}, {head}]"],
+                )
             else:
                 close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
-        scores = [] if has_scores(shape, kind) is False else [
-            f"{module}.hook_{step}[{head}, {query}]" for step in ("raw_scores", "scaled_scores", "attn_scores")
-        ]  # fmt: skip
+        scores = (
+            []
+            if has_scores(shape, kind) is False
+            else [f"{module}.hook_{step}[{head}, {query}]" for step in ("raw_scores", "scaled_scores", "attn_scores")]
+        )
         assert set(found) == {
-            *scores, f"{module}.hook_pattern[{head}, {query}]", f"{module}.hook_z[{query}, {head}]",
-            f"{module}.hook_result[{query}, {head}]", f"{module}.out.weight[:, {head}]",
+            *scores,
+            f"{module}.hook_pattern[{head}, {query}]",
+            f"{module}.hook_z[{query}, {head}]",
+            f"{module}.hook_result[{query}, {head}]",
+            f"{module}.out.weight[:, {head}]",
             *(f"{names[name]}[{query}]" for name in ("before", "out", "after") if names[name]),
-        }  # fmt: skip
+        }
     bias = engine.get_submodule(module).out.bias
     summed = sum(found[f"{module}.hook_result[{query}, {head}]"] for head, found in enumerate(rows))
     close(summed + (0 if bias is None else bias.detach().numpy()), rows[0][f"{names['out']}[{query}]"])

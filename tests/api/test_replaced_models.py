@@ -81,8 +81,9 @@ def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeyp
 
 def test_pages_beside_saves_that_never_end(folder, monkeypatch):
     """Two shapes take turns; whatever a page runs into, it shows one of them."""
-    two = [save_tiny(folder, "other", seed=seed, n_layers=seed, alphabet=ALPHABET + "é" * (seed - 1))
-           for seed in (1, 2)]  # fmt: skip
+    two = [
+        save_tiny(folder, "other", seed=seed, n_layers=seed, alphabet=ALPHABET + "é" * (seed - 1)) for seed in (1, 2)
+    ]
     ended = threading.Event()
 
     def save():

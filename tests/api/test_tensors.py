@@ -70,8 +70,10 @@ def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
     asked = {}
     for name in data.draw(st.lists(st.sampled_from(sorted(there)), min_size=1, max_size=4)):
         sizes = there[name].sizes
-        index = [data.draw(st.integers(0, size - 1) | st.tuples(st.integers(0, size - 1), st.just(size)))
-                 for size in sizes[: data.draw(st.integers(1, len(sizes)))]]  # fmt: skip
+        index = [
+            data.draw(st.integers(0, size - 1) | st.tuples(st.integers(0, size - 1), st.just(size)))
+            for size in sizes[: data.draw(st.integers(1, len(sizes)))]
+        ]
         words = ", ".join(f"{each[0]}:{each[1]}" if isinstance(each, tuple) else str(each) for each in index)
         asked[f"{name}[{words}]"] = name, tuple(slice(*each) if isinstance(each, tuple) else each for each in index)
     found = have(model, asked, source=source)
@@ -79,8 +81,21 @@ def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
         close(found[text], have(model, [name], source=source)[name][index])
 
 
-@given(any_configs(), st.text("abz_.0123456789[]:, -", max_size=40) | st.sampled_from(
-    ["", "hook_embed[", "logits[9:2]", "logits[-1]", "logits[0, 0, 0]", "logits[:]x", "logits[999999999999999999999]"]))
+@given(
+    any_configs(),
+    st.text("abz_.0123456789[]:, -", max_size=40)
+    | st.sampled_from(
+        [
+            "",
+            "hook_embed[",
+            "logits[9:2]",
+            "logits[-1]",
+            "logits[0, 0, 0]",
+            "logits[:]x",
+            "logits[999999999999999999999]",
+        ]
+    ),
+)
 def test_any_text_is_the_name_of_a_part_or_refused_with_a_sentence(config, text):
     there = tensors.infos_of(config, 3, 2 if config.architecture == "encoder-decoder" else 0)
     for name in (text, f"logits[{text}]"):

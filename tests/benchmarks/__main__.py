@@ -26,10 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rougher figure, sooner")
     options = parser.parse_args(arguments)
     if options.name not in benchmark_names():
-        print(
-            f"There is no benchmark {options.name!r}; there are {', '.join(benchmark_names())}.",
-            file=sys.stderr,
-        )
+        print(f"There is no benchmark {options.name!r}; there are {', '.join(benchmark_names())}.", file=sys.stderr)
         return 1
     benchmark = importlib.import_module(f"{__package__}.{options.name}")
     figures = benchmark.run(quick=options.quick)

@@ -67,13 +67,24 @@ def run(quick: bool) -> dict[str, object]:
             again.append(seconds)
         together = thirty(port, chance, 3 if quick else 15)
     figures = {
-        "cold": in_ms(cold), "another_head": in_ms(other), "again": in_ms(again), "bytes": size, "clients": CLIENTS,
+        "cold": in_ms(cold),
+        "another_head": in_ms(other),
+        "again": in_ms(again),
+        "bytes": size,
+        "clients": CLIENTS,
         "answers_a_second": round(len(together["seconds"]) / together["took"], 1),
-        "together": in_ms(together["seconds"]), "machine": machine(),
-    }  # fmt: skip
-    rows = [(name, *(f"{figures[key][part]:.1f}" for part in ("median", "p95", "worst"))) for name, key in
-            (("a head, cold", "cold"), ("another head", "another_head"), ("the same again", "again"),
-             (f"{CLIENTS} clients at once", "together"))]  # fmt: skip
+        "together": in_ms(together["seconds"]),
+        "machine": machine(),
+    }
+    rows = [
+        (name, *(f"{figures[key][part]:.1f}" for part in ("median", "p95", "worst")))
+        for name, key in (
+            ("a head, cold", "cold"),
+            ("another head", "another_head"),
+            ("the same again", "again"),
+            (f"{CLIENTS} clients at once", "together"),
+        )
+    ]
     print_table(("milliseconds", "median", "95 %", "worst"), rows)
     print(f"{figures['answers_a_second']} answers a second, {size / 1000:.0f} kB each.")
     return figures
@@ -107,9 +118,11 @@ def a_text(chance: random.Random) -> str:
 def in_ms(seconds: list[float]) -> dict[str, float]:
     """Median, 95th percentile and worst."""
     found = sorted(seconds)
-    return {"median": round(1000 * statistics.median(found), 2),
-            "p95": round(1000 * found[min(len(found) - 1, round(0.95 * len(found)))], 2),
-            "worst": round(1000 * found[-1], 2)}  # fmt: skip
+    return {
+        "median": round(1000 * statistics.median(found), 2),
+        "p95": round(1000 * found[min(len(found) - 1, round(0.95 * len(found)))], 2),
+        "worst": round(1000 * found[-1], 2),
+    }
 
 
 @contextmanager

@@ -53,10 +53,13 @@ def measure(model: DecoderOnly, text: list[int], other: list[int], rounds: int) 
     clocks = {"seconds": time.perf_counter, "processor_seconds": time.thread_time}
     timings = {name: alternate(things, rounds, clock=clock, warm_up=1) for name, clock in clocks.items()}
     rows = [
-        (name.replace("_", " "), *(f"{timings[clock][name].median:.3f}" for clock in clocks),
-         f"{TARGETS[target]:.1f}" if (target := f"{name}_seconds") in TARGETS else "")
+        (
+            name.replace("_", " "),
+            *(f"{timings[clock][name].median:.3f}" for clock in clocks),
+            f"{TARGETS[target]:.1f}" if (target := f"{name}_seconds") in TARGETS else "",
+        )
         for name in things
-    ]  # fmt: skip
+    ]
     print_table((f"{len(found.parts)} parts, {len(text)} tokens", "median s", "of processor", "at most"), rows)
     batched = ratio(timings["processor_seconds"]["one_by_one"], to=timings["processor_seconds"]["silencing"])
     return {

@@ -96,8 +96,11 @@ def _fetched(browser: Browser, times: int) -> dict[str, float]:
         waits.append(_answer(page, page.get_by_test_id("head-grid-head").nth(30 + at % 6).click))
         if len(waits) == times:
             break
-    return {"fetched_head_ms_at_256": statistics.median(waits), "worst_fetched_head_ms_at_256": max(waits),
-            "fetched_heads": len(waits)}  # fmt: skip
+    return {
+        "fetched_head_ms_at_256": statistics.median(waits),
+        "worst_fetched_head_ms_at_256": max(waits),
+        "fetched_heads": len(waits),
+    }
 
 
 def _bytes(browser: Browser) -> dict[str, float]:

@@ -26,27 +26,12 @@ from collections.abc import Callable
 
 import torch
 
-from transformer import (
-    DecoderOnly,
-    Intervention,
-    KeyValueCache,
-    ModelConfig,
-    Sampling,
-    Scaled,
-    build_model,
-    generate,
-)
+from transformer import DecoderOnly, Intervention, KeyValueCache, ModelConfig, Sampling, Scaled, build_model, generate
 
 from .measuring import Timing, alternate, keep_freed_memory, machine, print_table, ratio
 
 CONFIG = ModelConfig(
-    vocab_size=65,
-    context_length=256,
-    n_layers=4,
-    n_heads=4,
-    d_model=128,
-    positions="learned",
-    activation="gelu_tanh",
+    vocab_size=65, context_length=256, n_layers=4, n_heads=4, d_model=128, positions="learned", activation="gelu_tanh"
 )
 PROMPT_LENGTH, NEW_TOKENS = 32, 128
 MODES = {"greedy": Sampling(temperature=0), "sampled": Sampling(temperature=0.8, top_k=20, top_p=0.95, seed=1)}
@@ -108,9 +93,10 @@ def ours(
     """Writes with every attention pattern recorded; returns the steps."""
     names = [name for name in model.hook_names() if name.endswith("attn.hook_pattern")]
     return lambda sampling: list(
-        generate(model, prompt, max_new_tokens=new_tokens, sampling=sampling, names_filter=names,
-                 interventions=interventions)
-    )  # fmt: skip
+        generate(
+            model, prompt, max_new_tokens=new_tokens, sampling=sampling, names_filter=names, interventions=interventions
+        )
+    )
 
 
 def ours_with_statistics(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writer:
@@ -235,12 +221,7 @@ def _choice(sampling: Sampling) -> dict:
     """How the next token is chosen, as both peers are told."""
     if sampling.temperature == 0:
         return {"do_sample": False}
-    return {
-        "do_sample": True,
-        "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
-    }
+    return {"do_sample": True, "temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
 
 
 def _ratios(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:

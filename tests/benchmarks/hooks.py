@@ -39,9 +39,7 @@ def run(quick: bool = False) -> dict:
     torch.set_num_threads(1)
     model = build_model(CONFIG, seed=0).eval()
     without = model_without_hook_points(model)
-    tokens = torch.randint(
-        CONFIG.vocab_size, (1, CONFIG.context_length), generator=torch.Generator().manual_seed(0)
-    )
+    tokens = torch.randint(CONFIG.vocab_size, (1, CONFIG.context_length), generator=torch.Generator().manual_seed(0))
     passes = {
         "without": lambda: without(tokens),
         "plain": lambda: model(tokens),
@@ -65,10 +63,7 @@ def run(quick: bool = False) -> dict:
         **{f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()},
         **{f"{name}_target": target for name, target in TARGETS.items()},
         **{f"{name}_ms": round(1000 * timing.median, 4) for name, timing in timings.items()},
-        **{
-            f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles]
-            for name, timing in timings.items()
-        },
+        **{f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles] for name, timing in timings.items()},
         "rounds": rounds,
         "points_recorded": recorded,
         **machine(),

@@ -97,8 +97,11 @@ def _answers(shown: tuple, length: int, times: int) -> dict[str, float]:
     for at in range(times):
         for number, place in enumerate(ZOOMS):
             target = place.format(layer=at % 2)
-            name = root.locator(f'.names [data-open="{target}"]').first if target else root.get_by_role(
-                "navigation").get_by_role("button").first  # fmt: skip
+            name = (
+                root.locator(f'.names [data-open="{target}"]').first
+                if target
+                else root.get_by_role("navigation").get_by_role("button").first
+            )
             waited = answer(page, WATCH, "click", name.click)
             assert root.get_attribute("data-open") == target
             _settle_once(page, traffic, at, number)

@@ -128,9 +128,17 @@ def _report(starts: list[dict], tokens: list[float], changes: list[dict]) -> dic
             figures[f"{name.replace(' ', '_')}_to_{what}"] = [change[what] for change in again if change["to"] == name]
     print_table(
         ("from", "median s", "least s", "most s", "times"),
-        [(name.replace("_", " "), f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{max(seconds):.3f}",
-          str(len(seconds))) for name, seconds in figures.items()],
-    )  # fmt: skip
+        [
+            (
+                name.replace("_", " "),
+                f"{statistics.median(seconds):.3f}",
+                f"{min(seconds):.3f}",
+                f"{max(seconds):.3f}",
+                str(len(seconds)),
+            )
+            for name, seconds in figures.items()
+        ],
+    )
     return {
         **{f"{name}_seconds": round(statistics.median(seconds), 3) for name, seconds in figures.items()},
         **{f"{name}_worst": round(max(seconds), 3) for name, seconds in figures.items()},
@@ -217,8 +225,13 @@ def _changes(page, rounds: int) -> list[dict]:
             change = page.evaluate(TURN, [name, CONTENT[name], QUIET_MS])
             if change is None:
                 raise SystemExit(f"The page {name} didn't come to rest in half a minute.")
-            found.append({"to": name, "first": name not in seen,
-                          **{what: change[what] / 1000 for what in ("content", "settled")}})  # fmt: skip
+            found.append(
+                {
+                    "to": name,
+                    "first": name not in seen,
+                    **{what: change[what] / 1000 for what in ("content", "settled")},
+                }
+            )
             seen.add(name)
     return found
 

@@ -52,8 +52,9 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
     noting = asyncio.create_task(_note_memory(server.process.pid, noted))
     async with _room(server.url, count, log) as (visitors, watching):
         until = began + seconds
-        await asyncio.gather(*(_attend(visitor, number, count, seconds, until)
-                               for number, visitor in enumerate([*visitors, *watching])))  # fmt: skip
+        await asyncio.gather(
+            *(_attend(visitor, number, count, seconds, until) for number, visitor in enumerate([*visitors, *watching]))
+        )
         took = time.perf_counter() - began
         shares = {
             "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
@@ -81,8 +82,11 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
     if server.has_traceback():
         print(server.log_tail())
     return {name: _short(value) for name, value in figures.items()} | {
-        "visitors": count, "failures": problems[:20], "traceback": server.has_traceback(), **machine(),
-    }  # fmt: skip
+        "visitors": count,
+        "failures": problems[:20],
+        "traceback": server.has_traceback(),
+        **machine(),
+    }
 
 
 @asynccontextmanager

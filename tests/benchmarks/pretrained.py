@@ -80,8 +80,11 @@ def run(quick: bool = False) -> dict:
         if importlib.util.find_spec("transformers"):
             export_pretrained(theirs, load_checkpoint(ours))
             figures["peer_tokens_per_second"] = _in_a_process(THEIRS, theirs, count)["tokens_per_second"]
-    rows = [(name, f"{value:.2f}", str(TARGETS.get(name, "")))
-            for name, value in figures.items() if isinstance(value, float)]  # fmt: skip
+    rows = [
+        (name, f"{value:.2f}", str(TARGETS.get(name, "")))
+        for name, value in figures.items()
+        if isinstance(value, float)
+    ]
     print_table(("SmolLM2-135M", "measured", "target"), rows)
     print_pages(pages)
     print_table(("in the app", "measured", "target"), [("most memory, MB", f"{pages['MB_most']:.0f}", "1300")])

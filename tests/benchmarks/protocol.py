@@ -209,8 +209,11 @@ class Tab:
         if status not in ENDS:
             return  # cut short by another run, which answers what this one didn't
         if self._running:
-            gone = [place for place, placed in self._placed.items()
-                    if placed.fragment in self._running and placed.run != self._run]  # fmt: skip
+            gone = [
+                place
+                for place, placed in self._placed.items()
+                if placed.fragment in self._running and placed.run != self._run
+            ]
         else:
             self.runs += 1
             gone = [place for place, placed in self._placed.items() if placed.run != self._run]

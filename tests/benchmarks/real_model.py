@@ -60,7 +60,8 @@ async def _visit(server: Server, name: str, prompts: Mapping[str, str]) -> dict[
             await _at_rest(process)
             writing = visitor.write(WRITTEN)
             _, figures[f"{length}_tokens_per_second"] = await _measured(
-                process, visitor, f"{length}_written", writing, figures)  # fmt: skip
+                process, visitor, f"{length}_written", writing, figures
+            )
             for page in PAGES:
                 name = f"{length}_{page.replace(' ', '_')}"
                 await _measured(process, visitor, name, visitor.change_page(page), figures)
@@ -98,5 +99,6 @@ def print_pages(figures: dict[str, float]) -> None:
     """A table of what was done, a row each."""
     columns = ("seconds", "processor_seconds", "bytes", "MB", "MB_most")
     done = [name.removesuffix("_processor_seconds") for name in figures if name.endswith("_processor_seconds")]
-    print_table(("what", *columns),
-                [(what, *(f"{figures[f'{what}_{column}']:,.2f}" for column in columns)) for what in done])  # fmt: skip
+    print_table(
+        ("what", *columns), [(what, *(f"{figures[f'{what}_{column}']:,.2f}" for column in columns)) for what in done]
+    )

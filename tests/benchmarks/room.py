@@ -39,12 +39,8 @@ def run(quick: bool = False) -> dict:
         figures |= {"memory_MB": memory(server.process.pid)["VmRSS"], "traceback": server.has_traceback()}
         if server.has_traceback():
             print(server.log_tail())
-    figures = {
-        name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()
-    }
-    print_table(
-        ("figure", "value"), [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-    )
+    figures = {name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()}
+    print_table(("figure", "value"), [(name.replace("_", " "), str(value)) for name, value in figures.items()])
     return figures | machine()
 
 
@@ -56,9 +52,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         await teacher.turn("Learn")
         await _press(teacher, "Open a room")
         code = next(text.split()[2] for text in _texts(teacher) if text.startswith("### Room"))
-        students = [
-            await stack.enter_async_context(Tab(server.url, urlencode({"room": code}))) for _ in range(count)
-        ]
+        students = [await stack.enter_async_context(Tab(server.url, urlencode({"room": code}))) for _ in range(count)]
         for student in students:
             await student.open()
             await student.turn("Learn")
@@ -82,8 +76,9 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             )
             followed += titled
             whole += ended
-            both = await asyncio.gather(*(_answer(tab, number / count * WITHIN, failures)
-                                          for number, tab in enumerate(students)))  # fmt: skip
+            both = await asyncio.gather(
+                *(_answer(tab, number / count * WITHIN, failures) for number, tab in enumerate(students))
+            )
             requests += [seconds for each in both for seconds in each]
             answered += [sum(each) for each in both if each]
             if teacher.labelled("button", "Reveal"):
@@ -102,8 +97,12 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         ("answered", answered),
         ("revealed", revealed),
     ):
-        figures |= {f"{name}_median": statistics.median(times), f"{name}_95": percentile(times, 95),
-                    f"{name}_worst": max(times), f"{name}_times": len(times)}  # fmt: skip
+        figures |= {
+            f"{name}_median": statistics.median(times),
+            f"{name}_95": percentile(times, 95),
+            f"{name}_worst": max(times),
+            f"{name}_times": len(times),
+        }
     return figures | shares | {"failures": failures[:20]}
 
 
@@ -143,9 +142,7 @@ async def _press(tab: Tab, label: str) -> float:
 
 def _title(tab: Tab) -> str:
     """Of the step that a page shows."""
-    return next(
-        (element.heading.body for element in tab.elements("heading") if element.heading.tag == "h2"), ""
-    )
+    return next((element.heading.body for element in tab.elements("heading") if element.heading.tag == "h2"), "")
 
 
 def _texts(tab: Tab) -> list[str]:

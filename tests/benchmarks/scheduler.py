@@ -32,8 +32,12 @@ def run(quick: bool = False) -> dict:
     """Returns seconds to the first token, 95 %, and tokens a second, the least, of each setting, and the machine."""
     torch.set_num_threads(1)
     one, other = (load_checkpoint(CHECKPOINTS / name).model for name in ("shakespeare", "martin-fierro"))
-    settings = {"short": ([one], SHORT), "long": ([one], LONG), "two_models": ([one, other], SHORT),
-                "two_models_long": ([one, other], LONG)}  # fmt: skip
+    settings = {
+        "short": ([one], SHORT),
+        "long": ([one], LONG),
+        "two_models": ([one, other], SHORT),
+        "two_models_long": ([one, other], LONG),
+    }
     figures: dict[str, float] = {}
     for name, (models, length) in settings.items():
         asyncio.run(_write(models, length, 5))
@@ -48,8 +52,9 @@ def run(quick: bool = False) -> dict:
 async def _write(models: list[DecoderOnly], length: int, tokens: int) -> tuple[float, float]:
     """Seconds to the first token, 95 % of texts; tokens a second, the least."""
     began = time.perf_counter()
-    arrivals = await asyncio.gather(*(_read(models[number % len(models)], length, number, tokens)
-                                      for number in range(TEXTS)))  # fmt: skip
+    arrivals = await asyncio.gather(
+        *(_read(models[number % len(models)], length, number, tokens) for number in range(TEXTS))
+    )
     first = [times[0] - began for times in arrivals]
     return np.quantile(first, 0.95, method="higher"), min((tokens - 1) / (times[-1] - times[0]) for times in arrivals)
 

@@ -46,9 +46,16 @@ from transformer.training.quick_presets import QUICK
 from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
 
 CONFIG = ModelConfig(
-    vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_model=128,
-    positions="learned", activation="gelu", attention_bias=False, mlp_bias=False,
-)  # fmt: skip
+    vocab_size=65,
+    context_length=64,
+    n_layers=4,
+    n_heads=4,
+    d_model=128,
+    positions="learned",
+    activation="gelu",
+    attention_bias=False,
+    mlp_bias=False,
+)
 BATCH = 12
 TRAINING = TrainingConfig(steps=1_000_000, learning_rate=1e-3, optimizer="adamw")
 THROUGHPUT_TARGET = 1.3
@@ -105,8 +112,10 @@ def _throughput(rounds: int) -> dict:
         ("training step", "median ms", "tokens a second"),
         [(name, f"{1000 * t.median:.2f}", f"{tokens / t.median:,.0f}") for name, t in timings.items()],
     )
-    print(f"\nours is {found['median']:.2f} times as fast ({found['low']:.2f} – {found['high']:.2f}); "
-          f"at least {THROUGHPUT_TARGET} are promised")  # fmt: skip
+    print(
+        f"\nours is {found['median']:.2f} times as fast ({found['low']:.2f} – {found['high']:.2f}); "
+        f"at least {THROUGHPUT_TARGET} are promised"
+    )
     return {
         "throughput_ratio": found["median"],
         "throughput_ratio_quartiles": [found["low"], found["high"]],

@@ -101,8 +101,11 @@ class Visitor:
     async def learn(self, until: float) -> None:
         """Take part in the lesson up to a time; what fails is noted, and the visitor goes on."""
         acts: dict[Callable[[], Awaitable[Any]], int] = {
-            self.write: 4, self.change_page: 4, self.look: 3, self.type_prompt: 2,
-        }  # fmt: skip
+            self.write: 4,
+            self.change_page: 4,
+            self.look: 3,
+            self.type_prompt: 2,
+        }
         while (left := until - time.perf_counter()) > 0:
             await asyncio.sleep(min(self.random.uniform(*THINK), left))
             (act,) = self.random.choices(list(acts), list(acts.values()))
@@ -131,8 +134,11 @@ class Visitor:
         """Ask what the page's instrument draws, and fetch ahead what it fetches."""
         if self.at == "Attention":
             found = await self._pass("attention", "overview")
-            heads = [(layer, head) for layer in range(len(found.about["modules"]))
-                     for head in range(found.about["config"]["n_heads"])]  # fmt: skip
+            heads = [
+                (layer, head)
+                for layer in range(len(found.about["modules"]))
+                for head in range(found.about["config"]["n_heads"])
+            ]
             config, about = found.about["config"], found.about
             size = 4 * config["d_model"] // config["n_heads"] * (about["queries"] + 2 * about["keys"])
             at_once = min(MOST_HEADS, max(1, AT_ONCE // size))
@@ -169,8 +175,11 @@ class Visitor:
         """Open a block of the whole pass, and ask for the numbers that its picture doesn't have yet."""
         found = await self._pass("inside", "outline")
         block = f"blocks.{self.random.randrange(found.about['config']['n_layers'])}."
-        missing = [info for info in found.about["tensors"] if info["name"].startswith(block)
-                   and info["kind"] == "point" and info["name"] not in found.has]  # fmt: skip
+        missing = [
+            info
+            for info in found.about["tensors"]
+            if info["name"].startswith(block) and info["kind"] == "point" and info["name"] not in found.has
+        ]
         while missing:
             names, cells = [], 0
             for info in missing[:MOST_NAMES]:
@@ -197,8 +206,9 @@ class Visitor:
             module = self.random.choice(about["modules"]["self"])
             head = self.random.randrange(about["choices"]["heads"])
             first = max(1, len(tokens) - 100)
-            await self._ask("head", "rows", tokens=_list(tokens), attention=module, head=head, first=first,
-                            last=len(tokens))  # fmt: skip
+            await self._ask(
+                "head", "rows", tokens=_list(tokens), attention=module, head=head, first=first, last=len(tokens)
+            )
 
     async def _ask_heads(self, found: _Pass, heads: list[tuple[int, int]], kind: str) -> None:
         names = []

@@ -25,26 +25,17 @@ def grid_page() -> None:
     hidden = np.triu(np.ones((size, size), bool), 1)
     scores[..., hidden] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
-    head_grid(
-        patterns=weights / weights.sum(-1, keepdims=True),
-        hidden=hidden,
-        key="heads",
-    )
+    head_grid(patterns=weights / weights.sum(-1, keepdims=True), hidden=hidden, key="heads")
 
 
 def loss_page() -> None:
     st.title("Losses")
     losses = [(step, 2 + 2 * math.exp(-step / 40)) for step in range(0, 101, 5)]
-    loss_chart(
-        train=losses, validation=losses[::4], references={"guessing": 4.2}, steps=120, here=50, key="loss"
-    )
+    loss_chart(train=losses, validation=losses[::4], references={"guessing": 4.2}, steps=120, here=50, key="loss")
 
 
 if __name__ == "__main__":
-    demo_pages = [
-        st.Page(grid_page, title="Heads", default=True),
-        st.Page(loss_page, title="Losses"),
-    ]
+    demo_pages = [st.Page(grid_page, title="Heads", default=True), st.Page(loss_page, title="Losses")]
     for demo_page in demo_pages:
         st.page_link(demo_page)
     st.navigation(demo_pages, position="hidden").run()

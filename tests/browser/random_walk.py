@@ -32,9 +32,25 @@ if TYPE_CHECKING:
     from tests.browser.servers import Server
 
 WEIGHTS = {
-    "write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4, "steer": 4,
-    "pick": 3, "click": 3, "open": 3, "switch": 2, "count": 2, "forward": 2, "reload": 1, "follow": 1, "upload": 1,
-}  # fmt: skip
+    "write": 26,
+    "turn to": 18,
+    "select": 12,
+    "press": 12,
+    "choose": 6,
+    "look at": 6,
+    "slide": 6,
+    "back": 4,
+    "steer": 4,
+    "pick": 3,
+    "click": 3,
+    "open": 3,
+    "switch": 2,
+    "count": 2,
+    "forward": 2,
+    "reload": 1,
+    "follow": 1,
+    "upload": 1,
+}
 """How often each kind of step is taken where it can be. Texts and pages come first: a text that replaces another, and
 what a page leaves in the session, are what the other browser tests see least of."""
 ALWAYS = ("back", "forward", "reload", "follow")
@@ -330,12 +346,16 @@ def main(arguments: list[str] | None = None) -> int:
         visit = stack.enter_context(own_browser(errors))
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             began = time.monotonic()
-            walk = Walk(visit, url, seed, wait_ready=wait_until_ready, server=server, errors=errors,
-                        hurry=options.hurry)  # fmt: skip
+            walk = Walk(
+                visit, url, seed, wait_ready=wait_until_ready, server=server, errors=errors, hurry=options.hurry
+            )
             found = walk.run(options.steps)
             findings += found
-            print(f"seed {seed}: {len(walk.steps)} steps in {time.monotonic() - began:.0f} s, {walk.missed} missed, "
-                  f"{len(walk.headings)} pages, {len(found)} found", flush=True)  # fmt: skip
+            print(
+                f"seed {seed}: {len(walk.steps)} steps in {time.monotonic() - began:.0f} s, {walk.missed} missed, "
+                f"{len(walk.headings)} pages, {len(found)} found",
+                flush=True,
+            )
             for finding in found:
                 print(f"  step {finding.number}: {finding.gist}", flush=True)
             if options.verbose:

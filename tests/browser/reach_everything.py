@@ -66,8 +66,14 @@ def expected_of(checkpoint: Checkpoint, prompt: str) -> dict[str, Expected]:
     text, source = list(checkpoint.tokenizer.encode(prompt)), []
     if model.config.architecture == "encoder-decoder":
         text, source = [card.start_token_id], text
-        steps = generate(model, text, source=source, max_new_tokens=model.config.context_length - 1,
-                         sampling=Sampling(temperature=0), stop_tokens=[card.end_token_id])  # fmt: skip
+        steps = generate(
+            model,
+            text,
+            source=source,
+            max_new_tokens=model.config.context_length - 1,
+            sampling=Sampling(temperature=0),
+            stop_tokens=[card.end_token_id],
+        )
         text += [step.token_id for step in steps]
         if text[-1] == card.end_token_id:
             text.pop()
@@ -222,8 +228,11 @@ def main(arguments: list[str] | None = None) -> int:
             began = time.monotonic()
             names, problems = reach(visit(), server.url, model)
             count += len(problems)
-            print(f"{model}: {len(names)} tensors and parameters in {time.monotonic() - began:.0f} s, "
-                  f"{len(problems)} problems", flush=True)  # fmt: skip
+            print(
+                f"{model}: {len(names)} tensors and parameters in {time.monotonic() - began:.0f} s, "
+                f"{len(problems)} problems",
+                flush=True,
+            )
             print("".join(f"  {problem}\n" for problem in problems), end="", flush=True)
     return 1 if count else 0
 

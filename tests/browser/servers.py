@@ -24,13 +24,7 @@ class Server:
     """One `streamlit run` on a free port of 127.0.0.1. Also a context manager, which stops it at the end."""
 
     def __init__(
-        self,
-        script: Path,
-        *,
-        log_path: Path,
-        cwd: Path,
-        env: Mapping[str, str],
-        options: Sequence[str],
+        self, script: Path, *, log_path: Path, cwd: Path, env: Mapping[str, str], options: Sequence[str]
     ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -112,5 +106,3 @@ class Server:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
-
-

@@ -19,8 +19,10 @@ TURNING = 2
 """Seconds that charts may take to turn dark."""
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
-WHAT_IF = [f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
-           for question in ("ablation", "traced", "beside")]  # fmt: skip
+WHAT_IF = [
+    f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
+    for question in ("ablation", "traced", "beside")
+]
 
 CELL = "Inside?inside=blocks.1.attn.hook_z&cell=3.1.1"  # with a tensor and the arithmetic of a cell open
 
@@ -63,8 +65,10 @@ def said(page):
 def turn_dark(page, wait_ready):
     light = page.get_by_test_id("stApp").evaluate("(app) => getComputedStyle(app).backgroundColor")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("(light) => getComputedStyle(document.querySelector('[data-testid=stApp]'))"
-                           ".backgroundColor !== light", arg=light)  # fmt: skip
+    page.wait_for_function(
+        "(light) => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor !== light",
+        arg=light,
+    )
     wait_ready(page, timeout=60)
 
 

@@ -72,9 +72,17 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     part(page, "share").select_option("layer")
     expect(part(page, "overSentence")).to_contain_text("Who looked at “T” at position 0 in the mean of layer 1")
     expected = {
-        "layer": "1", "head": "1", "query": "8", "key": "0", "zoom": "7,11,0,4", "without": "mask,scale",
-        "order": "spread", "direction": "to", "share": "layer", "derivation": "open",
-    }  # fmt: skip
+        "layer": "1",
+        "head": "1",
+        "query": "8",
+        "key": "0",
+        "zoom": "7,11,0,4",
+        "without": "mask,scale",
+        "order": "spread",
+        "direction": "to",
+        "share": "layer",
+        "derivation": "open",
+    }
     until(page, lambda: expected.items() <= parameters(page).items())
     traffic.settle()
     assert traffic.page_runs == 0
@@ -120,8 +128,10 @@ def test_nothing_is_written_over_the_address_of_another_page(visit):
 
 
 def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
-    page, traffic = visit("prompt=To be, or not&layer=1&head=0&query=9&key=4&stage=scaled&zoom=6,11,2,8&without=mask"
-                          "&order=itself&direction=to&share=layer")  # fmt: skip
+    page, traffic = visit(
+        "prompt=To be, or not&layer=1&head=0&query=9&key=4&stage=scaled&zoom=6,11,2,8&without=mask"
+        "&order=itself&direction=to&share=layer"
+    )
     first = state(page)
     assert first["shown"] == "1.0.9.4" and first["stage"] == "scaled" and first["without"] == ["mask"]
     assert "queries 6 to 10, keys 2 to 7" in first["note"]

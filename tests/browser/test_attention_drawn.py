@@ -138,8 +138,11 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
         all_equal(page)
     pick(page, "Model", "Translator")
     wait_ready(page, timeout=60)
-    for kind, mask in (("Cross: the text looks at the source", False), ("Encoder: the source looks at itself", False),
-                       ("Decoder: the text looks back at itself", True)):  # fmt: skip
+    for kind, mask in (
+        ("Cross: the text looks at the source", False),
+        ("Encoder: the source looks at itself", False),
+        ("Decoder: the text looks back at itself", True),
+    ):
         if not kind.startswith("Cross"):
             pick(page, "Attention", kind)
             wait_ready(page, timeout=60)
@@ -221,8 +224,13 @@ def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
     assert part(page, "note").inner_text() == ""
 
 
-@pytest.mark.parametrize("query", [f"prompt={'To be, or not to be, that is the question now asked of us.'[:60]}",
-                                   "model=translator&prompt=nine hundred and ninety-nine thousand"])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"prompt={'To be, or not to be, that is the question now asked of us.'[:60]}",
+        "model=translator&prompt=nine hundred and ninety-nine thousand",
+    ],
+)
 def test_no_label_runs_into_the_next(visit, query):
     page, _ = visit(query)
     derive(page)
@@ -285,8 +293,12 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
     table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8-sig"))))
     checkpoint = load_checkpoint(tiny_folder / "shakespeare")
     _, cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))
-    for column, point in (("q·k", "raw_scores"), ("q·k/√d_head", "scaled_scores"), ("masked score", "attn_scores"),
-                          ("weight", "pattern")):  # fmt: skip
+    for column, point in (
+        ("q·k", "raw_scores"),
+        ("q·k/√d_head", "scaled_scores"),
+        ("masked score", "attn_scores"),
+        ("weight", "pattern"),
+    ):
         own = cache[f"blocks.1.attn.hook_{point}"][0, 1].numpy().ravel()
         found = np.array([float(row[column]) for row in table])
         assert np.allclose(found, own, rtol=0, atol=1e-5 * np.abs(own[np.isfinite(own)]).max())

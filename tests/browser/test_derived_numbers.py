@@ -53,13 +53,14 @@ def derive(chromium, tmp_path_factory):
     entry.write_text(ENTRY % {"folder": f"./{relative}"}, encoding="utf-8")
     script = bundle(entry)
     page = chromium.new_page()
-    page.evaluate("""async (script) => {
+    page.evaluate(
+        """async (script) => {
       const address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
       window.derive = (await import(address)).derive;
-    }""", script)  # fmt: skip
-    yield lambda recording: page.evaluate(
-        "(text) => derive(text)", base64.b64encode(recording.to_bytes()).decode()
+    }""",
+        script,
     )
+    yield lambda recording: page.evaluate("(text) => derive(text)", base64.b64encode(recording.to_bytes()).decode())
     page.close()
 
 
@@ -70,8 +71,14 @@ def inputs_of(checkpoint, prompt):
     if checkpoint.model.config.architecture == "decoder-only":
         return (torch.tensor([tokens]),)
     written = [checkpoint.card.start_token_id]
-    steps = generate(checkpoint.model, tuple(written), source=tuple(tokens), max_new_tokens=8,
-                     sampling=Sampling(temperature=0), stop_tokens=(checkpoint.card.end_token_id,))  # fmt: skip
+    steps = generate(
+        checkpoint.model,
+        tuple(written),
+        source=tuple(tokens),
+        max_new_tokens=8,
+        sampling=Sampling(temperature=0),
+        stop_tokens=(checkpoint.card.end_token_id,),
+    )
     written += [step.token_id for step in steps]
     return torch.tensor([tokens]), torch.tensor([written[:-1]])
 
@@ -87,9 +94,13 @@ def test_scores_weights_and_what_they_find_are_the_engine_s(derive, name):
     for kind, modules in attention_modules(shape).items():
         for _ in range(HEADS):
             module, head = chosen.choice(modules), chosen.randrange(shape.n_heads)
-            own = {point.rpartition(".")[2]: cache[point][0] for point in cache
-                   if point.startswith(f"{module}.") and point.count(".") == module.count(".") + 1
-                   and not point.endswith("hook_mask")}  # fmt: skip
+            own = {
+                point.rpartition(".")[2]: cache[point][0]
+                for point in cache
+                if point.startswith(f"{module}.")
+                and point.count(".") == module.count(".") + 1
+                and not point.endswith("hook_mask")
+            }
             _, queries, keys = own["hook_pattern"].shape
             cells = [(chosen.randrange(queries), chosen.randrange(keys)) for _ in range(60)]
             found = derive(starting_points(model, module, kind, head, own, cells))
@@ -109,15 +120,25 @@ def starting_points(model, module, kind, head, own, cells):
     """All that the browser gets of one head, as a recording."""
     rotated = "rot_" if "hook_rot_q" in own else ""
     shared = head * model.config.kv_heads // model.config.n_heads  # its head of keys and values
-    tensors = {name: own[point][:, at].numpy().copy()
-               for name, point, at in (("q", f"hook_{rotated}q", head), ("k", f"hook_{rotated}k", shared),
-                                       ("v", "hook_v", shared))
-               if point in own}  # fmt: skip
+    tensors = {
+        name: own[point][:, at].numpy().copy()
+        for name, point, at in (
+            ("q", f"hook_{rotated}q", head),
+            ("k", f"hook_{rotated}k", shared),
+            ("v", "hook_v", shared),
+        )
+        if point in own
+    }
     weight = model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (model.config.n_heads, -1))
     tensors["out"] = weight[:, head].numpy().copy()
     window = model.config.window(int(module.split(".")[-2]))
-    about = {"causal": kind in ("self", "decoder"), "d": tensors["v"].shape[1], "cells": cells,
-             "queries": own["hook_pattern"].shape[1], "window": window}  # fmt: skip
+    about = {
+        "causal": kind in ("self", "decoder"),
+        "d": tensors["v"].shape[1],
+        "cells": cells,
+        "queries": own["hook_pattern"].shape[1],
+        "window": window,
+    }
     return Recording(tensors, about)
 
 

@@ -188,8 +188,10 @@ def test_where_a_cell_stands_for_several_none_is_picked(outline):
 
 
 def test_nothing_moves_when_a_head_s_numbers_come(outline):
-    boxes = "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => " \
-        "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"  # fmt: skip
+    boxes = (
+        "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => "
+        "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"
+    )
     outline.locator("[data-part=derive]").click()
     outline.locator("[data-panel=raw]").wait_for()
     awaited = outline.evaluate(boxes)

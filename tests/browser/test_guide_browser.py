@@ -170,8 +170,11 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
         return gloss.is_hidden()
 
     main = page.get_by_test_id("stMain")
-    for pressed in (main.get_by_label("Number of tokens"), main.get_by_role("slider", name="Temperature"),
-                    main.get_by_role("textbox", name="Prompt")):  # fmt: skip
+    for pressed in (
+        main.get_by_label("Number of tokens"),
+        main.get_by_role("slider", name="Temperature"),
+        main.get_by_role("textbox", name="Prompt"),
+    ):
         pressed.click()
         assert stays_away()
     page.keyboard.type("ab")

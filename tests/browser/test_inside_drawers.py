@@ -95,10 +95,15 @@ def test_what_is_chosen_in_a_drawer_before_the_browser_tells_that_it_is_open_lea
     assert page.evaluate("window.instrument.chosen.folds") == ["circuits"]
 
 
-@pytest.mark.parametrize(("name", "attention", "kinds"), [
-    ("ladder-1-bigram", None, []), ("ladder-3-average", "blocks.0.attn", ["ov"]),
-    ("next-vowel", "encoder.blocks.0.attn", ["qk"]), ("next-vowel", "decoder.blocks.0.cross_attn", ["ov", "qk"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "attention", "kinds"),
+    [
+        ("ladder-1-bigram", None, []),
+        ("ladder-3-average", "blocks.0.attn", ["ov"]),
+        ("next-vowel", "encoder.blocks.0.attn", ["qk"]),
+        ("next-vowel", "decoder.blocks.0.cross_attn", ["ov", "qk"]),
+    ],
+)
 def test_a_model_has_the_circuits_it_can_have(show, name, attention, kinds):
     page = show(name, "abc", 1 if name == "next-vowel" else 0, {"open": attention or ""}, width=420)
     button = page.locator("summary", has_text="Circuits")

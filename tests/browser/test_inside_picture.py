@@ -1,6 +1,5 @@
 """The picture of a whole pass in a page of its own, without Streamlit: looked at, zoomed into, and played."""
 
-
 import pytest
 
 from tests.browser.inside_picture import opened, readout, shows, trail
@@ -109,10 +108,16 @@ def test_a_block_and_its_word_light_each_other(show):
     assert word.get_attribute("data-lit") == "false"
 
 
-@pytest.mark.parametrize("chosen", [
-    {"open": "nothing"}, {"token": 99}, {"head": 17, "source": 3}, {"open": "blocks.0.attn.hook_q", "cell": [0, 0]},
-    {"open": "blocks.0.attn.hook_q", "cell": [0, 0, 4000]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"open": "nothing"},
+        {"token": 99},
+        {"head": 17, "source": 3},
+        {"open": "blocks.0.attn.hook_q", "cell": [0, 0]},
+        {"open": "blocks.0.attn.hook_q", "cell": [0, 0, 4000]},
+    ],
+)
 def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
     page = show("shakespeare", "ROMEO:", 0, chosen)
     assert page.locator("[data-part=cell]").is_hidden()
@@ -129,9 +134,12 @@ PROMPTS = {"next-vowel": "abc", "number-words-en-es": "forty-two"}
 def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
     page = show(name, PROMPTS.get(name, "ROMEO"), width=width, height=height)
     page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
-    groups = ["", *page.evaluate(
-        "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
-    )]  # fmt: skip
+    groups = [
+        "",
+        *page.evaluate(
+            "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
+        ),
+    ]
     for size in (16,) if width == 420 else (16, 27):  # as large as the type of a page that is presented
         page.evaluate("(size) => { document.documentElement.style.fontSize = `${size}px`; }", size)
         page.evaluate("window.instrument.draw()")

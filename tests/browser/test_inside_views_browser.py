@@ -93,9 +93,12 @@ def views(new_page, script, recorded):
         page.set_content(PAGE % colours)
         for sheet in ("tip.css", "inside/tensors.css"):
             page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
-        page.evaluate("""async (source) => {
+        page.evaluate(
+            """async (source) => {
           Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
-        }""", script)  # fmt: skip
+        }""",
+            script,
+        )
         _, outline, parts = recorded(model)
         page.evaluate("([outline, parts]) => start(outline, parts)", [outline, parts])
         if fetched:
@@ -334,5 +337,5 @@ def test_a_choice_is_drawn_within_fifty_milliseconds(views):
         times.push(performance.now() - start);
       }
       return times.sort((one, other) => one - other)[20];
-    }""")  # fmt: skip
+    }""")
     assert took <= 50

@@ -118,6 +118,8 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
 
     reach("For teachers$")
     expect(page.get_by_role("heading", name="With a class")).to_be_visible()
-    sizes = [page.get_by_role("heading", name=name).evaluate("each => parseFloat(getComputedStyle(each).fontSize)")
-             for name in ("With a class", "Before class")]  # fmt: skip
+    sizes = [
+        page.get_by_role("heading", name=name).evaluate("each => parseFloat(getComputedStyle(each).fontSize)")
+        for name in ("With a class", "Before class")
+    ]
     assert sizes[0] > sizes[1]

@@ -7,16 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.plots import CRAMPED
-from tests.browser.writing_page import (
-    expect,
-    inspect,
-    labels,
-    main_button,
-    text,
-    tokens,
-    until_at_rest,
-    until_written,
-)
+from tests.browser.writing_page import expect, inspect, labels, main_button, text, tokens, until_at_rest, until_written
 
 PAGES = {
     "": "[data-testid=live-text-token]",

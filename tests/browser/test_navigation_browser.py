@@ -170,9 +170,15 @@ def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
 
 
 CLICKABLE = (
-    "http://example.org/x", "https://www.example.org", "www.example.org/a", "me@example.org",
-    "mailto:me@example.org", ":material/info:", ":streamlit:", "![x](http://example.org/a.png)",
-)  # fmt: skip
+    "http://example.org/x",
+    "https://www.example.org",
+    "www.example.org/a",
+    "me@example.org",
+    "mailto:me@example.org",
+    ":material/info:",
+    ":streamlit:",
+    "![x](http://example.org/a.png)",
+)
 PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
 
 

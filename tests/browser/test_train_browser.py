@@ -70,7 +70,9 @@ def test_the_front_door_answers_a_story_s_question_at_one_click(visit):
     page = visit("")
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value(re.compile(r"Where is the ball\?$"))
     button(page, "Generate").click()
-    expect(page.get_by_test_id("live-text-token").and_(page.locator(".written")).first).to_have_text(re.compile("garden"))
+    expect(page.get_by_test_id("live-text-token").and_(page.locator(".written")).first).to_have_text(
+        re.compile("garden")
+    )
 
 
 def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):
@@ -157,9 +159,7 @@ def steps(page):
     return int(re.search(r"step ([\d,]+) of", text)[1].replace(",", ""))
 
 
-def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_page(
-    app_url, chromium, listen
-):
+def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_page(app_url, chromium, listen):
     """In a browser of its own, for its connections are cut; another visitor sees nothing of it."""
     context = chromium.new_context()
     errors = []
@@ -178,10 +178,13 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
     context.set_offline(False)
     page.locator(CONNECTED).wait_for()
     errors.clear()  # that nobody answered
-    page.wait_for_function("""(before) => {
+    page.wait_for_function(
+        """(before) => {
       const found = document.body.innerText.match(/Training: step ([\\d,]+) of/);
       return found && Number(found[1].replaceAll(",", "")) > before;
-    }""", arg=before)  # fmt: skip
+    }""",
+        arg=before,
+    )
     page.reload()
     expect(training).to_be_visible()
     assert steps(page) > before

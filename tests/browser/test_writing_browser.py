@@ -290,8 +290,10 @@ def test_a_connection_that_breaks_while_a_text_is_written_is_taken_up_again(visi
 
 def test_what_can_not_be_written_says_so_and_ends_the_writing(visit, wait_ready, browser_errors):
     page, _ = visit("tokens=50&pace=fast")
-    page.route("**/api/generate*", lambda route: route.fulfill(
-        status=400, json={"error": "There is no such model.", "parameter": "model"}))  # fmt: skip
+    page.route(
+        "**/api/generate*",
+        lambda route: route.fulfill(status=400, json={"error": "There is no such model.", "parameter": "model"}),
+    )
     main_button(page, "Generate").click()
     expect(page.get_by_role("alert").first).to_contain_text("There is no such model.")
     expect(main_button(page, "Generate")).to_be_enabled()

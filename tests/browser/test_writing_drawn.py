@@ -133,8 +133,10 @@ def test_attention_has_one_scale_whatever_the_largest_weight(visit, wait_ready):
         washes = tokens(page).evaluate_all(
             "(all) => all.map(({ style }) => +(style.backgroundColor.match(/(\\d+)%/)?.[1] ?? 0))"
         )
-        bars = part(page, "columns").locator(".column:not([hidden]) i").evaluate_all(
-            "(all) => all.map(({ style }) => parseFloat(style.backgroundSize.split(' ')[1]))"
+        bars = (
+            part(page, "columns")
+            .locator(".column:not([hidden]) i")
+            .evaluate_all("(all) => all.map(({ style }) => parseFloat(style.backgroundSize.split(' ')[1]))")
         )
         assert max(bars) == pytest.approx(100 * largest, abs=0.1)
         assert max(washes) == pytest.approx(55 * largest, abs=1.1)

@@ -3,14 +3,34 @@
 WORDS = ("two hundred and five", "forty-two", "seven", "one million", "nine thousand and nine", "the king")
 """For an encoder that reads number words."""
 PROMPTS = (
-    "Hello world", "the king", "the king#", "my lord of York", "To be, or not to be, that is the question", "a", "",
-    "ROMEO:\nBut, soft", "naïve café 😀", "\n", "<b>$x$</b> **`_", "forty-two", "hello=", "abc",
-    "Aquí me pongo a cantar", " ".join(["And so on, and on,"] * 12),
-)  # fmt: skip
+    "Hello world",
+    "the king",
+    "the king#",
+    "my lord of York",
+    "To be, or not to be, that is the question",
+    "a",
+    "",
+    "ROMEO:\nBut, soft",
+    "naïve café 😀",
+    "\n",
+    "<b>$x$</b> **`_",
+    "forty-two",
+    "hello=",
+    "abc",
+    "Aquí me pongo a cantar",
+    " ".join(["And so on, and on,"] * 12),
+)
 BATCHES = (
-    "one\ntwo\nthree\nfour", "one\ntwo", "one", "", "To be\nor\n<b>é😀\nnot", "\n\nthe king\n\n",
-    "a\nbb\nccc\ndddd\neeeee", "forty-two\ntwo hundred and five", "\n".join(f"line {number}" for number in range(12)),
-)  # fmt: skip
+    "one\ntwo\nthree\nfour",
+    "one\ntwo",
+    "one",
+    "",
+    "To be\nor\n<b>é😀\nnot",
+    "\n\nthe king\n\n",
+    "a\nbb\nccc\ndddd\neeeee",
+    "forty-two\ntwo hundred and five",
+    "\n".join(f"line {number}" for number in range(12)),
+)
 OWN_TEXTS = ("", "Too short a text.", "Twinkle, twinkle, little star,\nHow I wonder what you are. 😀\n" * 30)
 NUMBERS = ("0", "1", "5", "7", "63", "-3", "100000000000", "2.5", "")
 LINKS = (

@@ -54,9 +54,7 @@ class TestScoreArithmetic:
                 for j in range(5):
                     cell = score_arithmetic(q, k, cache["mask", 0], i, j)
                     assert cell.raw == pytest.approx(float(cache["raw_scores", 0][0, head, i, j]), abs=1e-5)
-                    assert cell.scaled == pytest.approx(
-                        float(cache["scaled_scores", 0][0, head, i, j]), abs=1e-5
-                    )
+                    assert cell.scaled == pytest.approx(float(cache["scaled_scores", 0][0, head, i, j]), abs=1e-5)
                     assert cell.weight == pytest.approx(float(cache["pattern", 0][0, head, i, j]), abs=1e-5)
                     assert cell.visible == (j <= i)
 

@@ -23,8 +23,14 @@ from transformer.checkpoints import archive as archives
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.json")
-CARD = Card(title="A title", summary="ñandú 日 🙂", training={"betas": [0.9, 0.99]}, validation_loss=1.25,
-            examples=["ab", "c\n"], start_token_id=1)  # fmt: skip
+CARD = Card(
+    title="A title",
+    summary="ñandú 日 🙂",
+    training={"betas": [0.9, 0.99]},
+    validation_loss=1.25,
+    examples=["ab", "c\n"],
+    start_token_id=1,
+)
 CHARACTERS = Tokenizer.of_characters("abcdefghij ")
 
 
@@ -118,9 +124,18 @@ class TestRoundTrip:
 class TestForeign:
     @pytest.mark.parametrize(
         "content",
-        [b"", b"x", bytes(5000), b"PK\3\4" + bytes(100), b"PK\5\6" + bytes(18), GOOD[:-1], GOOD + b"\n", GOOD[100:],
-         packed({})],
-    )  # fmt: skip
+        [
+            b"",
+            b"x",
+            bytes(5000),
+            b"PK\3\4" + bytes(100),
+            b"PK\5\6" + bytes(18),
+            GOOD[:-1],
+            GOOD + b"\n",
+            GOOD[100:],
+            packed({}),
+        ],
+    )
     def test_what_is_no_archive(self, content):
         refused(content)
 
@@ -240,12 +255,19 @@ class TestHostile:
     @pytest.mark.parametrize(
         "claims",
         [
-            {"n_layers": 65}, {"n_layers": 10**9}, {"n_layers": 10**4290}, {"context_length": 4097},
-            {"context_length": 10**4290}, {"n_encoder_layers": 10**9}, {"n_heads": 10**4290, "d_model": 10**4290},
-            {"context_length": 4000, "positions": "none"}, {"d_model": "wide"}, {"surprise": 1},
+            {"n_layers": 65},
+            {"n_layers": 10**9},
+            {"n_layers": 10**4290},
+            {"context_length": 4097},
+            {"context_length": 10**4290},
+            {"n_encoder_layers": 10**9},
+            {"n_heads": 10**4290, "d_model": 10**4290},
+            {"context_length": 4000, "positions": "none"},
+            {"d_model": "wide"},
+            {"surprise": 1},
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
-    )  # fmt: skip
+    )
     def test_a_shape_that_would_exhaust_the_machine(self, claims):
         with cheaply():
             refused(changed("config.json", lambda config: config.update(claims)), "config.json")
@@ -260,9 +282,7 @@ class TestHostile:
         "change",
         [
             lambda file: file["pre_tokenizer"]["pattern"].update(Regex="(a+)+$"),
-            lambda file: file.update(
-                normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 999}
-            ),
+            lambda file: file.update(normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 999}),
             lambda file: file.update(model={"type": "BPE", "vocab": {"a": 0}, "merges": []}),
             lambda file: file.update(added_tokens=[{"id": 3, "content": "x", "special": False}]),
             lambda file: file.update(added_tokens=3),
@@ -283,9 +303,29 @@ class TestHostile:
             refused(changed(name, content), name)
 
 
-HOSTILE = ["null", "true", "-1", "0", "1", "7", "1e999", "1e308", "0.5", "NaN", "1" * 4_000, "9" * 30, '""',
-           '"\\ud800"', '"' + "x" * 60_000 + '"', "[]", "{}", "[" * 2_000 + "]" * 2_000, '["a"]', '{"a": 1}',
-           "[" + ",".join(["1"] * 20_000) + "]"]  # fmt: skip
+HOSTILE = [
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1",
+    "7",
+    "1e999",
+    "1e308",
+    "0.5",
+    "NaN",
+    "1" * 4_000,
+    "9" * 30,
+    '""',
+    '"\\ud800"',
+    '"' + "x" * 60_000 + '"',
+    "[]",
+    "{}",
+    "[" * 2_000 + "]" * 2_000,
+    '["a"]',
+    '{"a": 1}',
+    "[" + ",".join(["1"] * 20_000) + "]",
+]
 """JSON that a value may be replaced by."""
 
 

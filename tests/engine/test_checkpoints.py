@@ -15,15 +15,7 @@ from safetensors.torch import load_file
 
 from tests.helpers import configs, tiny_config, tiny_model, unpadded
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
-from transformer import (
-    Card,
-    Checkpoint,
-    CheckpointError,
-    Tokenizer,
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from transformer import Card, Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
 
 
 class TestRoundTrip:
@@ -53,9 +45,7 @@ class TestRoundTrip:
     def test_weights_may_be_stored_in_half_the_bytes(self, dtype, tmp_path):
         saved = checkpoint()
         save_checkpoint(tmp_path / "model", saved, dtype=dtype)
-        assert {tensor.dtype for tensor in load_file(tmp_path / "model/model.safetensors").values()} == {
-            dtype
-        }
+        assert {tensor.dtype for tensor in load_file(tmp_path / "model/model.safetensors").values()} == {dtype}
         for name, tensor in load_checkpoint(tmp_path / "model").model.state_dict().items():
             assert tensor.dtype == torch.float32
             assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
@@ -92,10 +82,7 @@ class TestList:
         assert entries[0].card == CARD
         assert entries[0].config == tiny_config()
         assert "config.json" in entries[2].problem
-        assert (
-            "model.safetensors and config.json and tokenizer.json and card.json is missing"
-            in entries[3].problem
-        )
+        assert "model.safetensors and config.json and tokenizer.json and card.json is missing" in entries[3].problem
 
     def test_a_folder_that_does_not_exist_holds_none(self, tmp_path):
         assert list_checkpoints(tmp_path / "nothing") == []

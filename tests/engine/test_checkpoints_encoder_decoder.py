@@ -111,14 +111,30 @@ class TestClaims:
     @pytest.mark.parametrize(
         "claims",
         [
-            {"n_encoder_layers": 4}, {"n_encoder_layers": 2}, {"n_encoder_layers": 0}, {"n_encoder_layers": 10**9},
-            {"n_encoder_layers": 10**30}, {"n_layers": 2}, {"n_layers": 0}, {"n_layers": 10**9},
-            {"n_encoder_layers": 1, "n_layers": 3}, {"architecture": "decoder-only"}, {"tie_embeddings": True},
-            {"d_model": 10**6}, {"d_model": 16}, {"vocab_size": 12}, {"d_ff": 0}, {"d_ff": 31}, {"norm": "none"},
-            {"attention": "uniform"}, {"positions": "learned"}, {"attention_bias": False}, {"unembed_bias": True},
+            {"n_encoder_layers": 4},
+            {"n_encoder_layers": 2},
+            {"n_encoder_layers": 0},
+            {"n_encoder_layers": 10**9},
+            {"n_encoder_layers": 10**30},
+            {"n_layers": 2},
+            {"n_layers": 0},
+            {"n_layers": 10**9},
+            {"n_encoder_layers": 1, "n_layers": 3},
+            {"architecture": "decoder-only"},
+            {"tie_embeddings": True},
+            {"d_model": 10**6},
+            {"d_model": 16},
+            {"vocab_size": 12},
+            {"d_ff": 0},
+            {"d_ff": 31},
+            {"norm": "none"},
+            {"attention": "uniform"},
+            {"positions": "learned"},
+            {"attention_bias": False},
+            {"unembed_bias": True},
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
-    )  # fmt: skip
+    )
     def test_a_configuration_that_claims_what_is_not_there(self, copied, claims):
         change_json(copied, "config.json", **claims)
         refused(copied, "config.json", "model.safetensors")
@@ -127,20 +143,22 @@ class TestClaims:
         self, copied, monkeypatch
     ):
         change_json(copied, "config.json", n_encoder_layers=50)
-        monkeypatch.setattr(
-            "transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built")
-        )
+        monkeypatch.setattr("transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built"))
         refused(copied, "claims 50 layers")
 
     @pytest.mark.parametrize(
         ("name", "shape"),
         [
-            ("decoder.blocks.0.cross_attn.q.weight", (8, 9)), ("decoder.blocks.0.cross_attn.kv.weight", (24, 8)),
-            ("decoder.blocks.0.cross_attn.out.bias", (1, 8)), ("decoder.blocks.0.ln_cross.weight", (7,)),
-            ("encoder.blocks.2.attn.qkv.weight", (8, 24)), ("encoder.ln_final.weight", (1,)),
-            ("encoder.embed.weight", (12, 8)), ("decoder.embed.weight", (8, 11)),
+            ("decoder.blocks.0.cross_attn.q.weight", (8, 9)),
+            ("decoder.blocks.0.cross_attn.kv.weight", (24, 8)),
+            ("decoder.blocks.0.cross_attn.out.bias", (1, 8)),
+            ("decoder.blocks.0.ln_cross.weight", (7,)),
+            ("encoder.blocks.2.attn.qkv.weight", (8, 24)),
+            ("encoder.ln_final.weight", (1,)),
+            ("encoder.embed.weight", (12, 8)),
+            ("decoder.embed.weight", (8, 11)),
         ],
-    )  # fmt: skip
+    )
     def test_a_weight_of_another_shape_is_named(self, copied, name, shape):
         weights = load_file(copied / "model.safetensors")
         assert name in weights

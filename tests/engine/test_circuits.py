@@ -13,8 +13,12 @@ from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
 from transformer.inference.recompute import whole_pass
 
 
-@given(configs(norm="none", attention_bias=False, positions="rotary", attention="softmax", n_layers=1, n_heads=2),
-       st.integers(0, 10), st.integers(0, 10), st.integers(0, 4))  # fmt: skip
+@given(
+    configs(norm="none", attention_bias=False, positions="rotary", attention="softmax", n_layers=1, n_heads=2),
+    st.integers(0, 10),
+    st.integers(0, 10),
+    st.integers(0, 4),
+)
 def test_qk_is_the_score_that_two_tokens_have_in_the_first_layer(config, query, key, distance):
     """Without norm and biases the circuit leaves nothing out; rotary positions see the distance alone."""
     model = tiny_model(config)
@@ -26,8 +30,19 @@ def test_qk_is_the_score_that_two_tokens_have_in_the_first_layer(config, query, 
     torch.testing.assert_close(float(circuit.row(query)[key]), float(scores[-1, 0]), atol=1e-4, rtol=1e-4)
 
 
-@given(configs(norm="none", attention_bias=False, unembed_bias=False, positions="none", n_layers=1, d_ff=0,
-               residual=False, n_heads=1, pad_token_id=None))  # fmt: skip
+@given(
+    configs(
+        norm="none",
+        attention_bias=False,
+        unembed_bias=False,
+        positions="none",
+        n_layers=1,
+        d_ff=0,
+        residual=False,
+        n_heads=1,
+        pad_token_id=None,
+    )
+)
 def test_ov_is_what_a_model_of_one_head_says_after_one_token(config):
     """A text of one token looks at itself, and without residuals the head is all that is heard."""
     model = tiny_model(config)

@@ -37,14 +37,7 @@ PRESET = Preset(
     title="Tiny",
     summary="Goes up and down.",
     corpus="small",
-    shape={
-        "context_length": 8,
-        "n_layers": 1,
-        "n_heads": 2,
-        "d_model": 8,
-        "dropout": 0.1,
-        "tie_embeddings": True,
-    },
+    shape={"context_length": 8, "n_layers": 1, "n_heads": 2, "d_model": 8, "dropout": 0.1, "tie_embeddings": True},
     training=TrainingConfig(steps=10, warmup_steps=2, optimizer="muon", average_decay=0.5, seed=7),
     batch=4,
     evaluate_every=4,
@@ -56,9 +49,7 @@ PRESET = Preset(
 def folder(tmp_path) -> Path:
     """Checkpoints: one that is good, one that is damaged."""
     path = tmp_path / "checkpoints"
-    card = Card(
-        title="Good", summary="Writes.", corpus={"name": "small"}, parameters=1_500_000, validation_loss=2.5
-    )
+    card = Card(title="Good", summary="Writes.", corpus={"name": "small"}, parameters=1_500_000, validation_loss=2.5)
     save_checkpoint(path / "good", Checkpoint(tiny_model(), Tokenizer.of_characters("abcdefg \n"), card))
     (path / "damaged").mkdir()
     return path
@@ -103,10 +94,7 @@ class TestGenerate:
         assert (status, err) == (0, "")
         checkpoint = load_checkpoint(folder / "good")
         steps = generate(
-            checkpoint.model,
-            checkpoint.tokenizer.encode("abc"),
-            max_new_tokens=12,
-            sampling=Sampling(0.8, 5, None, 3),
+            checkpoint.model, checkpoint.tokenizer.encode("abc"), max_new_tokens=12, sampling=Sampling(0.8, 5, None, 3)
         )
         assert out == "abc" + checkpoint.tokenizer.decode([step.token_id for step in steps]) + "\n"
 
@@ -134,11 +122,7 @@ class TestTrainAndEvaluate:
     def test_a_preset_is_trained_saved_and_measured(self, run, folder, tmp_path):
         status, out, err = run("train", "tiny", "--threads", "1")
         assert (status, err) == (0, "")
-        assert [line.split()[:2] for line in out.splitlines()[:3]] == [
-            ["step", "4"],
-            ["step", "8"],
-            ["step", "10"],
-        ]
+        assert [line.split()[:2] for line in out.splitlines()[:3]] == [["step", "4"], ["step", "8"], ["step", "10"]]
         checkpoint = load_checkpoint(folder / "tiny")
         card = checkpoint.card
         assert f"validation loss {card.validation_loss} nats" in out
@@ -148,9 +132,7 @@ class TestTrainAndEvaluate:
         assert card.parameters == checkpoint.model.parameter_count()
         validation = checkpoint.tokenizer.encode(CORPUS.split()[1])
         measured = evaluate_loss(checkpoint.model, validation)
-        assert measured == pytest.approx(
-            card.validation_loss, abs=5e-3
-        )  # the weights are stored in half the bytes
+        assert measured == pytest.approx(card.validation_loss, abs=5e-3)  # the weights are stored in half the bytes
         assert json.loads((folder / "tiny/card.json").read_text(encoding="utf-8"))["title"] == "Tiny"
         assert {tensor.dtype for tensor in load_file(folder / "tiny/model.safetensors").values()} == {torch.float16}
         assert [path.name for path in (tmp_path / "runs/tiny").iterdir()] == ["state.safetensors"]
@@ -161,9 +143,11 @@ class TestTrainAndEvaluate:
 
     @pytest.mark.parametrize(
         ("fails", "message"),
-        [("loop", "The state of the training can't be written to runs/tiny/state.safetensors: No space left"),
-         ("folder", "tiny can't be saved: No space left")],
-    )  # fmt: skip
+        [
+            ("loop", "The state of the training can't be written to runs/tiny/state.safetensors: No space left"),
+            ("folder", "tiny can't be saved: No space left"),
+        ],
+    )
     def test_a_full_disk_is_a_sentence_and_leaves_no_half_a_file(
         self, run, folder, tmp_path, monkeypatch, fails, message
     ):

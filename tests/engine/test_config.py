@@ -61,14 +61,7 @@ WRONG = [
     ("pad_token_id", 1.0, "None or a token id"),
     *[
         (switch, 1, "True or False")
-        for switch in (
-            "residual",
-            "attention_bias",
-            "mlp_bias",
-            "unembed_bias",
-            "tie_embeddings",
-            "scale_embeddings",
-        )
+        for switch in ("residual", "attention_bias", "mlp_bias", "unembed_bias", "tie_embeddings", "scale_embeddings")
     ],
 ]
 

@@ -114,9 +114,7 @@ class TestWhereItIsFound:
 
 class TestWhatGoesWrong:
     def test_a_file_with_another_checksum_is_refused(self, tmp_path, downloads):
-        with pytest.raises(
-            CorpusError, match=r"small\.txt in .* is not the file it should be .*SHA-256.*example\.org"
-        ):
+        with pytest.raises(CorpusError, match=r"small\.txt in .* is not the file it should be .*SHA-256.*example\.org"):
             load_corpus("small", put(tmp_path / "mine", TEXT + " "))
         assert downloads == []
 
@@ -127,15 +125,11 @@ class TestWhatGoesWrong:
         assert not (tmp_path / "cache/headsup/small.txt").exists()
 
     def test_without_a_network_it_says_what_would_help(self):
-        with pytest.raises(
-            CorpusError, match=r"Check the network, or put small\.txt into a folder.*HEADSUP_CORPORA"
-        ):
+        with pytest.raises(CorpusError, match=r"Check the network, or put small\.txt into a folder.*HEADSUP_CORPORA"):
             load_corpus("small")
 
     def test_an_unknown_name_lists_the_known_ones(self):
-        with pytest.raises(
-            CorpusError, match=r"no corpus 'bible'; there are tiny-shakespeare, .*python-manual"
-        ):
+        with pytest.raises(CorpusError, match=r"no corpus 'bible'; there are tiny-shakespeare, .*python-manual"):
             load_corpus("bible")
 
 

@@ -107,8 +107,11 @@ print(json.dumps({"checkpoint": checkpoint, "run": run_state}))
 def test_a_save_that_is_killed(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path), str(TRIES)],
-        cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=110,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     for what, report in json.loads(done.stdout).items():
         assert len(report["found"]) == TRIES
@@ -180,7 +183,10 @@ def test_saves_and_readers_at_once(tmp_path):
     (tmp_path / "models").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", BUSY, str(tmp_path / "models")],
-        cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=110,
+        text=True,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 0, 0, 0]\n", "")
     assert [child.name for child in (tmp_path / "models").iterdir()] == ["model"]

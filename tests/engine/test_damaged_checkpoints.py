@@ -18,10 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_config
 from tests.saved_checkpoints import FILES, refused
-from transformer import (
-    CheckpointError,
-    load_checkpoint,
-)
+from transformer import CheckpointError, load_checkpoint
 
 
 @contextmanager
@@ -51,19 +48,7 @@ class TestDamage:
     @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
     @pytest.mark.parametrize(
         "content",
-        [
-            "null",
-            "[]",
-            "3",
-            '"x"',
-            "{}",
-            "[" * 100_000,
-            '{"a":' * 100_000,
-            "\ufeff{}",
-            "1" * 5000,
-            "NaN",
-            "{\x00}",
-        ],
+        ["null", "[]", "3", '"x"', "{}", "[" * 100_000, '{"a":' * 100_000, "\ufeff{}", "1" * 5000, "NaN", "{\x00}"],
         ids=lambda content: content[:8],
     )
     def test_json_of_another_kind_is_refused(self, copied, name, content):
@@ -97,9 +82,7 @@ class TestDamage:
     @pytest.mark.parametrize("change", ["missing", "extra", "shape"])
     def test_weights_that_do_not_fit_the_configuration_are_refused(self, copied, change):
         weights = load_file(copied / "model.safetensors")
-        name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[
-            change
-        ]
+        name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[change]
         weights[name] = torch.zeros(9)
         if change == "missing":
             del weights[name]
@@ -109,10 +92,18 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            ("title", 3), ("summary", None), ("corpus", []), ("training", "fast"), ("parameters", "many"),
-            ("train_loss", "low"), ("accuracy", [1]), ("examples", "ab"), ("examples", [1]), ("start_token_id", 0.5),
+            ("title", 3),
+            ("summary", None),
+            ("corpus", []),
+            ("training", "fast"),
+            ("parameters", "many"),
+            ("train_loss", "low"),
+            ("accuracy", [1]),
+            ("examples", "ab"),
+            ("examples", [1]),
+            ("start_token_id", 0.5),
         ],
-    )  # fmt: skip
+    )
     def test_a_card_with_a_field_of_another_kind_is_refused(self, copied, field, value):
         (copied / "card.json").write_text(json.dumps({"title": "t", field: value}))
         refused(copied, "card.json", field if field != "title" else "title")
@@ -124,14 +115,29 @@ class TestLies:
     @pytest.mark.parametrize(
         "claims",
         [
-            {"d_model": 10**6}, {"n_layers": 10**9}, {"context_length": 10**12, "positions": "learned"},
-            {"vocab_size": 10**12}, {"vocab_size": 2**62}, {"d_ff": 10**15}, {"d_model": 2 * 10**30},
-            {"n_heads": 10**30}, {"n_layers": 10**30}, {"vocab_size": 10**4000}, {"d_model": 1}, {"n_layers": 1},
-            {"n_layers": 3}, {"n_layers": 0}, {"vocab_size": 10}, {"norm": "none"}, {"dropout": math.nan},
-            {"positions": {}}, {"architecture": "diffusion"}, {"surprise": 1},
+            {"d_model": 10**6},
+            {"n_layers": 10**9},
+            {"context_length": 10**12, "positions": "learned"},
+            {"vocab_size": 10**12},
+            {"vocab_size": 2**62},
+            {"d_ff": 10**15},
+            {"d_model": 2 * 10**30},
+            {"n_heads": 10**30},
+            {"n_layers": 10**30},
+            {"vocab_size": 10**4000},
+            {"d_model": 1},
+            {"n_layers": 1},
+            {"n_layers": 3},
+            {"n_layers": 0},
+            {"vocab_size": 10},
+            {"norm": "none"},
+            {"dropout": math.nan},
+            {"positions": {}},
+            {"architecture": "diffusion"},
+            {"surprise": 1},
         ],
         ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
-    )  # fmt: skip
+    )
     def test_a_configuration_that_claims_what_is_not_there(self, copied, claims):
         (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
         with cheaply():
@@ -146,8 +152,7 @@ class TestLies:
 
     def test_a_hundred_thousand_layers_of_nothing(self, copied):
         header = {
-            f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-            for layer in range(100_000)
+            f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for layer in range(100_000)
         }
         self.write(copied, json.dumps(header).encode())
         (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), "n_layers": 100_000}))
@@ -182,9 +187,7 @@ class TestLies:
 
     def test_tensors_that_share_their_bytes(self, copied):
         entry = {"dtype": "F32", "shape": [11, 8], "data_offsets": [0, 352]}
-        self.write(
-            copied, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352)
-        )
+        self.write(copied, json.dumps({"embed.weight": entry, "unembed.weight": entry}).encode(), body=bytes(352))
         refused(copied, "model.safetensors")
 
     @staticmethod
@@ -209,14 +212,7 @@ class TestTokenizers:
             {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}},
             {"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 7}},
             {"model": {"type": "Unknown"}},
-            {
-                "pre_tokenizer": {
-                    "type": "Split",
-                    "pattern": {"Regex": "("},
-                    "behavior": "Isolated",
-                    "invert": False,
-                }
-            },
+            {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
             {"pre_tokenizer": {"type": "Nothing"}},
             {"decoder": {"type": "Nothing"}},
             {"added_tokens": 3},

@@ -5,14 +5,7 @@ import torch
 from hypothesis import given, strategies
 
 from tests.browser.servers import ROOT
-from tests.helpers import (
-    any_configs,
-    close,
-    some_inputs,
-    tiny_config,
-    tiny_model,
-    unpadded,
-)
+from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model, unpadded
 from transformer import Scaled, hook_points, load_checkpoint, silencing
 from transformer.inference import effects
 from transformer.inference.interventions import hooks_of
@@ -36,8 +29,9 @@ def test_each_row_is_the_model_without_that_part_beside_what_is_changed_already(
     changed = tuple(Scaled(part.point, part.head, factor=2.0) for part in some)
     found = silencing(model, tokens, source, changed)
     close(found.plain, run(model, tokens, source, *changed))
-    expected = sum(config.n_heads if name.endswith("hook_z") else name.endswith("hook_mlp_out")
-                   for name in hook_points(config))  # fmt: skip
+    expected = sum(
+        config.n_heads if name.endswith("hook_z") else name.endswith("hook_mlp_out") for name in hook_points(config)
+    )
     assert len(found.parts) == len(found.logits) == expected
     for part, logits in zip(found.parts, found.logits, strict=True):
         close(logits, run(model, tokens, source, *changed, part))
@@ -74,7 +68,4 @@ def test_induction_needs_the_heads_that_make_it_up():
     (q,) = checkpoint.tokenizer.encode("q")
     lost = found.logit(len(tokens) - 1, q)
     needed = sorted(range(len(lost)), key=lambda row: float(lost[row]))[:2]
-    assert {(found.parts[row].point[:8], found.parts[row].head) for row in needed} == {
-        ("blocks.0", 0),
-        ("blocks.1", 1),
-    }
+    assert {(found.parts[row].point[:8], found.parts[row].head) for row in needed} == {("blocks.0", 0), ("blocks.1", 1)}

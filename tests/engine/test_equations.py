@@ -46,9 +46,7 @@ class TestEquations:
         for layer in range(config.n_layers):
             block = f"blocks.{layer}."
             close(cache[block + "hook_resid_pre"], stream)
-            last = (
-                f"ln{2 if config.d_ff else 1}.hook_normalized" if config.norm == "post" else "hook_resid_post"
-            )
+            last = f"ln{2 if config.d_ff else 1}.hook_normalized" if config.norm == "post" else "hook_resid_post"
             stream = cache[block + last]
 
     @given(configs(attention="softmax"))
@@ -107,9 +105,7 @@ class TestEquations:
             by_hand = {
                 "relu": lambda x: x.clamp(min=0),
                 "gelu": lambda x: x * (1 + torch.erf(x / math.sqrt(2))) / 2,
-                "gelu_tanh": lambda x: (
-                    x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
-                ),
+                "gelu_tanh": lambda x: x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
             }[config.activation]
             close(post, by_hand(pre))
             close(cache["mlp_out", layer], block.mlp.down(post))

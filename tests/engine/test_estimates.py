@@ -11,13 +11,7 @@ from hypothesis import given
 from tests.helpers import any_configs, tiny_config
 from transformer import Batch, ModelConfig, TrainingConfig, TrainingRun, build_model
 from transformer.training import cost as estimates
-from transformer.training.cost import (
-    Machine,
-    parameter_count,
-    training_flops,
-    training_memory,
-    training_seconds,
-)
+from transformer.training.cost import Machine, parameter_count, training_flops, training_memory, training_seconds
 
 MIDDLE = ModelConfig(vocab_size=65, context_length=32, n_layers=2, n_heads=4, d_model=32)
 LARGER = [{"vocab_size": 130}, {"context_length": 64}, {"n_layers": 3}, {"d_model": 64}, {"d_ff": 256}]
@@ -57,12 +51,17 @@ class TestMemory:
     @pytest.mark.parametrize(
         "changes",
         [
-            {}, {"context_length": 128, "d_model": 64}, {"positions": "rotary", "activation": "gelu"}, {"d_ff": 0},
-            {"norm": "none", "residual": False}, {"attention": "uniform"}, {"vocab_size": 400, "n_layers": 0},
+            {},
+            {"context_length": 128, "d_model": 64},
+            {"positions": "rotary", "activation": "gelu"},
+            {"d_ff": 0},
+            {"norm": "none", "residual": False},
+            {"attention": "uniform"},
+            {"vocab_size": 400, "n_layers": 0},
             {"architecture": "encoder-decoder", "norm": "post", "tie_embeddings": True},
         ],
         ids=str,
-    )  # fmt: skip
+    )
     def test_activations_are_about_what_autograd_keeps(self, changes):
         """Counted with PyTorch's own hook on what the backward pass needs; every tensor once, no weights."""
         config = dataclasses.replace(MIDDLE, **{"d_ff": None, **changes})
@@ -114,9 +113,7 @@ class TestTime:
         ("seconds", "tensor_seconds", "flops_per_second"),
         [([30.0, 110.0], 1.0, 1.0), ([1.0, 2000.0], None, None), ([300.0, 1.0], None, None)],
     )
-    def test_price_and_speed_come_from_two_measurements(
-        self, monkeypatch, seconds, tensor_seconds, flops_per_second
-    ):
+    def test_price_and_speed_come_from_two_measurements(self, monkeypatch, seconds, tensor_seconds, flops_per_second):
         """20 operations and 10 FLOPs, 10 operations and 100 FLOPs; a disturbed measurement still gives numbers."""
         monkeypatch.setattr(estimates, "_parts", lambda: [(20, 10), (10, 100)])
         monkeypatch.setattr(estimates, "_measured", lambda: seconds)

@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
-from transformer import (
-    TASKS,
-    ActivationCache,
-    Corpus,
-    ModelConfig,
-    build_model,
-    evaluate_loss,
-    induction_score,
-)
+from transformer import TASKS, ActivationCache, Corpus, ModelConfig, build_model, evaluate_loss, induction_score
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
 from transformer.data.tasks import Example, Task
@@ -137,9 +129,7 @@ class Oracle(nn.Module):
     def forward(self, *inputs: Tensor, past) -> Tensor:
         self.was_training.append(self.training)
         past.extend(inputs[-1])
-        following = [
-            self.next_token(row, past.tokens[i].tolist()) for i, row in enumerate(inputs[0].tolist())
-        ]
+        following = [self.next_token(row, past.tokens[i].tolist()) for i, row in enumerate(inputs[0].tolist())]
         return F.one_hot(torch.tensor(following), self.config.vocab_size)[:, None].float()
 
     def next_token(self, source: list[int], so_far: list[int]) -> int:
@@ -213,9 +203,7 @@ class TestInduction:
 
     def test_an_untrained_model_knows_nothing_the_second_time_either(self):
         model = build_model(
-            ModelConfig(
-                n_layers=2, n_heads=2, d_model=32, positions="rotary", **TaskObjective(INDUCTION, 1, 0).shape
-            ),
+            ModelConfig(n_layers=2, n_heads=2, d_model=32, positions="rotary", **TaskObjective(INDUCTION, 1, 0).shape),
             seed=0,
         )
         found = measure_induction(model, INDUCTION, sequences=40)

@@ -46,46 +46,80 @@ def drawn(family: str, chosen: Spread | random.Random) -> dict:
     width, tied = heads * of_head, pick([True, False])
     no_ends = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
     common = {"vocab_size": VOCABULARY, "tie_word_embeddings": tied, **no_ends}
-    deep = {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": width,
-            "max_position_embeddings": CONTEXT, "intermediate_size": pick([20, 48])}  # fmt: skip
+    deep = {
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "hidden_size": width,
+        "max_position_embeddings": CONTEXT,
+        "intermediate_size": pick([20, 48]),
+    }
     base = pick([10000.0, 500.0])
     match family:
         case "gpt2":
             return common | {
-                "n_layer": layers, "n_head": heads, "n_embd": width, "n_inner": pick([None, 20]),
-                "n_positions": CONTEXT, "activation_function": pick(["gelu_new", "gelu", "relu", "silu"]),
-                "layer_norm_epsilon": pick([1e-5, 1e-3]), "scale_attn_weights": pick([True, False]),
-            }  # fmt: skip
+                "n_layer": layers,
+                "n_head": heads,
+                "n_embd": width,
+                "n_inner": pick([None, 20]),
+                "n_positions": CONTEXT,
+                "activation_function": pick(["gelu_new", "gelu", "relu", "silu"]),
+                "layer_norm_epsilon": pick([1e-5, 1e-3]),
+                "scale_attn_weights": pick([True, False]),
+            }
         case "gpt_neo":
             kinds = pick([["global"], ["local"], ["global", "local"]])
             return common | {
-                "num_layers": 2 * len(kinds), "num_heads": heads, "hidden_size": width,
-                "intermediate_size": pick([None, 20]), "max_position_embeddings": CONTEXT,
-                "attention_types": [[kinds, 2]], "window_size": pick([3, 5, 40]),
-                "activation_function": pick(["gelu_new", "relu"]), "layer_norm_epsilon": pick([1e-5, 1e-3]),
-            }  # fmt: skip
+                "num_layers": 2 * len(kinds),
+                "num_heads": heads,
+                "hidden_size": width,
+                "intermediate_size": pick([None, 20]),
+                "max_position_embeddings": CONTEXT,
+                "attention_types": [[kinds, 2]],
+                "window_size": pick([3, 5, 40]),
+                "activation_function": pick(["gelu_new", "relu"]),
+                "layer_norm_epsilon": pick([1e-5, 1e-3]),
+            }
         case "gpt_neox":
             fraction = pick([0.5, 1.0] if of_head != 8 else [0.25, 0.5, 1.0])
             fraction = 1.0 if of_head == 6 else fraction
-            return common | deep | {
-                "rope_parameters": {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": fraction},
-                "use_parallel_residual": pick([True, False]), "attention_bias": pick([True, False]),
-                "hidden_act": pick(["gelu", "relu"]), "layer_norm_eps": pick([1e-5, 1e-3]),
-            }  # fmt: skip
+            return (
+                common
+                | deep
+                | {
+                    "rope_parameters": {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": fraction},
+                    "use_parallel_residual": pick([True, False]),
+                    "attention_bias": pick([True, False]),
+                    "hidden_act": pick(["gelu", "relu"]),
+                    "layer_norm_eps": pick([1e-5, 1e-3]),
+                }
+            )
         case "llama":
-            return common | deep | {
-                "num_key_value_heads": pick([1, 2, heads]), "head_dim": pick([of_head, 10]),
-                "rope_parameters": {"rope_type": "default", "rope_theta": base}, "attention_bias": pick([True, False]),
-                "mlp_bias": pick([True, False]), "rms_norm_eps": pick([1e-6, 1e-3]),
-                "hidden_act": pick(["silu", "gelu"]),
-            }  # fmt: skip
+            return (
+                common
+                | deep
+                | {
+                    "num_key_value_heads": pick([1, 2, heads]),
+                    "head_dim": pick([of_head, 10]),
+                    "rope_parameters": {"rope_type": "default", "rope_theta": base},
+                    "attention_bias": pick([True, False]),
+                    "mlp_bias": pick([True, False]),
+                    "rms_norm_eps": pick([1e-6, 1e-3]),
+                    "hidden_act": pick(["silu", "gelu"]),
+                }
+            )
         case "qwen2":
-            return common | deep | {
-                "num_key_value_heads": pick([1, 2, heads]),
-                "rope_parameters": {"rope_type": "default", "rope_theta": base},
-                "use_sliding_window": pick([True, False]), "sliding_window": pick([3, 40]), "max_window_layers": 1,
-                "rms_norm_eps": pick([1e-6, 1e-3]),
-            }  # fmt: skip
+            return (
+                common
+                | deep
+                | {
+                    "num_key_value_heads": pick([1, 2, heads]),
+                    "rope_parameters": {"rope_type": "default", "rope_theta": base},
+                    "use_sliding_window": pick([True, False]),
+                    "sliding_window": pick([3, 40]),
+                    "max_window_layers": 1,
+                    "rms_norm_eps": pick([1e-6, 1e-3]),
+                }
+            )
 
 
 def theirs(family: str, fields: dict, seed: int) -> torch.nn.Module:
@@ -179,10 +213,20 @@ def test_written_again_transformers_opens_it_with_equal_logits(both, tmp_path):
         ({"positions": "learned"}, "gpt2"),
         ({"positions": "rotary", "tie_embeddings": True}, "gpt_neox"),  # neighbours are turned: rows change places
         ({"positions": "rotary", "rotary_dims": 2, "parallel_residual": True}, "gpt_neox"),
-        ({"positions": "rotary", "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "attention_bias": False,
-          "mlp_bias": False, "n_kv_heads": 1}, "llama"),
+        (
+            {
+                "positions": "rotary",
+                "norm_kind": "rms",
+                "mlp_gate": True,
+                "activation": "silu",
+                "attention_bias": False,
+                "mlp_bias": False,
+                "n_kv_heads": 1,
+            },
+            "llama",
+        ),
     ],
-)  # fmt: skip
+)
 @torch.no_grad()
 def test_a_model_of_ours_goes_out_to_the_family_that_can_express_it(fields, family, tmp_path):
     ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghijk"), Card(title="x"))

@@ -65,9 +65,7 @@ class TestWhatIsReported:
     def test_probability_rank_and_entropy_are_the_models_own(self):
         """Temperature 1 and nothing cut off, whatever the sampling does."""
         model = tiny_model()
-        for step in generate(
-            model, PROMPT, max_new_tokens=5, sampling=Sampling(0.3, top_k=2, top_p=0.5, seed=1)
-        ):
+        for step in generate(model, PROMPT, max_new_tokens=5, sampling=Sampling(0.3, top_k=2, top_p=0.5, seed=1)):
             logits = step.logits.double().numpy()
             probabilities = np.exp(logits - logits.max())
             probabilities /= probabilities.sum()
@@ -79,9 +77,7 @@ class TestWhatIsReported:
 
     def test_statistics_are_computed_once_and_only_when_asked_for(self, monkeypatch):
         asked = []
-        monkeypatch.setattr(
-            generation, "token_statistics", lambda *args: asked.append(args) or token_statistics(*args)
-        )
+        monkeypatch.setattr(generation, "token_statistics", lambda *args: asked.append(args) or token_statistics(*args))
         steps = list(generate(tiny_model(), PROMPT, max_new_tokens=3, sampling=GREEDY))
         assert asked == []
         assert (steps[1].probability, steps[1].rank, steps[1].entropy) == token_statistics(
@@ -112,17 +108,13 @@ class TestWhatIsReported:
             torch.testing.assert_close(one.logits, all_of_it.logits, atol=1e-5, rtol=0)
 
     def test_the_likeliest_has_rank_1(self):
-        assert all(
-            step.rank == 1 for step in generate(tiny_model(), PROMPT, max_new_tokens=9, sampling=GREEDY)
-        )
+        assert all(step.rank == 1 for step in generate(tiny_model(), PROMPT, max_new_tokens=9, sampling=GREEDY))
 
     def test_what_is_recorded_is_what_was_asked_for(self):
         model = tiny_model()
         for step in generate(model, PROMPT, max_new_tokens=2, names_filter="blocks.1.attn.hook_pattern"):
             assert list(step.cache) == ["blocks.1.attn.hook_pattern"]
-        assert all(
-            len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2)
-        )
+        assert all(len(step.cache) == 0 for step in generate(model, PROMPT, max_new_tokens=2))
         with pytest.raises(ValueError, match="no hook point"):
             next(generate(model, PROMPT, max_new_tokens=2, names_filter="hook_nothing"))
 
@@ -207,18 +199,23 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            ("temperature", -0.1), ("temperature", math.inf), ("temperature", math.nan), ("top_k", 0), ("top_k", -3),
-            ("top_p", 0.0), ("top_p", 1.01), ("top_p", math.nan), ("seed", -1),
+            ("temperature", -0.1),
+            ("temperature", math.inf),
+            ("temperature", math.nan),
+            ("top_k", 0),
+            ("top_k", -3),
+            ("top_p", 0.0),
+            ("top_p", 1.01),
+            ("top_p", math.nan),
+            ("seed", -1),
         ],
-    )  # fmt: skip
+    )
     def test_sampling_out_of_range_is_refused(self, field, value):
         with pytest.raises(ValueError, match=f"^{field} is {value}; it must be"):
             Sampling(**{field: value})
 
 
-def as_hugging_face_does(
-    logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
-) -> np.ndarray:
+def as_hugging_face_does(logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None) -> np.ndarray:
     """TemperatureLogitsWarper, TopKLogitsWarper and TopPLogitsWarper of Hugging Face transformers, in their order."""
     scores = logits.astype(np.float64) / temperature
     if top_k is not None:
@@ -237,12 +234,7 @@ def as_hugging_face_does(
 
 class TestSampling:
     @given(
-        hnp.arrays(
-            np.float64,
-            st.integers(1, 12),
-            elements=st.integers(-600, 600).map(lambda x: x / 100),
-            unique=True,
-        ),
+        hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(-600, 600).map(lambda x: x / 100), unique=True),
         st.sampled_from([0.3, 0.8, 1.0, 1.7]),
         st.none() | st.integers(1, 14),
         st.none() | st.sampled_from([0.05, 0.31, 0.5, 0.77, 0.9, 0.99, 1.0]),
@@ -250,9 +242,7 @@ class TestSampling:
     def test_the_distribution_is_that_of_hugging_face(self, logits, temperature, top_k, top_p):
         sampling = Sampling(temperature, top_k, top_p)
         distribution = sampling_distribution(torch.from_numpy(logits), sampling).numpy()
-        np.testing.assert_allclose(
-            distribution, as_hugging_face_does(logits, temperature, top_k, top_p), atol=1e-12
-        )
+        np.testing.assert_allclose(distribution, as_hugging_face_does(logits, temperature, top_k, top_p), atol=1e-12)
 
     def test_top_p_is_of_what_top_k_left(self):
         logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()

@@ -5,14 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers import (
-    any_configs,
-    configs,
-    encoder_decoder_configs,
-    some_inputs,
-    tiny_encoder_decoder,
-    tiny_model,
-)
+from tests.helpers import any_configs, configs, encoder_decoder_configs, some_inputs, tiny_encoder_decoder, tiny_model
 from transformer import KeyValueCache, Sampling, choose_token, generate
 from transformer.inference.generation import write_greedily
 from transformer.inference.windows import window_start
@@ -105,8 +98,7 @@ class TestWhatIsWritten:
     def test_it_depends_on_the_source(self):
         model = tiny_encoder_decoder()
         first, second = (
-            next(generate(model, START, max_new_tokens=1, source=source)).logits
-            for source in (SOURCE, [9, 8])
+            next(generate(model, START, max_new_tokens=1, source=source)).logits for source in (SOURCE, [9, 8])
         )
         assert not torch.allclose(first, second)
 
@@ -136,13 +128,8 @@ class TestWhatIsWritten:
             shapes.append((hook.name.split(".")[0], z.shape[1]))
             return z * 0
 
-        hooks = [
-            ("encoder.blocks.0.attn.hook_z", silence),
-            ("decoder.blocks.0.cross_attn.hook_z", silence),
-        ]
-        steps = list(
-            generate(model, START, max_new_tokens=3, sampling=GREEDY, fwd_hooks=hooks, source=SOURCE)
-        )
+        hooks = [("encoder.blocks.0.attn.hook_z", silence), ("decoder.blocks.0.cross_attn.hook_z", silence)]
+        steps = list(generate(model, START, max_new_tokens=3, sampling=GREEDY, fwd_hooks=hooks, source=SOURCE))
         assert shapes == [seen for pos in (1, 2, 3) for seen in (("encoder", len(SOURCE)), ("decoder", pos))]
         sequence = list(START)
         for step in steps:
@@ -175,9 +162,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("source", [SOURCE, []])
     def test_a_model_without_an_encoder_refuses_a_source(self, source):
-        with pytest.raises(
-            ValueError, match=r"has no encoder, so it reads no source; put all of it into the prompt\."
-        ):
+        with pytest.raises(ValueError, match=r"has no encoder, so it reads no source; put all of it into the prompt\."):
             generate(tiny_model(), START, max_new_tokens=1, source=source)
 
 

@@ -18,10 +18,22 @@ LETTERS = [*map(chr, [*range(33, 127), *range(161, 173), *range(174, 256)]), *(c
 MERGES = ["Ġ t", "h e", "Ġt he", "c a"]
 TOKENS = [*LETTERS, "Ġt", "he", "Ġthe", "ca", "<|end|>"]
 SHAPE = {
-    "vocab_size": len(TOKENS), "context_length": 16, "n_heads": 4, "n_kv_heads": 2, "d_model": 32, "d_ff": 64,
-    "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "positions": "rotary", "rotary_pairs": "halves",
-    "rotary_base": 500.0, "attention_bias": False, "mlp_bias": False, "layer_norm_eps": 1e-5,
-}  # fmt: skip
+    "vocab_size": len(TOKENS),
+    "context_length": 16,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "d_model": 32,
+    "d_ff": 64,
+    "norm_kind": "rms",
+    "mlp_gate": True,
+    "activation": "silu",
+    "positions": "rotary",
+    "rotary_pairs": "halves",
+    "rotary_base": 500.0,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "layer_norm_eps": 1e-5,
+}
 KINDS = {"llama": {}, "qwen2": {"attention_bias": True, "attention_out_bias": False, "tie_embeddings": True}}
 
 
@@ -46,8 +58,11 @@ def written(path, architecture: str, model, stored: gguf.GGMLQuantizationType | 
     if "scaling" in told:
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
     names = {"embed": "token_embd", "ln_final": "output_norm", "unembed": "output"}
-    tensors = {f"{names[name.partition('.')[0]]}.weight": weight for name, weight in weights.items()
-               if "blocks" not in name and not (name == "unembed.weight" and config.tie_embeddings)}  # fmt: skip
+    tensors = {
+        f"{names[name.partition('.')[0]]}.weight": weight
+        for name, weight in weights.items()
+        if "blocks" not in name and not (name == "unembed.weight" and config.tie_embeddings)
+    }
     widths = [heads * config.d_head for heads in (config.n_heads, config.kv_heads, config.kv_heads)]
     for layer in range(config.n_layers):
         own, theirs = f"blocks.{layer}.", f"blk.{layer}."
@@ -57,8 +72,14 @@ def written(path, architecture: str, model, stored: gguf.GGMLQuantizationType | 
                 if architecture == "llama":
                     q, k = turned(q, config.n_heads), turned(k, config.kv_heads)
                 tensors |= {f"{theirs}attn_{name}.{kind}": each for name, each in zip("qkv", (q, k, v), strict=True)}
-        for name, other in (("ln1", "attn_norm"), ("ln2", "ffn_norm"), ("attn.out", "attn_output"),
-                            ("mlp.gate", "ffn_gate"), ("mlp.up", "ffn_up"), ("mlp.down", "ffn_down")):  # fmt: skip
+        for name, other in (
+            ("ln1", "attn_norm"),
+            ("ln2", "ffn_norm"),
+            ("attn.out", "attn_output"),
+            ("mlp.gate", "ffn_gate"),
+            ("mlp.up", "ffn_up"),
+            ("mlp.down", "ffn_down"),
+        ):
             tensors[f"{theirs}{other}.weight"] = weights[f"{own}{name}.weight"]
     for name, tensor in tensors.items():
         data = tensor.float().contiguous().numpy()
@@ -99,9 +120,7 @@ def test_its_model_computes_what_it_computed(small):
 def test_its_tokenizer_joins_bytes_as_the_file_says(small):
     tokenizer = load_pretrained(small[0]).tokenizer
     ids = tokenizer.encode("the cat the ñ 12")
-    assert [TOKENS[each] for each in ids] == [
-        "t", "he", "Ġ", "ca", "t", "Ġthe", "Ġ", "Ã", "±", "Ġ", "1", "2"
-    ]  # fmt: skip
+    assert [TOKENS[each] for each in ids] == ["t", "he", "Ġ", "ca", "t", "Ġthe", "Ġ", "Ã", "±", "Ġ", "1", "2"]
     assert tokenizer.decode(ids) == "the cat the ñ 12"
     assert tokenizer.special_id("<|end|>") == len(TOKENS) - 1
     assert len(tokenizer.encode("<|end|>")) > 1  # in a text it is letters
@@ -178,10 +197,12 @@ def test_whatever_is_changed_in_it_it_is_read_or_refused_in_a_sentence(small, tm
 @pytest.mark.parametrize(
     "fields",
     [
-        {"tokens": ["a", "a"], "token_type": [1, 1]}, {"tokens": ["a"], "merges": ["a b"]},
-        {"tokens": "a"}, {"tokens": ["a"], "token_type": [1, 1]},
+        {"tokens": ["a", "a"], "token_type": [1, 1]},
+        {"tokens": ["a"], "merges": ["a b"]},
+        {"tokens": "a"},
+        {"tokens": ["a"], "token_type": [1, 1]},
     ],
-)  # fmt: skip
+)
 def test_a_tokenizer_that_doesn_t_hold_together_is_refused(fields):
     told = {"model": "gpt2", "pre": "gpt-2", "tokens": ["a"], "merges": [], **fields}
     with pytest.raises(CheckpointError, match="Its tokenizer"):

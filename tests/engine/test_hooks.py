@@ -98,9 +98,7 @@ class TestRecording:
             model.run_with_hooks(tokens, fwd_hooks=[("hook_pos_embed", lambda rows, hook: rows.zero_())])
         assert torch.equal(model(tokens), before)
 
-    @pytest.mark.parametrize(
-        "names_filter", ["blocks.0.attn.hook_patern", ["hook_embed", "blocks.0.attn.hook_patern"]]
-    )
+    @pytest.mark.parametrize("names_filter", ["blocks.0.attn.hook_patern", ["hook_embed", "blocks.0.attn.hook_patern"]])
     def test_a_name_that_is_none_is_refused_with_a_suggestion(self, names_filter):
         model = tiny_model()
         with pytest.raises(ValueError, match=r"hook_patern.* Did you mean blocks\.0\.attn\.hook_pattern"):
@@ -112,9 +110,7 @@ class TestRecording:
         model = tiny_model()
         seen = []
         with pytest.raises(ValueError, match="context"):
-            model.run_with_hooks(
-                torch.zeros(1, 99, dtype=torch.long), fwd_hooks=[("hook_embed", seen.append)]
-            )
+            model.run_with_hooks(torch.zeros(1, 99, dtype=torch.long), fwd_hooks=[("hook_embed", seen.append)])
         model(some_tokens(model.config))
         assert seen == []
 
@@ -124,9 +120,7 @@ class TestRecording:
         twin = copy.deepcopy(model)
         assert twin.blocks[0].attn.hook_q is dict(twin.named_modules())["blocks.0.attn.hook_q"]
         assert twin.blocks[0].attn.hook_q is not model.blocks[0].attn.hook_q
-        assert torch.equal(
-            twin.run_with_cache(tokens)[1]["pattern", 0], model.run_with_cache(tokens)[1]["pattern", 0]
-        )
+        assert torch.equal(twin.run_with_cache(tokens)[1]["pattern", 0], model.run_with_cache(tokens)[1]["pattern", 0])
 
     def test_no_part_of_a_copy_or_of_what_replaced_another_is_an_old_one(self):
         """Parts are found without nn.Module's search; what is found has to be what the search finds."""
@@ -178,9 +172,7 @@ class TestInterventions:
     def test_an_edited_mask_takes_effect(self):
         for attention in ("softmax", "uniform"):
             model = tiny_model(attention=attention)
-            diagonal = [
-                (lambda name: name.endswith("hook_mask"), lambda mask, hook: torch.eye(8, dtype=torch.bool))
-            ]
+            diagonal = [(lambda name: name.endswith("hook_mask"), lambda mask, hook: torch.eye(8, dtype=torch.bool))]
             _, cache = model.run_with_cache(unpadded(model.config), names_filter=None, fwd_hooks=diagonal)
             for layer in (0, 1):
                 assert torch.equal(cache["pattern", layer], torch.eye(8).expand(2, 2, 8, 8))
@@ -226,8 +218,7 @@ class TestInterventions:
         model = tiny_model()
         with pytest.raises(ValueError, match=rf"blocks\.1\.hook_mlp_out returned {given}.*shape \(2, 8, 8\)"):
             model.run_with_hooks(
-                some_tokens(model.config),
-                fwd_hooks=[("blocks.1.hook_mlp_out", lambda tensor, hook: replacement)],
+                some_tokens(model.config), fwd_hooks=[("blocks.1.hook_mlp_out", lambda tensor, hook: replacement)]
             )
 
     def test_a_layer_norm_with_a_changed_scale_still_has_its_true_gradient(self):
@@ -269,9 +260,7 @@ class TestPytorchsOwnHooks:
         model, _, cache = record(config)
         name = data.draw(st.sampled_from(model.hook_names()))
         seen = []
-        handle = model.get_submodule(name).register_forward_hook(
-            lambda module, inputs, output: seen.append(output)
-        )
+        handle = model.get_submodule(name).register_forward_hook(lambda module, inputs, output: seen.append(output))
         model(*some_inputs(config))
         handle.remove()
         model(*some_inputs(config))
@@ -286,19 +275,13 @@ class TestPytorchsOwnHooks:
         model(unpadded(model.config))
         assert len(seen) == 1
 
-    @pytest.mark.parametrize(
-        "point", [*(f"attn.{name}" for name in SCORE_POINTS), "ln1.hook_scale", "hook_resid_mid"]
-    )
+    @pytest.mark.parametrize("point", [*(f"attn.{name}" for name in SCORE_POINTS), "ln1.hook_scale", "hook_resid_mid"])
     def test_they_can_replace_and_the_cache_has_what_they_left(self, point):
         model = tiny_model(n_layers=1)
         tokens, name = unpadded(model.config), f"blocks.0.{point}"
 
         def change(tensor: Tensor) -> Tensor:
-            return (
-                torch.eye(8, dtype=torch.bool)
-                if tensor.dtype == torch.bool
-                else (tensor * 1.5).nan_to_num(neginf=0)
-            )
+            return torch.eye(8, dtype=torch.bool) if tensor.dtype == torch.bool else (tensor * 1.5).nan_to_num(neginf=0)
 
         ours = model.run_with_hooks(tokens, fwd_hooks=[(name, lambda tensor, hook: change(tensor))])
         model.get_submodule(name).register_forward_hook(lambda module, inputs, output: change(output))
@@ -371,15 +354,11 @@ class TestNesting:
         assert not torch.equal(inner[0]["resid_pre", 0], reference["resid_pre", 0])
 
     def test_inside_a_hook_of_the_call(self):
-        self.run_inside(
-            lambda model, within: [("blocks.1.hook_resid_pre", lambda tensor, hook: within(tensor))]
-        )
+        self.run_inside(lambda model, within: [("blocks.1.hook_resid_pre", lambda tensor, hook: within(tensor))])
 
     def test_inside_a_hook_of_pytorch(self):
         def install(model, within):
-            model.blocks[1].hook_resid_pre.register_forward_hook(
-                lambda module, inputs, output: within(output)
-            )
+            model.blocks[1].hook_resid_pre.register_forward_hook(lambda module, inputs, output: within(output))
 
         self.run_inside(install)
 
@@ -432,9 +411,7 @@ class TestActivationCache:
 def test_nothing_is_left_on_the_model():
     model = tiny_model()
     before = {name: dict(vars(module)) for name, module in model.named_modules()}
-    model.run_with_cache(
-        some_tokens(model.config), fwd_hooks=[("hook_embed", lambda tensor, hook: tensor + 1)]
-    )
+    model.run_with_cache(some_tokens(model.config), fwd_hooks=[("hook_embed", lambda tensor, hook: tensor + 1)])
     for name, module in model.named_modules():
         assert vars(module).keys() == before[name].keys()
         assert all(vars(module)[key] is value for key, value in before[name].items())

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.helpers import (
-    close,
-    encoder_decoder_configs,
-    some_inputs,
-    tiny_encoder_decoder,
-    tiny_model,
-    unpadded,
-)
+from tests.helpers import close, encoder_decoder_configs, some_inputs, tiny_encoder_decoder, tiny_model, unpadded
 from transformer import ActivationCache, HookPoint
 
 
@@ -69,9 +62,7 @@ class TestWhatThePointsHold:
         close(cache[f"{point}scaled_scores"], scores / config.d_head**0.5)
         visible = (source != 0)[:, None, None, :].expand(-1, 1, target.shape[1], -1)
         assert torch.equal(cache[f"{point}mask"], visible)
-        close(
-            cache[f"{point}pattern"], (scores / config.d_head**0.5).masked_fill(~visible, -1e30).softmax(-1)
-        )
+        close(cache[f"{point}pattern"], (scores / config.d_head**0.5).masked_fill(~visible, -1e30).softmax(-1))
         z = torch.einsum("bhqk,bkhd->bqhd", cache[f"{point}pattern"], cache[f"{point}v"])
         close(cache[f"{point}z"], z)
 
@@ -82,9 +73,7 @@ class TestWhatThePointsHold:
         _, cache = model.run_with_cache(source, target)
         assert cache["mask", 0, "encoder"].all()
         assert cache["mask", 0, "cross_attn"].all()
-        assert torch.equal(
-            cache["decoder.blocks.0.attn.hook_mask"], torch.ones(4, 4, dtype=torch.bool).tril()
-        )
+        assert torch.equal(cache["decoder.blocks.0.attn.hook_mask"], torch.ones(4, 4, dtype=torch.bool).tril())
 
 
 class TestInterventions:
@@ -140,8 +129,12 @@ class TestInterventions:
         def hide_the_last(mask: Tensor, hook: HookPoint) -> Tensor:
             return mask & (torch.arange(mask.shape[-1]) < mask.shape[-1] - 1)
 
-        reads_source = ("encoder.blocks.0.attn", "encoder.blocks.1.attn", "decoder.blocks.0.cross_attn",
-                        "decoder.blocks.1.cross_attn")  # fmt: skip
+        reads_source = (
+            "encoder.blocks.0.attn",
+            "encoder.blocks.1.attn",
+            "decoder.blocks.0.cross_attn",
+            "decoder.blocks.1.cross_attn",
+        )
         hidden = [(f"{name}.hook_mask", hide_the_last) for name in reads_source]
         first, second = (model.run_with_hooks(each, target, fwd_hooks=hidden) for each in (source, changed))
         close(first, second)
@@ -179,9 +172,7 @@ class TestActivationCache:
             cache["pattern", 0]
         with pytest.raises(KeyError, match=r"may mean decoder\.blocks\.0\.attn.*cross_attn.*; say which"):
             cache["pattern", 0, "decoder"]
-        with pytest.raises(
-            KeyError, match=r"'hook_embed' was not recorded\. Did you mean .*encoder\.hook_embed"
-        ):
+        with pytest.raises(KeyError, match=r"'hook_embed' was not recorded\. Did you mean .*encoder\.hook_embed"):
             cache["hook_embed"]
         with pytest.raises(KeyError, match="matches nothing"):
             cache["cross_attn_out", 0, "encoder"]
@@ -221,11 +212,7 @@ class TestCallsAreApart:
             barrier.wait(timeout=60)
 
         def paused(edits: list) -> list:
-            return [
-                *edits,
-                ("encoder.blocks.1.hook_attn_out", pause),
-                ("decoder.blocks.1.hook_resid_mid", pause),
-            ]
+            return [*edits, ("encoder.blocks.1.hook_attn_out", pause), ("decoder.blocks.1.hook_resid_mid", pause)]
 
         silence = [(lambda name: name.endswith("cross_attn.hook_z"), lambda z, hook: z * 0)]
 

@@ -52,19 +52,27 @@ def as_texts(inputs):
 @st.composite
 def changes(draw, config, point_of=lambda point: True):
     """Any intervention that a model of this configuration has the place for."""
-    points = {name: info.shape for name, info in hook_points(config).items()
-              if not name.endswith(("mask", "scale")) and "query" not in info.shape and point_of(name)}  # fmt: skip
+    points = {
+        name: info.shape
+        for name, info in hook_points(config).items()
+        if not name.endswith(("mask", "scale")) and "query" not in info.shape and point_of(name)
+    }
     point = draw(st.sampled_from(sorted(points)))
     dims = points[point]
     head = draw(st.none() | st.integers(0, config.n_heads - 1)) if "head" in dims else None
     position = draw(st.none() | st.integers(0, 3)) if "pos" in dims else None
     other = as_texts([tokens.flip(1) for tokens in one_text(config)])
     factor = draw(st.sampled_from([0.0, 0.5, -2.0]))
-    return draw(st.sampled_from([
-        Scaled(point, head, position, factor), Averaged(point, head, position),
-        Replaced(point, head, position, **other),
-        Steered(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
-    ]))  # fmt: skip
+    return draw(
+        st.sampled_from(
+            [
+                Scaled(point, head, position, factor),
+                Averaged(point, head, position),
+                Replaced(point, head, position, **other),
+                Steered(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
+            ]
+        )
+    )
 
 
 @given(any_configs(), st.data())
@@ -240,19 +248,28 @@ def test_what_a_model_doesn_t_have_is_said(intervention, words):
 
 
 def test_they_are_said_in_plain_words():
-    assert [str(each) for each in (
-        Scaled("blocks.0.attn.hook_z", 0), Scaled("decoder.blocks.1.hook_mlp_out", factor=0.5),
-        Averaged("encoder.blocks.0.hook_attn_out", position=3), Replaced("blocks.2.hook_resid_post"),
-        Steered("blocks.1.hook_resid_pre", factor=2.0), Without("mask"), Without("positions", "encoder."),
-        Weighed("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
-    )] == [
-        "layer 0, head 0 silenced", "feed-forward of decoder layer 1 × 0.5",
+    assert [
+        str(each)
+        for each in (
+            Scaled("blocks.0.attn.hook_z", 0),
+            Scaled("decoder.blocks.1.hook_mlp_out", factor=0.5),
+            Averaged("encoder.blocks.0.hook_attn_out", position=3),
+            Replaced("blocks.2.hook_resid_post"),
+            Steered("blocks.1.hook_resid_pre", factor=2.0),
+            Without("mask"),
+            Without("positions", "encoder."),
+            Weighed("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
+        )
+    ] == [
+        "layer 0, head 0 silenced",
+        "feed-forward of decoder layer 1 × 0.5",
         "attention of encoder layer 0 at position 3 replaced by its mean",
         "the stream after layer 2 as on another prompt",
-        "the stream before layer 1 + 2 × the difference of two prompts", "without the causal mask",
+        "the stream before layer 1 + 2 × the difference of two prompts",
+        "without the causal mask",
         "without positions in the encoder",
         "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
-    ]  # fmt: skip
+    ]
 
 
 class TestShippedModels:
@@ -275,9 +292,15 @@ class TestShippedModels:
         model, card, tokenizer = checkpoint.model, checkpoint.card, checkpoint.tokenizer
         found = 0
         for example in TASKS["number-words"].sample(15):
-            steps = generate(model, [card.start_token_id], source=tokenizer.encode(example.source), max_new_tokens=11,
-                             sampling=Sampling(temperature=0), stop_tokens=[card.end_token_id],
-                             interventions=[Without("positions", where)])  # fmt: skip
+            steps = generate(
+                model,
+                [card.start_token_id],
+                source=tokenizer.encode(example.source),
+                max_new_tokens=11,
+                sampling=Sampling(temperature=0),
+                stop_tokens=[card.end_token_id],
+                interventions=[Without("positions", where)],
+            )
             written = [step.token_id for step in steps if step.token_id != card.end_token_id]
             found += tokenizer.decode(written) == example.target
         assert found == right

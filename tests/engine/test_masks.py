@@ -1,6 +1,5 @@
 """Masks are True where a key may be seen."""
 
-
 import pytest
 import torch
 from hypothesis import given

@@ -166,10 +166,7 @@ def test_dropout_acts_in_training_only():
         (torch.zeros(3, dtype=torch.long), r"shape \(batch, pos\), not torch.int64 \(3,\)"),
         (torch.zeros(1, 3), r"whole numbers .* not torch.float32"),
         (torch.zeros(1, 3, dtype=torch.bool), r"whole numbers .* not torch.bool"),
-        (
-            torch.zeros(1, 9, dtype=torch.long),
-            "9 tokens are more than this model's context of 8; give it the last 8",
-        ),
+        (torch.zeros(1, 9, dtype=torch.long), "9 tokens are more than this model's context of 8; give it the last 8"),
         (torch.full((1, 3), 11), "between 0 and 10"),
         (torch.full((1, 3), -1), "between 0 and 10"),
     ],
@@ -194,9 +191,7 @@ def test_a_context_of_a_billion_costs_nothing_until_it_is_used():
 def test_a_fresh_model_is_nearly_as_unsure_as_can_be():
     model = build_model(tiny_config(vocab_size=50, d_model=64, context_length=32), seed=0).eval()
     tokens = some_tokens(model.config, batch=8)
-    loss = token_loss(
-        model(tokens), torch.randint(50, tokens.shape, generator=torch.Generator().manual_seed(1))
-    )
+    loss = token_loss(model(tokens), torch.randint(50, tokens.shape, generator=torch.Generator().manual_seed(1)))
     assert loss.item() == pytest.approx(torch.tensor(50.0).log().item(), abs=0.3)
 
 

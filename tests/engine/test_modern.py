@@ -51,9 +51,17 @@ class TestWhatEveryModelKeeps:
         _, cache = model.run_with_cache(tokens, names_filter=model.hook_names())
         assert list(cache) == model.hook_names()
         sizes = {
-            "batch": 2, "pos": 8, "query": 8, "key": 8, "1": 1, "head": config.n_heads, "kv_head": config.kv_heads,
-            "d_head": config.d_head, "d_model": config.d_model, "d_ff": config.d_ff,
-        }  # fmt: skip
+            "batch": 2,
+            "pos": 8,
+            "query": 8,
+            "key": 8,
+            "1": 1,
+            "head": config.n_heads,
+            "kv_head": config.kv_heads,
+            "d_head": config.d_head,
+            "d_model": config.d_model,
+            "d_ff": config.d_ff,
+        }
         for name, info in model.hook_points().items():
             assert tuple(cache[name].shape) == tuple(sizes[dim] for dim in info.shape), name
 

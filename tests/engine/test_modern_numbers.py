@@ -21,8 +21,11 @@ def worked(request, node, tmp_path_factory):
     model = tiny_model(modern_config(request.param))
     found = whole_pass(model, unpadded(model.config)[0].tolist())
     arrays, chosen = arrays_of(found), random.Random(request.param)
-    cells = [(name, [chosen.randrange(size) for size in arrays[name].shape])
-             for name in equations(found.config) for _ in range(PLACES)]  # fmt: skip
+    cells = [
+        (name, [chosen.randrange(size) for size in arrays[name].shape])
+        for name in equations(found.config)
+        for _ in range(PLACES)
+    ]
     folder = tmp_path_factory.mktemp("cells")
     files = [folder / "outline", folder / "parts", folder / "cells.json"]
     checkpoint = Checkpoint(model, Tokenizer.of_characters("abcdefghijk"), Card(title="x"))

@@ -1,6 +1,5 @@
 """Objectives: what a batch holds, and what is said of it."""
 
-
 import numpy as np
 import pytest
 import torch
@@ -9,14 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
-from transformer import (
-    TASKS,
-    Batch,
-    Corpus,
-    ModelConfig,
-    TextBatches,
-    build_model,
-)
+from transformer import TASKS, Batch, Corpus, ModelConfig, TextBatches, build_model
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
 from transformer.data.tasks import Example, Task
@@ -30,9 +22,7 @@ every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
 def labels(task: Task, ids: Tensor) -> list[list[str]]:
     """What a batch says, `–` where nothing is asked for."""
-    return [
-        ["–" if token == IGNORED else task.tokenizer.label(token) for token in row] for row in ids.tolist()
-    ]
+    return [["–" if token == IGNORED else task.tokenizer.label(token) for token in row] for row in ids.tolist()]
 
 
 def model_for(task: Task, **fields) -> nn.Module:
@@ -106,10 +96,7 @@ class TestTaskBatches:
         numbers = [Example("thirty-one", "treinta y uno"), Example("two", "dos")]
         (source, target), asked = task_batch(NUMBERS, numbers)
         assert labels(NUMBERS, source) == [["thirty", "one"], ["two", "[pad]"]]
-        assert labels(NUMBERS, target) == [
-            ["[start]", "treinta", "y", "uno"],
-            ["[start]", "dos", "[pad]", "[pad]"],
-        ]
+        assert labels(NUMBERS, target) == [["[start]", "treinta", "y", "uno"], ["[start]", "dos", "[pad]", "[pad]"]]
         assert labels(NUMBERS, asked) == [["treinta", "y", "uno", "[end]"], ["dos", "[end]", "–", "–"]]
 
     @every_task
@@ -163,9 +150,7 @@ class TestTaskObjective:
 
 
 class TestTextObjective:
-    CORPUS = Corpus(
-        CorpusSource("small", "A small text", "none", "public domain", 0.75), "abcdefg fedcb" * 40
-    )
+    CORPUS = Corpus(CorpusSource("small", "A small text", "none", "public domain", 0.75), "abcdefg fedcb" * 40)
 
     def test_its_batches_are_windows_of_the_part_to_train_on(self):
         objective = TextObjective(self.CORPUS, 8, 4, seed=3)
@@ -184,6 +169,9 @@ class TestTextObjective:
         card = objective.card()
         assert card["task"] == "next character"
         assert card["corpus"] == {
-            "name": "small", "title": "A small text", "licence": "public domain", "train_fraction": 0.75,
+            "name": "small",
+            "title": "A small text",
+            "licence": "public domain",
+            "train_fraction": 0.75,
             "sha256": self.CORPUS.sha256,
-        }  # fmt: skip
+        }

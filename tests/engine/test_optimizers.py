@@ -13,9 +13,9 @@ from transformer.training.optimizers import AdamW, Muon, Optimizer, make_optimiz
 
 def optimizers_of(model: nn.Module, muon: bool = True, **fields) -> list[Optimizer]:
     return make_optimizers(
-        model, **{"muon": muon, "learning_rate": 1e-3, "betas": (0.9, 0.99), "momentum": 0.95, "weight_decay": 0.1,
-                  **fields}
-    )  # fmt: skip
+        model,
+        **{"muon": muon, "learning_rate": 1e-3, "betas": (0.9, 0.99), "momentum": 0.95, "weight_decay": 0.1, **fields},
+    )
 
 
 class TestOrthogonalising:
@@ -56,8 +56,9 @@ class TestWhoUpdatesWhat:
         )
         assert [(g["lr"], g["momentum"], g["weight_decay"]) for g in muon.param_groups] == [(0.5, 0.3, 0.4)]
         assert [(g["lr"], g["betas"], g["weight_decay"]) for g in adamw.param_groups] == [
-            (0.5, (0.1, 0.2), 0.4), (0.5, (0.1, 0.2), 0.0),
-        ]  # fmt: skip
+            (0.5, (0.1, 0.2), 0.4),
+            (0.5, (0.1, 0.2), 0.0),
+        ]
 
     def test_without_blocks_there_is_nothing_for_muon(self):
         (adamw,) = optimizers_of(build_model(tiny_config(n_layers=0), seed=0))
@@ -68,12 +69,16 @@ class TestAdamW:
     def test_it_updates_as_pytorch_s_does_to_the_last_bit(self):
         """Five steps with falling rates; a weight that has no gradient stays; what is remembered can be taken over."""
         generator = torch.Generator().manual_seed(0)
-        ours, theirs = ([nn.Parameter(weight.clone()) for weight in weights] for weights in
-                        [[torch.randn(shape, generator=generator) for shape in ((4, 3), (5,), (2, 2))]] * 2)
+        ours, theirs = (
+            [nn.Parameter(weight.clone()) for weight in weights]
+            for weights in [[torch.randn(shape, generator=generator) for shape in ((4, 3), (5,), (2, 2))]] * 2
+        )
         betas, decays = (0.9, 0.99), (0.5, 0.0)
         parts = slice(1), slice(1, None)
-        groups = [[{"params": weights[part], "weight_decay": decay} for part, decay in zip(parts, decays, strict=True)]
-                  for weights in (ours, theirs)]  # fmt: skip
+        groups = [
+            [{"params": weights[part], "weight_decay": decay} for part, decay in zip(parts, decays, strict=True)]
+            for weights in (ours, theirs)
+        ]
         adamw = AdamW(groups[0], lr=1.0, betas=betas)
         reference = torch.optim.AdamW(groups[1], lr=1.0, betas=betas, fused=True)
         for step in range(5):
@@ -97,11 +102,15 @@ class TestMuon:
     @pytest.mark.parametrize(
         ("name", "parts"),
         [
-            ("encoder.blocks.0.attn.qkv", 3), ("decoder.blocks.0.attn.qkv", 3), ("decoder.blocks.0.cross_attn.kv", 2),
-            ("decoder.blocks.0.cross_attn.q", 1), ("encoder.blocks.0.attn.out", 1), ("encoder.blocks.0.mlp.up", 1),
+            ("encoder.blocks.0.attn.qkv", 3),
+            ("decoder.blocks.0.attn.qkv", 3),
+            ("decoder.blocks.0.cross_attn.kv", 2),
+            ("decoder.blocks.0.cross_attn.q", 1),
+            ("encoder.blocks.0.attn.out", 1),
+            ("encoder.blocks.0.mlp.up", 1),
             ("encoder.blocks.0.mlp.down", 1),
         ],
-    )  # fmt: skip
+    )
     @pytest.mark.parametrize("d_ff", [32, 24, 5])
     def test_what_one_weight_holds_is_made_orthogonal_matrix_by_matrix(self, name, parts, d_ff):
         """Queries, keys and values each for itself; but the feed-forward layer is one matrix, whatever its shape."""
@@ -114,9 +123,7 @@ class TestMuon:
         expected = orthogonalise(weight.grad.view(parts, -1, weight.shape[1]))
         muon.step()
         size = 0.01 * 0.2 * max(expected.shape[1:]) ** 0.5  # AdamW's typical size, times the learning rate
-        torch.testing.assert_close(
-            before - weight.detach(), expected.view(weight.shape) * size, atol=1e-5, rtol=1e-3
-        )
+        torch.testing.assert_close(before - weight.detach(), expected.view(weight.shape) * size, atol=1e-5, rtol=1e-3)
 
     def test_matrices_of_one_shape_are_updated_together_as_they_would_be_one_by_one(self):
         """Momentum, Nesterov's look ahead, and decay, over three steps, against the formula written out."""

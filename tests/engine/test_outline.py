@@ -150,9 +150,11 @@ def test_the_stacks_say_what_the_stream_consists_of(config):
 
 
 OF_TEXTS = {
-    **{kind: modern_config(kind) for kind in ("llama", "all at once")}, "2017": tiny_config(positions="sinusoidal"),
-    "both sides": tiny_config(architecture="encoder-decoder"), "no layers": tiny_config(n_layers=0),
-}  # fmt: skip
+    **{kind: modern_config(kind) for kind in ("llama", "all at once")},
+    "2017": tiny_config(positions="sinusoidal"),
+    "both sides": tiny_config(architecture="encoder-decoder"),
+    "no layers": tiny_config(n_layers=0),
+}
 
 
 @pytest.mark.parametrize("kind", OF_TEXTS)
@@ -220,6 +222,10 @@ def test_an_outline_is_json_without_nan():
 def test_a_formula_names_a_bias_where_the_model_has_one(config):
     formulas = " ".join(point.formula for point in hook_points(config).values())
     names = list(tiny_model(config).state_dict())
-    for bias, parameters in {"b_V": ("qkv.bias", "kv.bias", ".v.bias"), "b_O": ("attn.out.bias",), "b_up": ("up.bias",),
-                             "b_down": ("down.bias",)}.items():  # fmt: skip
+    for bias, parameters in {
+        "b_V": ("qkv.bias", "kv.bias", ".v.bias"),
+        "b_O": ("attn.out.bias",),
+        "b_up": ("up.bias",),
+        "b_down": ("down.bias",),
+    }.items():
         assert (bias in formulas) == any(name.endswith(parameters) for name in names), (bias, names)

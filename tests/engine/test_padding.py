@@ -91,9 +91,7 @@ class TestAnEncoderDecoder:
         model, source, target = exact_model(config), texts(2, 3), texts(2, 4, seed=1)
         padded = torch.cat((source, pads(2, extra)), 1)
         close(model.encode(padded)[:, :3], model.encode(source))
-        close(
-            logits(model, padded, target, explicit=explicit), logits(model, source, target, explicit=explicit)
-        )
+        close(logits(model, padded, target, explicit=explicit), logits(model, source, target, explicit=explicit))
 
     @given(st.data(), st.integers(1, 3), st.booleans())
     def test_and_on_the_left_where_only_distances_count(self, data, extra, explicit):
@@ -170,13 +168,17 @@ class TestAQueryThatSeesNothing:
     @pytest.mark.parametrize("explicit", [False, True])
     def test_its_text_leaves_the_others_of_the_batch_alone(self, attention, explicit):
         config = ModelConfig(
-            architecture="encoder-decoder", vocab_size=11, context_length=8, n_layers=2, n_heads=2, d_model=8,
-            attention=attention, pad_token_id=PAD,
-        )  # fmt: skip
-        model, source, target = exact_model(config), texts(1, 4), texts(1, 3, seed=1)
-        together = logits(
-            model, torch.cat((pads(1, 4), source)), torch.cat((pads(1, 3), target)), explicit=explicit
+            architecture="encoder-decoder",
+            vocab_size=11,
+            context_length=8,
+            n_layers=2,
+            n_heads=2,
+            d_model=8,
+            attention=attention,
+            pad_token_id=PAD,
         )
+        model, source, target = exact_model(config), texts(1, 4), texts(1, 3, seed=1)
+        together = logits(model, torch.cat((pads(1, 4), source)), torch.cat((pads(1, 3), target)), explicit=explicit)
         close(together[1:], logits(model, source, target, explicit=explicit))
 
 

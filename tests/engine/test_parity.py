@@ -16,13 +16,7 @@ ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU(), "gelu_tanh": nn.GELU(approx
 
 def config(d_model: int = 12, n_heads: int = 3, **fields) -> ModelConfig:
     return ModelConfig(
-        vocab_size=5,
-        context_length=16,
-        n_layers=1,
-        n_heads=n_heads,
-        d_model=d_model,
-        positions="none",
-        **fields,
+        vocab_size=5, context_length=16, n_layers=1, n_heads=n_heads, d_model=d_model, positions="none", **fields
     )
 
 
@@ -61,9 +55,7 @@ def test_self_attention_is_nn_multihead_attention(d_model, n_heads, bias, padded
     tokens = torch.ones(2, 7, dtype=torch.long)
     tokens[1, 4:] = 0
     hidden = {"key_padding_mask": tokens == 0} if padded else {}
-    expected, pattern = theirs(
-        x, x, x, attn_mask=CAUSAL if causal else None, average_attn_weights=False, **hidden
-    )
+    expected, pattern = theirs(x, x, x, attn_mask=CAUSAL if causal else None, average_attn_weights=False, **hidden)
     seen = []
     if explicit:
         ours.hook_pattern.register_forward_hook(lambda module, args, output: seen.append(output))
@@ -81,19 +73,25 @@ def test_a_block_is_nn_transformer_encoder_layer(d_model, n_heads, activation, n
     shape = config(d_model, n_heads, activation=activation, norm=norm, layer_norm_eps=1e-3)
     ours = random_weights(make_block(shape, causal=causal))
     theirs = nn.TransformerEncoderLayer(
-        d_model, n_heads, dim_feedforward=4 * d_model, dropout=0.0, activation=activation, layer_norm_eps=1e-3,
-        batch_first=True, norm_first=norm == "pre",
-    ).eval()  # fmt: skip
+        d_model,
+        n_heads,
+        dim_feedforward=4 * d_model,
+        dropout=0.0,
+        activation=activation,
+        layer_norm_eps=1e-3,
+        batch_first=True,
+        norm_first=norm == "pre",
+    ).eval()
     pairs = {
-        "self_attn.in_proj_": ours.attn.qkv, "self_attn.out_proj.": ours.attn.out, "linear1.": ours.mlp.up,
-        "linear2.": ours.mlp.down, "norm1.": ours.ln1, "norm2.": ours.ln2,
-    }  # fmt: skip
+        "self_attn.in_proj_": ours.attn.qkv,
+        "self_attn.out_proj.": ours.attn.out,
+        "linear1.": ours.mlp.up,
+        "linear2.": ours.mlp.down,
+        "norm1.": ours.ln1,
+        "norm2.": ours.ln2,
+    }
     theirs.load_state_dict(
-        {
-            f"{name}{kind}": getattr(module, kind)
-            for name, module in pairs.items()
-            for kind in ("weight", "bias")
-        }
+        {f"{name}{kind}": getattr(module, kind) for name, module in pairs.items() for kind in ("weight", "bias")}
     )
     watch(ours.attn, explicit)
     x = inputs(d_model)
@@ -116,9 +114,7 @@ def test_layer_norm_is_nn_layer_norm(d_model, watched):
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_feed_forward_layer_is_two_linear_layers(activation, bias):
     ours = random_weights(MLP(config(activation=activation, mlp_bias=bias, d_ff=20)))
-    theirs = nn.Sequential(
-        nn.Linear(12, 20, bias=bias), ACTIVATIONS[activation], nn.Linear(20, 12, bias=bias)
-    )
+    theirs = nn.Sequential(nn.Linear(12, 20, bias=bias), ACTIVATIONS[activation], nn.Linear(20, 12, bias=bias))
     theirs.load_state_dict(
         {name.replace("up", "0").replace("down", "2"): weight for name, weight in ours.state_dict().items()}
     )

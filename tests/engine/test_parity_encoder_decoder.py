@@ -20,16 +20,8 @@ CAUSAL = nn.Transformer.generate_square_subsequent_mask(TARGET).isinf()
 
 
 def config(d_model: int = 12, n_heads: int = 3, **fields) -> ModelConfig:
-    shape = {
-        "vocab_size": VOCABULARY,
-        "context_length": 16,
-        "n_layers": 1,
-        "positions": "none",
-        "pad_token_id": PAD,
-    }
-    return ModelConfig(
-        architecture="encoder-decoder", d_model=d_model, n_heads=n_heads, **{**shape, **fields}
-    )
+    shape = {"vocab_size": VOCABULARY, "context_length": 16, "n_layers": 1, "positions": "none", "pad_token_id": PAD}
+    return ModelConfig(architecture="encoder-decoder", d_model=d_model, n_heads=n_heads, **{**shape, **fields})
 
 
 def padded_tokens(pos: int, *, lengths: tuple[int, ...]) -> Tensor:
@@ -71,10 +63,7 @@ def of_block(ours: Block) -> dict[str, Tensor]:
     """Our weights under the names of nn.TransformerEncoderLayer or nn.TransformerDecoderLayer."""
     attentions, norms = {"self_attn": ours.attn}, [ours.ln1, ours.ln2]
     if isinstance(ours, DecoderBlock):
-        attentions, norms = (
-            {**attentions, "multihead_attn": ours.cross_attn},
-            [ours.ln1, ours.ln_cross, ours.ln2],
-        )
+        attentions, norms = ({**attentions, "multihead_attn": ours.cross_attn}, [ours.ln1, ours.ln_cross, ours.ln2])
     plain = {"linear1": ours.mlp.up, "linear2": ours.mlp.down}
     plain |= {f"norm{number}": norm for number, norm in enumerate(norms, start=1)}
     weights = {
@@ -83,9 +72,7 @@ def of_block(ours: Block) -> dict[str, Tensor]:
         for key, weight in of_attention(attention).items()
     }
     return weights | {
-        f"{name}.{kind}": getattr(module, kind)
-        for name, module in plain.items()
-        for kind in ("weight", "bias")
+        f"{name}.{kind}": getattr(module, kind) for name, module in plain.items() for kind in ("weight", "bias")
     }
 
 
@@ -130,29 +117,17 @@ def test_an_encoder_block_with_padding_is_nn_transformer_encoder_layer(d_model, 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize(("d_model", "n_heads"), SIZES)
-def test_a_decoder_block_is_nn_transformer_decoder_layer(
-    d_model, n_heads, norm, activation, padded, explicit
-):
+def test_a_decoder_block_is_nn_transformer_decoder_layer(d_model, n_heads, norm, activation, padded, explicit):
     ours = random_weights(make_decoder_block(config(d_model, n_heads, norm=norm, activation=activation)))
     theirs = nn.TransformerDecoderLayer(
-        d_model,
-        n_heads,
-        4 * d_model,
-        dropout=0.0,
-        activation=activation,
-        batch_first=True,
-        norm_first=norm == "pre",
+        d_model, n_heads, 4 * d_model, dropout=0.0, activation=activation, batch_first=True, norm_first=norm == "pre"
     ).eval()
     theirs.load_state_dict(of_block(ours))
     watch(ours, explicit)
     x, memory = stream(d_model, TARGET), stream(d_model, SOURCE)
     source, target = padded_tokens(SOURCE, lengths=(2, 5)), padded_tokens(TARGET, lengths=(7, 4))
-    hidden = (
-        {"tgt_key_padding_mask": target == PAD, "memory_key_padding_mask": source == PAD} if padded else {}
-    )
-    visible = (
-        {"padding": padding_mask(target, PAD), "memory_padding": padding_mask(source, PAD)} if padded else {}
-    )
+    hidden = {"tgt_key_padding_mask": target == PAD, "memory_key_padding_mask": source == PAD} if padded else {}
+    visible = {"padding": padding_mask(target, PAD), "memory_padding": padding_mask(source, PAD)} if padded else {}
     expected = theirs(x, memory, tgt_mask=CAUSAL, **hidden)
     close(ours(x, memory, **visible), expected, target != PAD if padded else None)
 
@@ -186,19 +161,19 @@ def embedded(table: Tensor, tokens: Tensor) -> Tensor:
 def test_the_whole_model_is_nn_transformer(d_model, n_heads, n_encoder_layers, n_layers, d_ff, norm):
     """From tokens to logits: the table times √d_model and the sinusoids before it, the table itself after it."""
     shape = config(
-        d_model, n_heads, n_layers=n_layers, n_encoder_layers=n_encoder_layers, d_ff=d_ff, norm=norm,
-        positions="sinusoidal", scale_embeddings=True, tie_embeddings=True,
-    )  # fmt: skip
-    ours = random_weights(build_model(shape))
-    theirs = nn.Transformer(
         d_model,
         n_heads,
-        n_encoder_layers,
-        n_layers,
-        d_ff,
-        dropout=0.0,
-        batch_first=True,
-        norm_first=norm == "pre",
+        n_layers=n_layers,
+        n_encoder_layers=n_encoder_layers,
+        d_ff=d_ff,
+        norm=norm,
+        positions="sinusoidal",
+        scale_embeddings=True,
+        tie_embeddings=True,
+    )
+    ours = random_weights(build_model(shape))
+    theirs = nn.Transformer(
+        d_model, n_heads, n_encoder_layers, n_layers, d_ff, dropout=0.0, batch_first=True, norm_first=norm == "pre"
     ).eval()
     if norm == "post":  # the paper has no norm behind the last one; PyTorch adds it
         theirs.encoder.norm = theirs.decoder.norm = None
@@ -207,9 +182,13 @@ def test_the_whole_model_is_nn_transformer(d_model, n_heads, n_encoder_layers, n
     table = ours.embed.weight
     hidden = source == PAD
     expected = theirs(
-        embedded(table, source), embedded(table, target), tgt_mask=CAUSAL, src_key_padding_mask=hidden,
-        tgt_key_padding_mask=target == PAD, memory_key_padding_mask=hidden,
-    )  # fmt: skip
+        embedded(table, source),
+        embedded(table, target),
+        tgt_mask=CAUSAL,
+        src_key_padding_mask=hidden,
+        tgt_key_padding_mask=target == PAD,
+        memory_key_padding_mask=hidden,
+    )
     memory = theirs.encoder(embedded(table, source), src_key_padding_mask=hidden)
     close(ours.encode(source), memory, source != PAD)
     close(ours(source, target), expected @ table.T, target != PAD)

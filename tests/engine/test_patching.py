@@ -35,18 +35,23 @@ def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, dat
     model, (clean, source) = tiny_model(config), texts(config)
     place = data.draw(st.integers(0, len(source or clean) - 1))
     stack = data.draw(st.sampled_from(["encoder", "decoder"])) if source else "self"
-    corrupted, other_source = (clean, with_another(source, place, config)) if source else (
-        with_another(clean, place, config), ())  # fmt: skip
-    some = [Scaled("hook_embed" if not source else "decoder.hook_embed", factor=0.5), *(
-        change for change in (Without("mask"), Averaged("blocks.0.hook_attn_out"))
-        if isinstance(change, Without) or change.point in hook_points(config))]  # fmt: skip
+    corrupted, other_source = (
+        (clean, with_another(source, place, config)) if source else (with_another(clean, place, config), ())
+    )
+    some = [
+        Scaled("hook_embed" if not source else "decoder.hook_embed", factor=0.5),
+        *(
+            change
+            for change in (Without("mask"), Averaged("blocks.0.hook_attn_out"))
+            if isinstance(change, Without) or change.point in hook_points(config)
+        ),
+    ]
     changes = data.draw(st.lists(st.sampled_from(some), max_size=2, unique=True))
     difference = run(model, clean, source, *changes) - run(model, corrupted, other_source, *changes)
     answer, against = int(difference.argmax()), int(difference.argmin())
     if difference.max() - difference.min() < 0.01:
         return  # what is left of it would be rounding
-    found = patching(model, clean, corrupted, answer, against, source, other_source, stack=stack,
-                     interventions=changes)  # fmt: skip
+    found = patching(model, clean, corrupted, answer, against, source, other_source, stack=stack, interventions=changes)
     site, layer = data.draw(st.integers(0, len(found.sites) - 1)), data.draw(st.integers(0, 1)) % len(found.points[0])
     at = data.draw(st.integers(0, found.restored.shape[-1] - 1))
     patch = Replaced(found.points[site][layer], position=at, tokens=clean, source=source)
@@ -64,8 +69,9 @@ def _whole(model, clean, corrupted, source, other_source, found, cell, changes):
     """Logits of the corrupted text, read from its beginning, with one cell as on the clean text."""
     site, layer, at = cell
     point = found.points[site][layer]
-    good, bad = ([torch.tensor([each]) for each in pair if each]
-                 for pair in ((source, clean), (other_source, corrupted)))  # fmt: skip
+    good, bad = (
+        [torch.tensor([each]) for each in pair if each] for pair in ((source, clean), (other_source, corrupted))
+    )
     hooks = hooks_of(changes, model)
     with torch.no_grad():
         _, cache = model.run_with_cache(*good, names_filter=point, fwd_hooks=hooks)

@@ -24,9 +24,7 @@ def by_hand(length: int, d_model: int, base: float = 10000.0) -> np.ndarray:
 
 
 class TestSinusoidal:
-    @given(
-        st.integers(0, 20), st.integers(1, 8).map(lambda half: 2 * half), st.sampled_from([10000.0, 100.0])
-    )
+    @given(st.integers(0, 20), st.integers(1, 8).map(lambda half: 2 * half), st.sampled_from([10000.0, 100.0]))
     def test_it_is_the_table_of_the_paper(self, length, d_model, base):
         table = sinusoidal_encoding(length, d_model, base)
         assert table.dtype == torch.float32
@@ -47,12 +45,7 @@ class TestSinusoidal:
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
-        [
-            ((4, 7), "d_model is 7"),
-            ((4, 0), "d_model is 0"),
-            ((-1, 4), "length is -1"),
-            ((4, 4, 0.0), "base is 0"),
-        ],
+        [((4, 7), "d_model is 7"), ((4, 0), "d_model is 0"), ((-1, 4), "length is -1"), ((4, 4, 0.0), "base is 0")],
     )
     def test_what_makes_no_table_is_refused(self, arguments, message):
         with pytest.raises(ValueError, match=message):
@@ -80,10 +73,7 @@ class TestRotary:
             for pair in range(3):
                 angle = (7 + pos) / 10000 ** (2 * pair / 6)
                 x, y = vectors[:, pos, :, 2 * pair], vectors[:, pos, :, 2 * pair + 1]
-                expected = (
-                    x * math.cos(angle) - y * math.sin(angle),
-                    x * math.sin(angle) + y * math.cos(angle),
-                )
+                expected = (x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle))
                 torch.testing.assert_close(turned[:, pos, :, 2 * pair], expected[0])
                 torch.testing.assert_close(turned[:, pos, :, 2 * pair + 1], expected[1])
 

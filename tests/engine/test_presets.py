@@ -6,15 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from transformer import (
-    TASKS,
-    ModelConfig,
-    StepReport,
-    TrainingConfig,
-    build_model,
-    load_checkpoint,
-    save_checkpoint,
-)
+from transformer import TASKS, ModelConfig, StepReport, TrainingConfig, build_model, load_checkpoint, save_checkpoint
 from transformer.training.evaluation import exact_matches
 from transformer.training.objectives import TaskObjective
 from transformer.training.plan import plan_of
@@ -157,12 +149,8 @@ class TestTeaching:
         card = checkpoint.card
         assert (card.task, card.group, card.corpus["licence"]) == ("next-vowel", "Tasks", "generated")
         assert card.validation_loss == pytest.approx(min(validated), abs=1e-5)
-        assert card.accuracy == pytest.approx(
-            exact_matches(checkpoint.model, VOWEL, VOWEL.parts[1]), abs=1e-5
-        )
-        assert card.training["last_batches_loss"] == pytest.approx(
-            np.mean([loss for loss, _ in losses]), abs=1e-5
-        )
+        assert card.accuracy == pytest.approx(exact_matches(checkpoint.model, VOWEL, VOWEL.parts[1]), abs=1e-5)
+        assert card.training["last_batches_loss"] == pytest.approx(np.mean([loss for loss, _ in losses]), abs=1e-5)
         assert card.parameters == sum(weight.numel() for weight in checkpoint.model.parameters())
         save_checkpoint(tmp_path / "small", checkpoint)
         loaded = load_checkpoint(tmp_path / "small")

@@ -22,9 +22,15 @@ from transformer import __main__ as command_line
 from transformer.checkpoints import importing
 
 LLAMA = {
-    "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 1, "positions": "rotary",
-    "rotary_pairs": "halves", "attention_bias": False, "mlp_bias": False,
-}  # fmt: skip
+    "norm_kind": "rms",
+    "mlp_gate": True,
+    "activation": "silu",
+    "n_kv_heads": 1,
+    "positions": "rotary",
+    "rotary_pairs": "halves",
+    "attention_bias": False,
+    "mlp_bias": False,
+}
 
 
 @pytest.fixture
@@ -91,7 +97,7 @@ def test_weights_of_half_the_bytes_are_read_as_float32(folder, dtype):
         ({"rope_parameters": 7}, "no set of named values"),
         ({"vocab_size": 7}, "The tokenizer has 11 tokens, but the model only 7"),
     ],
-)  # fmt: skip
+)
 def test_a_configuration_that_lies_is_refused(folder, fields, words):
     say(folder, **fields)
     with pytest.raises(CheckpointError, match=f"small-llama: .*{words}|small-llama: ({words})"):

@@ -11,14 +11,7 @@ from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, 
 from transformer import hook_points
 from transformer.inference import recompute as recomputing
 from transformer.inference.logits import probabilities_of
-from transformer.inference.recompute import (
-    Pass,
-    deviations,
-    deviations_of_text,
-    recompute,
-    viewed,
-    whole_pass,
-)
+from transformer.inference.recompute import Pass, deviations, deviations_of_text, recompute, viewed, whole_pass
 from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
 
 
@@ -98,9 +91,7 @@ def test_a_cell_depends_on_exactly_the_cells_that_are_named(config, data):
         return  # of truth values, or −∞: there is nothing to differentiate
     operand = data.draw(st.sampled_from(equation.sources))
     tensor = found.tensors[operand.name].double().clone().requires_grad_()
-    result = recompute(
-        dataclasses.replace(found, tensors={**found.tensors, operand.name: tensor}), equation
-    )
+    result = recompute(dataclasses.replace(found, tensors={**found.tensors, operand.name: tensor}), equation)
     place = {dim: data.draw(st.integers(0, size - 1)) for dim, size in zip(equation.dims, result.shape, strict=True)}
     (gradient,) = torch.autograd.grad(result[tuple(place.values())], tensor)
     gradient = gradient.nan_to_num()  # a row of nothing but −∞ has none
@@ -121,9 +112,7 @@ def test_a_cell_depends_on_exactly_the_cells_that_are_named(config, data):
 def test_the_cells_of_a_query_are_its_rows():
     q = equations(tiny_config())["blocks.1.attn.hook_q"]
     place = {"pos": 3, "head": 1, "d_head": 2}
-    assert [operand.at(place) for operand in q.sources] == [
-        (3, slice(None)), (0, 1, 2, slice(None)), (0, 1, 2)
-    ]  # fmt: skip
+    assert [operand.at(place) for operand in q.sources] == [(3, slice(None)), (0, 1, 2, slice(None)), (0, 1, 2)]
 
 
 def test_an_unknown_operation_is_refused():

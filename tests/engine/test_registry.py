@@ -22,9 +22,13 @@ def test_every_tensor_has_the_shape_that_the_register_names(config):
     model, inputs = tiny_model(config), some_inputs(config)
     batch = len(inputs[0])
     sizes = {
-        "batch": batch, "head": config.n_heads, "d_head": config.d_head, "d_model": config.d_model,
-        "d_ff": config.d_ff, "1": 1,
-    }  # fmt: skip
+        "batch": batch,
+        "head": config.n_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "1": 1,
+    }
     source, target = inputs[0].shape[1], inputs[-1].shape[1]
     _, cache = model.run_with_cache(*inputs, names_filter=model.hook_names())
     for name, info in model.hook_points().items():
@@ -48,15 +52,31 @@ def test_every_point_is_described(config):
 
 def test_the_points_of_the_contract_are_there():
     expected = {
-        "hook_embed", "hook_pos_embed", "ln_final.hook_scale", "ln_final.hook_normalized",
-        *(f"blocks.0.{name}" for name in (
-            "hook_resid_pre", "hook_attn_out", "hook_resid_mid", "hook_mlp_out", "hook_resid_post", "mlp.hook_pre",
-            "mlp.hook_post", "ln1.hook_scale", "ln1.hook_normalized", "ln2.hook_scale", "ln2.hook_normalized",
-        )),
-        *(f"blocks.0.attn.hook_{name}" for name in (
-            "q", "k", "v", "raw_scores", "scaled_scores", "mask", "attn_scores", "pattern", "z", "result",
-        )),
-    }  # fmt: skip
+        "hook_embed",
+        "hook_pos_embed",
+        "ln_final.hook_scale",
+        "ln_final.hook_normalized",
+        *(
+            f"blocks.0.{name}"
+            for name in (
+                "hook_resid_pre",
+                "hook_attn_out",
+                "hook_resid_mid",
+                "hook_mlp_out",
+                "hook_resid_post",
+                "mlp.hook_pre",
+                "mlp.hook_post",
+                "ln1.hook_scale",
+                "ln1.hook_normalized",
+                "ln2.hook_scale",
+                "ln2.hook_normalized",
+            )
+        ),
+        *(
+            f"blocks.0.attn.hook_{name}"
+            for name in ("q", "k", "v", "raw_scores", "scaled_scores", "mask", "attn_scores", "pattern", "z", "result")
+        ),
+    }
     assert set(hook_points(tiny_config(n_layers=1))) == expected
     rotary = set(hook_points(tiny_config(n_layers=1, positions="rotary")))
     assert rotary - expected == {"blocks.0.attn.hook_rot_q", "blocks.0.attn.hook_rot_k"}
@@ -67,11 +87,15 @@ def test_the_points_of_an_encoder_decoder_are_those_of_its_sides():
     """Each side has a decoder-only model's; the decoder also has what attends to the memory."""
     of_one_side = set(hook_points(tiny_config(n_layers=1)))
     added = {
-        "hook_cross_attn_out", "hook_resid_cross", "ln_cross.hook_scale", "ln_cross.hook_normalized",
-        *(f"cross_attn.hook_{name}" for name in (
-            "q", "k", "v", "raw_scores", "scaled_scores", "mask", "attn_scores", "pattern", "z", "result",
-        )),
-    }  # fmt: skip
+        "hook_cross_attn_out",
+        "hook_resid_cross",
+        "ln_cross.hook_scale",
+        "ln_cross.hook_normalized",
+        *(
+            f"cross_attn.hook_{name}"
+            for name in ("q", "k", "v", "raw_scores", "scaled_scores", "mask", "attn_scores", "pattern", "z", "result")
+        ),
+    }
     assert set(hook_points(tiny_config(n_layers=1, architecture="encoder-decoder"))) == {
         *(f"encoder.{name}" for name in of_one_side),
         *(f"decoder.{name}" for name in of_one_side),
@@ -84,9 +108,10 @@ def test_parameters_have_the_names_of_the_contract():
     linears = ("blocks.0.attn.qkv", "blocks.0.attn.out", "blocks.0.mlp.up", "blocks.0.mlp.down", "unembed")
     norms = ("blocks.0.ln1", "blocks.0.ln2", "ln_final")
     assert set(model.state_dict()) == {
-        "embed.weight", "pos_embed.weight",
+        "embed.weight",
+        "pos_embed.weight",
         *(f"{name}.{kind}" for name in (*linears, *norms) for kind in ("weight", "bias")),
-    }  # fmt: skip
+    }
     assert model.blocks[0].attn.qkv.weight.shape == (24, 8)
     assert isinstance(model.state_dict()["embed.weight"], torch.Tensor)
 
@@ -108,9 +133,7 @@ def names_of_the_contract(config: ModelConfig) -> set[str]:
         if config.norm == "pre":
             names |= {f"{side}.ln_final.weight", f"{side}.ln_final.bias"}
         for layer in range(depth):
-            modules = {
-                name: config.attention_bias for name in (*linears, *(cross_linears if crossing else []))
-            }
+            modules = {name: config.attention_bias for name in (*linears, *(cross_linears if crossing else []))}
             modules |= {name: config.mlp_bias for name in feed_forward}
             if config.norm != "none":
                 modules |= {name: True for name in (*norms, *(cross_norms if crossing else []))}

@@ -107,9 +107,16 @@ def test_every_part_of_a_gpt_is_named():
     biases = {"unembed_bias": True, "attention_bias": True, "mlp_bias": True}
     found = some_pass(tiny_config(n_layers=1, positions="learned", **biases))
     assert direct_logit_attribution(found, chosen(found)).names == (
-        "hook_embed", "hook_pos_embed", "blocks.0.attn.hook_result[0]", "blocks.0.attn.hook_result[1]",
-        "blocks.0.attn.out.bias", "blocks.0.hook_mlp_out", "blocks.0.mlp.down.bias", "ln_final.bias", "unembed.bias",
-    )  # fmt: skip
+        "hook_embed",
+        "hook_pos_embed",
+        "blocks.0.attn.hook_result[0]",
+        "blocks.0.attn.hook_result[1]",
+        "blocks.0.attn.out.bias",
+        "blocks.0.hook_mlp_out",
+        "blocks.0.mlp.down.bias",
+        "ln_final.bias",
+        "unembed.bias",
+    )
 
 
 def test_a_head_that_is_taken_away_takes_its_share_with_it():

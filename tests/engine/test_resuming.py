@@ -18,12 +18,8 @@ class TestResuming:
     @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
     @pytest.mark.parametrize("average_decay", [0.0, 0.8])
     @pytest.mark.parametrize("tied", [False, True])
-    def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(
-        self, tmp_path, optimizer, average_decay, tied
-    ):
-        config = TrainingConfig(
-            steps=6, warmup_steps=2, optimizer=optimizer, average_decay=average_decay, seed=3
-        )
+    def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(self, tmp_path, optimizer, average_decay, tied):
+        config = TrainingConfig(steps=6, warmup_steps=2, optimizer=optimizer, average_decay=average_decay, seed=3)
 
         def fresh(seed: int = 0) -> nn.Module:
             return build_model(tiny_config(dropout=0.3, positions="learned", tie_embeddings=tied), seed=seed)

@@ -199,8 +199,14 @@ class TestCards:
     MEASURES = Measures(1.23456789, 2.0, 0.5, "all of it")
 
     def card(self, measures: Measures = MEASURES, plan: Plan | None = None, **fields):
-        facts = {"parameters": 7, "best_step": 3, "last_losses": [1.0, 2.0], "seconds": 12.3456,
-                 "device": torch.device("cpu"), **fields}  # fmt: skip
+        facts = {
+            "parameters": 7,
+            "best_step": 3,
+            "last_losses": [1.0, 2.0],
+            "seconds": 12.3456,
+            "device": torch.device("cpu"),
+            **fields,
+        }
         return card_of(plan or text_plan(), measures, **facts)
 
     def test_what_it_says(self):
@@ -211,18 +217,27 @@ class TestCards:
         assert card.corpus["sha256"] == CORPUS.sha256
         assert card.training == {
             **dataclasses.asdict(plan.training),
-            "command": "python -m transformer train mine", "betas": [0.9, 0.99], "batch": 8, "best_step": 3,
-            "last_batches_loss": 1.5, "seconds": 12.3, "machine": machine_in_words(torch.device("cpu")),
+            "command": "python -m transformer train mine",
+            "betas": [0.9, 0.99],
+            "batch": 8,
+            "best_step": 3,
+            "last_batches_loss": 1.5,
+            "seconds": 12.3,
+            "machine": machine_in_words(torch.device("cpu")),
             "measured_on": "all of it",
-        }  # fmt: skip
+        }
         assert json.loads(json.dumps(dataclasses.asdict(card))) == dataclasses.asdict(card)
 
     @pytest.mark.parametrize(
         ("planned", "taken", "title"),
-        [("Mine, 3,000 steps", 428, "Mine, 428 steps"), ("Mine, 3,000 steps", 1, "Mine, 1 step"),
-         ("Mine, 3,000 steps", 3000, "Mine, 3,000 steps"), ("Mine, 40 steps", 428, "Mine, 40 steps"),
-         ("3,000 steps, a novel", 428, "3,000 steps, a novel")],
-    )  # fmt: skip
+        [
+            ("Mine, 3,000 steps", 428, "Mine, 428 steps"),
+            ("Mine, 3,000 steps", 1, "Mine, 1 step"),
+            ("Mine, 3,000 steps", 3000, "Mine, 3,000 steps"),
+            ("Mine, 40 steps", 428, "Mine, 40 steps"),
+            ("3,000 steps, a novel", 428, "3,000 steps, a novel"),
+        ],
+    )
     def test_its_title_counts_the_steps_that_were_taken(self, planned, taken, title):
         plan = text_plan(3000, title=planned)
         assert self.card(plan=plan, best_step=taken).title == title

@@ -91,9 +91,11 @@ def test_labels_of_a_whole_pass_are_never_read_as_markup():
 
 def test_what_there_is_nothing_of_can_t_be_looked_at_first():
     for chosen, words in (
-        ({"open": "blocks.9"}, r"no blocks\.9; it has hook_embed"), ({"open": "logits", "cell": (0, 9999)}, "no cell"),
-        ({"open": "blocks.0", "cell": (0,)}, "no cell"), ({"cell": (-1, 0), "open": "logits"}, "no cell"),
-    ):  # fmt: skip
+        ({"open": "blocks.9"}, r"no blocks\.9; it has hook_embed"),
+        ({"open": "logits", "cell": (0, 9999)}, "no cell"),
+        ({"open": "blocks.0", "cell": (0,)}, "no cell"),
+        ({"cell": (-1, 0), "open": "logits"}, "no cell"),
+    ):
         with pytest.raises(ValueError, match=words):
             whole(tiny_model(), **chosen)
     with pytest.raises(TypeError, match="zoom"):
@@ -137,9 +139,12 @@ def test_attention_of_a_whole_pass_is_hardly_larger_than_from_its_own_points(cha
     tokens = [at % model.config.vocab_size for at in range(length)]
     attention, least, everything = (
         len(show(recording, *kind).html)
-        for recording, kind in ((record_pass(model, tokens), ["self"]), (own_points(model, tokens), ["self"]),
-                                (record_pass(model, tokens), []))
-    )  # fmt: skip
+        for recording, kind in (
+            (record_pass(model, tokens), ["self"]),
+            (own_points(model, tokens), ["self"]),
+            (record_pass(model, tokens), []),
+        )
+    )
     assert attention <= 1.2 * least and attention < everything
 
 

@@ -50,7 +50,10 @@ def check(model, prompt, asked, steps):
     """All that came is what `generate` yields: the same tokens, logits to 1e-5, and whatever is recorded."""
     for step, expected in zip(steps, generate(model, prompt, max_new_tokens=len(steps), **asked), strict=True):
         assert (step.position, step.point, step.window_start) == (
-            expected.position, expected.point, expected.window_start)  # fmt: skip
+            expected.position,
+            expected.point,
+            expected.window_start,
+        )
         close(step.logits, expected.logits)
         if step.token_id != expected.token_id:
             assert is_close_call(expected.logits, asked["sampling"], step.point)
@@ -94,8 +97,10 @@ class TestEachText:
         model = tiny_model(config)
         scheduler = Scheduler(model)
         asked = [asked_of(model, number) for number in range(many)]
-        requests = [scheduler.submit(DecodeState(model, prompt, **more), max_new_tokens=tokens + number, buffer=buffer)
-                    for number, (prompt, more) in enumerate(asked)]  # fmt: skip
+        requests = [
+            scheduler.submit(DecodeState(model, prompt, **more), max_new_tokens=tokens + number, buffer=buffer)
+            for number, (prompt, more) in enumerate(asked)
+        ]
         written = read_all(requests)
         scheduler.close()
         for number, ((prompt, more), steps) in enumerate(zip(asked, written, strict=True)):

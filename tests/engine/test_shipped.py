@@ -32,9 +32,7 @@ LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
 
 every_checkpoint = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 every_task_model = pytest.mark.parametrize(
-    "entry",
-    [entry for entry in ENTRIES if entry.card and entry.card.task in TASKS],
-    ids=lambda entry: entry.name,
+    "entry", [entry for entry in ENTRIES if entry.card and entry.card.task in TASKS], ids=lambda entry: entry.name
 )
 
 
@@ -65,8 +63,11 @@ def test_it_loads_and_reads_its_examples(entry):
 def test_it_is_small(entry):
     assert size(entry) <= LARGE.get(entry.name, 2_000_000)
     assert {file.name for file in entry.path.iterdir()} == {
-        "model.safetensors", "config.json", "tokenizer.json", "card.json",
-    }  # fmt: skip
+        "model.safetensors",
+        "config.json",
+        "tokenizer.json",
+        "card.json",
+    }
 
 
 @pytest.mark.parametrize("which", RUNGS)

@@ -153,8 +153,7 @@ def test_there_is_something_of_everything():
         label for label in STORIES.tokenizer.labels(range(STORIES.tokenizer.vocab_size)) if label[0] != "["
     }
     overtaken = sum(
-        len({fact["place"] for fact in read(example.source).facts if fact["who"] == question[9:-1]} - {None})
-        > 1
+        len({fact["place"] for fact in read(example.source).facts if fact["who"] == question[9:-1]} - {None}) > 1
         for example, question in zip(examples, asked, strict=True)
     )
     assert overtaken > 200

@@ -63,23 +63,28 @@ def loss(model, windows, *interventions):
 @torch.no_grad()
 def patterns(model, windows, *interventions):
     """(layer, batch, head, query, key)."""
-    _, cache = model.run_with_cache(windows[:, :-1], names_filter=lambda name: name.endswith("hook_pattern"),
-                                    fwd_hooks=hooks_of(interventions, model))  # fmt: skip
+    _, cache = model.run_with_cache(
+        windows[:, :-1],
+        names_filter=lambda name: name.endswith("hook_pattern"),
+        fwd_hooks=hooks_of(interventions, model),
+    )
     return torch.stack(list(cache.values()))
 
 
 @needs_corpus
 class TestShakespeare:
-    def test_it_can_do_without_its_scale_but_not_without_its_mask_or_its_positions(
-        self, shakespeare, windows, plain
-    ):
+    def test_it_can_do_without_its_scale_but_not_without_its_mask_or_its_positions(self, shakespeare, windows, plain):
         found = [plain, *(loss(shakespeare.model, windows, Without(rule)) for rule in ("scale", "mask", "positions"))]
         assert found == pytest.approx([1.25, 1.34, 3.17, 4.56], abs=0.006)
         assert found[-1] > np.log(65) > found[2]  # worse than guessing blindly: 4.17
 
     def test_its_first_feed_forward_layer_and_one_head_matter_most(self, shakespeare, windows, plain):
-        parts = [Scaled("blocks.0.hook_mlp_out"), Scaled("blocks.1.attn.hook_z", 5), Scaled("blocks.1.attn.hook_z", 3),
-                 Scaled("blocks.5.hook_mlp_out")]  # fmt: skip
+        parts = [
+            Scaled("blocks.0.hook_mlp_out"),
+            Scaled("blocks.1.attn.hook_z", 5),
+            Scaled("blocks.1.attn.hook_z", 3),
+            Scaled("blocks.5.hook_mlp_out"),
+        ]
         rises = [loss(shakespeare.model, windows, part) - plain for part in parts]
         assert rises == pytest.approx([1.15, 0.22, 0.0, 0.09], abs=0.006)
 
@@ -96,8 +101,11 @@ class TestShakespeare:
     def test_each_height_says_it_better_than_the_one_below(self, shakespeare, windows):
         losses = []
         for window in windows[:6]:
-            lens = logit_lens(whole_pass(shakespeare.model, window[:-1].tolist(), names=lambda name: "resid" in name
-                                         or "hook_embed" in name)).logits  # fmt: skip
+            lens = logit_lens(
+                whole_pass(
+                    shakespeare.model, window[:-1].tolist(), names=lambda name: "resid" in name or "hook_embed" in name
+                )
+            ).logits
             losses.append([float(F.cross_entropy(logits, window[1:])) for logits in lens])
         assert np.mean(losses, 0) == pytest.approx([3.63, 2.79, 2.45, 2.20, 1.86, 1.47, 1.25], abs=0.08)
 
@@ -118,17 +126,27 @@ def test_the_translator_s_staircase_is_there_and_isn_t_needed():
     model, tokenizer, card = checkpoint.model, checkpoint.tokenizer, checkpoint.card
     source = tokenizer.encode("three hundred and sixty-five thousand two hundred and forty-eight")
     written = [
-        [step.token_id for step in generate(model, [card.start_token_id], source=source, max_new_tokens=11,
-                                            sampling=Sampling(temperature=0), stop_tokens=[card.end_token_id],
-                                            interventions=each)]
+        [
+            step.token_id
+            for step in generate(
+                model,
+                [card.start_token_id],
+                source=source,
+                max_new_tokens=11,
+                sampling=Sampling(temperature=0),
+                stop_tokens=[card.end_token_id],
+                interventions=each,
+            )
+        ]
         for each in ((), (Scaled("decoder.blocks.1.cross_attn.hook_z", 0),))
-    ]  # fmt: skip
+    ]
     assert written[0] == written[1]
     assert tokenizer.decode(written[0][:1]) == "trescientos"
     point = "decoder.blocks.1.cross_attn.hook_pattern"
     with torch.no_grad():
-        _, cache = model.run_with_cache(torch.tensor([source]), torch.tensor([[card.start_token_id]]),
-                                        names_filter=point)  # fmt: skip
+        _, cache = model.run_with_cache(
+            torch.tensor([source]), torch.tensor([[card.start_token_id]]), names_filter=point
+        )
     assert float(cache[point][0, 0, 0, 0]) == pytest.approx(1.0, abs=0.005)  # where it chooses trescientos: three
 
 

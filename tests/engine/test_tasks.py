@@ -42,13 +42,7 @@ class TestAnswers:
         found = {example.source: example.target for part in VOWEL.parts for example in part}
         assert found == VOWEL_CASES
         assert all(VOWEL_CASES[example.source] == example.target for example in both_parts(VOWEL))
-        assert [VOWEL_CASES[source] for source in ("-ab", "abc", "acz", "stu", "xy#")] == [
-            "e",
-            "e",
-            "#",
-            "#",
-            "#",
-        ]
+        assert [VOWEL_CASES[source] for source in ("-ab", "abc", "acz", "stu", "xy#")] == ["e", "e", "#", "#", "#"]
 
     def test_number_words(self):
         for example in both_parts(NUMBERS, 150):
@@ -130,22 +124,34 @@ class TestParts:
         first, second, other = (drawn(task, 20, held_out=held_out, seed=seed) for seed in (1, 1, 2))
         assert first == second != other
 
-
     @pytest.mark.parametrize(
         ("task", "seed", "first", "last"),
         [
-            (VOWEL, 0, "kqv", "gku"), (VOWEL, 1, "fmt", "hjq"),
-            (SORT, 0, "spni=", "xksyr="), (SORT, 1, "iludhdlzd=", "fz="),
-            (NUMBERS, 0, "seven hundred and thirteen thousand four hundred and thirty-eight",
-             "four hundred and seventy-eight thousand six hundred and thirty-six"),
-            (NUMBERS, 1, "four hundred and thirty-three thousand four hundred and ninety",
-             "six hundred and eighteen thousand six hundred and ninety-eight"),
-            (STORIES, 0,
-             "Max took the ball. John walked to the cellar. Max gave the ball to Emma. Emma took the key. "
-             "Who gave the ball to Emma?",
-             "Anna walked to the garden. Ben ran to the kitchen. He took the book. Where is Ben?"),
+            (VOWEL, 0, "kqv", "gku"),
+            (VOWEL, 1, "fmt", "hjq"),
+            (SORT, 0, "spni=", "xksyr="),
+            (SORT, 1, "iludhdlzd=", "fz="),
+            (
+                NUMBERS,
+                0,
+                "seven hundred and thirteen thousand four hundred and thirty-eight",
+                "four hundred and seventy-eight thousand six hundred and thirty-six",
+            ),
+            (
+                NUMBERS,
+                1,
+                "four hundred and thirty-three thousand four hundred and ninety",
+                "six hundred and eighteen thousand six hundred and ninety-eight",
+            ),
+            (
+                STORIES,
+                0,
+                "Max took the ball. John walked to the cellar. Max gave the ball to Emma. Emma took the key. "
+                "Who gave the ball to Emma?",
+                "Anna walked to the garden. Ben ran to the kitchen. He took the book. Where is Ben?",
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_they_are_those_that_the_shipped_cards_were_measured_on(self, task, seed, first, last):
         """What a card says can be compared only as long as a seed stands for the same examples in the same order."""
         examples = task.sample(200, seed)
@@ -160,6 +166,7 @@ class TestParts:
     def test_a_smaller_sample_is_the_beginning_of_a_larger_one(self, task):
         assert task.sample(300, seed=1)[:40] == task.sample(40, seed=1)
 
+
 class TestSamples:
     @every_task
     def test_they_are_distinct_held_out_and_the_same_for_the_same_seed(self, task):
@@ -167,9 +174,7 @@ class TestSamples:
         assert len(set(examples)) == len(examples) == 200
         assert task.sample(200) == examples != task.sample(200, seed=1)
         of_content = TestParts().contents
-        assert not of_content(task, examples) & of_content(
-            task, drawn(task, 3000 if task is not NUMBERS else 500)
-        )
+        assert not of_content(task, examples) & of_content(task, drawn(task, 3000 if task is not NUMBERS else 500))
         if task is NUMBERS:
             assert all(task.is_held_out(number_from_english(example.source)) for example in examples)
 
@@ -213,9 +218,9 @@ class TestTokens:
         assert ids == list(range(task.tokenizer.vocab_size - 3, task.tokenizer.vocab_size))
 
 
-ENGLISH_WORDS = sorted({
-    *(num2words(number) for number in (*range(20), *range(20, 100, 10))), "hundred", "thousand", "and",
-})  # fmt: skip
+ENGLISH_WORDS = sorted(
+    {*(num2words(number) for number in (*range(20), *range(20, 100, 10))), "hundred", "thousand", "and"}
+)
 
 
 def without_and(text: str) -> tuple[str, ...]:
@@ -237,12 +242,7 @@ def number_by_table(words: list[str]) -> int | None:
 
 
 class TestNumberFromEnglish:
-    @given(
-        st.integers(0, 999_999),
-        st.sampled_from([str.lower, str.upper, str.title]),
-        st.booleans(),
-        st.booleans(),
-    )
+    @given(st.integers(0, 999_999), st.sampled_from([str.lower, str.upper, str.title]), st.booleans(), st.booleans())
     def test_it_is_the_inverse_of_english(self, number, case, with_commas, with_hyphens):
         text = num2words(number, lang="en")
         text = text if with_commas else text.replace(",", "")
@@ -254,11 +254,30 @@ class TestNumberFromEnglish:
     def test_words_in_any_order_name_a_number_or_none(self, words):
         assert number_from_english(" ".join(words)) == number_by_table(words)
 
-    @pytest.mark.parametrize("text", [
-        "", " ", "and", "five two", "twenty twelve", "twenty zero", "hundred", "thousand", "zero hundred",
-        "two hundred hundred", "ten hundred", "one thousand thousand", "zero thousand", "five thousand zero",
-        "ninety ninety", "205", "two million", "fünf", "one thousand one thousand",
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            " ",
+            "and",
+            "five two",
+            "twenty twelve",
+            "twenty zero",
+            "hundred",
+            "thousand",
+            "zero hundred",
+            "two hundred hundred",
+            "ten hundred",
+            "one thousand thousand",
+            "zero thousand",
+            "five thousand zero",
+            "ninety ninety",
+            "205",
+            "two million",
+            "fünf",
+            "one thousand one thousand",
+        ],
+    )
     def test_nonsense_is_none(self, text):
         assert number_from_english(text) is None
 
@@ -279,28 +298,34 @@ class TestProblems:
         for example in both_parts(task, 150):
             assert task.problem(example.source) is None, example
 
-    @pytest.mark.parametrize(("task", "text", "words"), [
-        *((VOWEL, text, "such as abc or mno") for text in (
-            "", "a", "ab", "abcd", "cba", "aab", "abb", "a c", "ABC", "aéz", "abc ", "z-#", "123",
-        )),
-        *((SORT, text, "such as hello= ") for text in ("", "=", "hello", "abcdefghijk=", "ab==", "=ab", "a=b=")),
-        *((NUMBERS, text, "from zero to 999,999 in English words") for text in ("", " ", "and", "five two", "hundred")),
-        (NUMBERS, "205", "such as: two hundred and five."), (NUMBERS, "0", "such as: zero."),
-        (NUMBERS, "1,234", "such as: one thousand two hundred and thirty-four."),
-        (NUMBERS, "999 999", "such as: nine hundred and ninety-nine thousand nine hundred and ninety-nine."),
-        (NUMBERS, "two hundred five", "written like this: two hundred and five."),
-        (NUMBERS, "one thousand and one hundred", "written like this: one thousand one hundred."),
-        (NUMBERS, "zero and", "written like this: zero."),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("task", "text", "words"),
+        [
+            *(
+                (VOWEL, text, "such as abc or mno")
+                for text in ("", "a", "ab", "abcd", "cba", "aab", "abb", "a c", "ABC", "aéz", "abc ", "z-#", "123")
+            ),
+            *((SORT, text, "such as hello= ") for text in ("", "=", "hello", "abcdefghijk=", "ab==", "=ab", "a=b=")),
+            *(
+                (NUMBERS, text, "from zero to 999,999 in English words")
+                for text in ("", " ", "and", "five two", "hundred")
+            ),
+            (NUMBERS, "205", "such as: two hundred and five."),
+            (NUMBERS, "0", "such as: zero."),
+            (NUMBERS, "1,234", "such as: one thousand two hundred and thirty-four."),
+            (NUMBERS, "999 999", "such as: nine hundred and ninety-nine thousand nine hundred and ninety-nine."),
+            (NUMBERS, "two hundred five", "written like this: two hundred and five."),
+            (NUMBERS, "one thousand and one hundred", "written like this: one thousand one hundred."),
+            (NUMBERS, "zero and", "written like this: zero."),
+        ],
+    )
     def test_what_it_can_not_read_is_said_with_what_it_can(self, task, text, words):
         problem = task.problem(text)
         assert words in problem
         assert problem.startswith("This model reads ")
         assert problem.endswith(".")
 
-    @pytest.mark.parametrize(
-        "text", ["Two Hundred and FIVE", "thirty five", "one thousand, two hundred", " five "]
-    )
+    @pytest.mark.parametrize("text", ["Two Hundred and FIVE", "thirty five", "one thousand, two hundred", " five "])
     def test_capitals_commas_and_spaces_are_none(self, text):
         assert NUMBERS.problem(text) is None
         NUMBERS.tokenizer.encode(text)

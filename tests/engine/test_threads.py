@@ -30,9 +30,7 @@ class NaiveModel:
             handles.append(point.register_forward_hook(lambda hook, _, output, f=function: f(output, hook)))
         for name in self.model.hook_names():
             point = self.model.get_submodule(name)
-            handles.append(
-                point.register_forward_hook(lambda hook, _, output: cache.update({hook.name: output}))
-            )
+            handles.append(point.register_forward_hook(lambda hook, _, output: cache.update({hook.name: output})))
         try:
             return self.model(tokens), cache
         finally:
@@ -73,14 +71,11 @@ def strangers_seen(shared, model: DecoderOnly, threads: int, rounds: int) -> lis
                 if thread % 2:
                     logits = shared.run_with_hooks(texts[thread], fwd_hooks=ablation(thread))
                 else:
-                    logits, cache = shared.run_with_cache(
-                        texts[thread], fwd_hooks=[("blocks.0.hook_attn_out", pause)]
-                    )
+                    logits, cache = shared.run_with_cache(texts[thread], fwd_hooks=[("blocks.0.hook_attn_out", pause)])
                     wrong = [
                         name
                         for name, tensor in expected_caches[thread].items()
-                        if name not in cache
-                        or not torch.allclose(cache[name].float(), tensor.float(), atol=1e-5)
+                        if name not in cache or not torch.allclose(cache[name].float(), tensor.float(), atol=1e-5)
                     ]
                     found.extend(f"thread {thread} recorded another's {name}" for name in wrong)
             if not torch.allclose(logits, expected_logits[thread], atol=1e-5):

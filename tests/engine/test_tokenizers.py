@@ -219,9 +219,7 @@ class TestSpecialTokens:
         assert all(OF_WORDS.piece(token, first=first) == "" for token in special for first in (True, False))
 
     @pytest.mark.parametrize(
-        ("tokenizer", "text"),
-        [(OF_WORDS, "TWO hundred-one"), (BRACKETS, "a [pad] [end]")],
-        ids=["words", "characters"],
+        ("tokenizer", "text"), [(OF_WORDS, "TWO hundred-one"), (BRACKETS, "a [pad] [end]")], ids=["words", "characters"]
     )
     def test_what_was_saved_is_what_is_loaded(self, tokenizer, text, tmp_path):
         tokenizer.save(tmp_path / "tokenizer.json")
@@ -231,9 +229,7 @@ class TestSpecialTokens:
         assert loaded.encode(text) == ids
         assert [loaded.special_id(token) for token in SPECIAL] == special
         assert loaded.decode([*special, *ids, *special]) == tokenizer.decode(ids)
-        assert [loaded.piece(token, first=False) for token in ids] == [
-            tokenizer.piece(i, first=False) for i in ids
-        ]
+        assert [loaded.piece(token, first=False) for token in ids] == [tokenizer.piece(i, first=False) for i in ids]
         assert loaded.vocab_size == tokenizer.vocab_size
 
 
@@ -256,9 +252,7 @@ class TestBytePairs:
 
 
 class TestFiles:
-    @pytest.mark.parametrize(
-        ("tokenizer", "text"), [(CHARACTERS, ALPHABET), (BPE, "lowest new"), (WORDS, "one two")]
-    )
+    @pytest.mark.parametrize(("tokenizer", "text"), [(CHARACTERS, ALPHABET), (BPE, "lowest new"), (WORDS, "one two")])
     def test_what_was_saved_is_what_is_loaded(self, tokenizer, text, tmp_path):
         tokenizer.save(tmp_path / "tokenizer.json")
         loaded = Tokenizer.from_file(tmp_path / "tokenizer.json")
@@ -272,9 +266,7 @@ class TestFiles:
         backend.enable_padding(length=9, pad_token="a")
         assert Tokenizer(backend).encode("abc") == CHARACTERS.encode("abc")
 
-    @pytest.mark.parametrize(
-        "content", ["", "{}", "[]", "null", "{", '{"model": {"type": "BPE"}}', "\x00\xff"]
-    )
+    @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "{", '{"model": {"type": "BPE"}}', "\x00\xff"])
     def test_a_file_that_is_none_is_refused(self, content, tmp_path):
         path = tmp_path / "tokenizer.json"
         path.write_text(content, encoding="utf-8")

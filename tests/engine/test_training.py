@@ -9,15 +9,7 @@ from torch import nn
 
 from tests.helpers import tiny_config
 from tests.plans import TEXT, batches, same, state
-from transformer import (
-    Batch,
-    NotFiniteError,
-    TrainingConfig,
-    TrainingRun,
-    build_model,
-    evaluate_loss,
-    train,
-)
+from transformer import Batch, NotFiniteError, TrainingConfig, TrainingRun, build_model, evaluate_loss, train
 from transformer.training import loop
 from transformer.training.evaluation import token_loss
 
@@ -81,13 +73,7 @@ class TestLearning:
         model = build_model(tiny_config(n_layers=0, norm="none"), seed=0)
         history = []
         run = TrainingRun(model, TrainingConfig(steps=4, average_decay=0.75, learning_rate=0.1))
-        train(
-            model,
-            batches(),
-            run.config,
-            lambda report: history.append(state(model)["unembed.weight"]),
-            run=run,
-        )
+        train(model, batches(), run.config, lambda report: history.append(state(model)["unembed.weight"]), run=run)
         average = history[0]
         for weights in history[1:]:
             average = 0.75 * average + 0.25 * weights
@@ -142,10 +128,7 @@ class TestLearning:
         model = build_model(tiny_config(), seed=0)
         run = train(model, batches(), TrainingConfig(steps=2, average_decay=0.5))
         tokens = batches()(0).inputs[0]
-        assert (
-            list(run.best_model.run_with_cache(tokens, names_filter=model.hook_names())[1])
-            == model.hook_names()
-        )
+        assert list(run.best_model.run_with_cache(tokens, names_filter=model.hook_names())[1]) == model.hook_names()
 
 
 @pytest.mark.usefixtures("processor")
@@ -196,9 +179,7 @@ class TestNumbersThatAreNone:
         config = TrainingConfig(steps=9, warmup_steps=0, gradient_clip=gradient_clip, average_decay=0.5)
         run = TrainingRun(model, config)
         history = []
-        with pytest.raises(
-            NotFiniteError, match=rf"{what} became (nan|inf|-inf) at step 3; a lower learning rate"
-        ):
+        with pytest.raises(NotFiniteError, match=rf"{what} became (nan|inf|-inf) at step 3; a lower learning rate"):
             train(
                 model,
                 lambda step: Batch((torch.tensor(factors[step]),), target),
@@ -230,13 +211,7 @@ class TestLearningRate:
         model = build_model(tiny_config(), seed=0)
         config = TrainingConfig(steps=4, learning_rate=0.5, warmup_steps=2, optimizer="muon")
         run, seen = TrainingRun(model, config), []
-        train(
-            model,
-            batches(),
-            config,
-            lambda report: seen.append(run.optimizers[0].param_groups[0]["lr"]),
-            run=run,
-        )
+        train(model, batches(), config, lambda report: seen.append(run.optimizers[0].param_groups[0]["lr"]), run=run)
         assert seen == [config.learning_rate_at(step) for step in range(4)]
 
     def test_no_warm_up_is_no_error(self):
@@ -245,11 +220,19 @@ class TestLearningRate:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            ("steps", 0), ("learning_rate", 0.0), ("learning_rate", -1.0), ("learning_rate", math.nan),
-            ("learning_rate", math.inf), ("weight_decay", math.inf), ("average_decay", 1.0), ("average_decay", -0.1),
-            ("momentum", 1.0), ("momentum", -0.1), ("optimizer", "sgd"),
+            ("steps", 0),
+            ("learning_rate", 0.0),
+            ("learning_rate", -1.0),
+            ("learning_rate", math.nan),
+            ("learning_rate", math.inf),
+            ("weight_decay", math.inf),
+            ("average_decay", 1.0),
+            ("average_decay", -0.1),
+            ("momentum", 1.0),
+            ("momentum", -0.1),
+            ("optimizer", "sgd"),
         ],
-    )  # fmt: skip
+    )
     def test_a_wrong_field_is_named(self, field, value):
         with pytest.raises(ValueError, match=f"^{field} is {value!r}"):
             TrainingConfig(**{"steps": 1, field: value})

@@ -91,7 +91,6 @@ class TestOneTraining:
         assert [loss for _, loss in job.batch_losses] == pytest.approx(means)
         assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
 
-
     def test_it_takes_one_core_and_lets_visitors_go_first(self, queues, monkeypatch):
         threads, rests = [], []
         monkeypatch.setattr(torch, "set_num_threads", threads.append)
@@ -234,9 +233,7 @@ class TestFailing:
     @pytest.mark.parametrize("average_decay", [0.0, 0.5])
     def test_a_loss_that_is_no_number_keeps_the_last_good_model(self, queues, monkeypatch, average_decay):
         plan = text_plan(50)
-        plan = dataclasses.replace(
-            plan, training=dataclasses.replace(plan.training, average_decay=average_decay)
-        )
+        plan = dataclasses.replace(plan, training=dataclasses.replace(plan.training, average_decay=average_decay))
         expected = trained_alone(plan, 5)
         original, calls = training.token_loss, []
 

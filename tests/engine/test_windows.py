@@ -41,8 +41,14 @@ def check(model, interventions=(), steps=CONTEXT + 10, prompt=(3, 1, 4, 1, 5)):
     """Every step of a text that grows past the context is a full pass over the window that it names."""
     config, sequence = model.config, list(prompt)
     source = [torch.tensor([SOURCE])] if config.architecture == "encoder-decoder" else []
-    written = generate(model, prompt, max_new_tokens=steps, sampling=Sampling(seed=3), interventions=interventions,
-                       source=SOURCE if source else None)  # fmt: skip
+    written = generate(
+        model,
+        prompt,
+        max_new_tokens=steps,
+        sampling=Sampling(seed=3),
+        interventions=interventions,
+        source=SOURCE if source else None,
+    )
     begins = set()
     for step in written:
         begin = window_start(len(sequence), config.context_length)
@@ -70,15 +76,25 @@ class TestWhatIsWritten:
         assert check(model, prompt=[i % 11 for i in range(40)], steps=9) == {30, 33, 36}
 
     @pytest.mark.parametrize("positions", ["learned", "rotary"])
-    @pytest.mark.parametrize("changed", [
-        (Scaled("blocks.0.attn.hook_z", 1),),
-        (Scaled("blocks.1.hook_mlp_out", None, 14, 3.0), Steered("blocks.0.hook_resid_pre", None, 16, (1, 2), (3,))),
-        (Averaged("blocks.0.hook_attn_out"),),
-        (Without("mask"),),
-        (Without("positions"), Without("scale")),
-        (Replaced("blocks.1.hook_resid_pre", tokens=(1, 2, 3, 4, 5, 6, 7, 8)),),
-        (Weighed("blocks.0.attn.hook_pattern", 1, 17, 11, 0.7), Weighed("blocks.1.attn.hook_pattern", 0, 9, 2, 0.6)),
-    ], ids=lambda changed: "; ".join(map(str, changed)))  # fmt: skip
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            (Scaled("blocks.0.attn.hook_z", 1),),
+            (
+                Scaled("blocks.1.hook_mlp_out", None, 14, 3.0),
+                Steered("blocks.0.hook_resid_pre", None, 16, (1, 2), (3,)),
+            ),
+            (Averaged("blocks.0.hook_attn_out"),),
+            (Without("mask"),),
+            (Without("positions"), Without("scale")),
+            (Replaced("blocks.1.hook_resid_pre", tokens=(1, 2, 3, 4, 5, 6, 7, 8)),),
+            (
+                Weighed("blocks.0.attn.hook_pattern", 1, 17, 11, 0.7),
+                Weighed("blocks.1.attn.hook_pattern", 0, 9, 2, 0.6),
+            ),
+        ],
+        ids=lambda changed: "; ".join(map(str, changed)),
+    )
     def test_with_changes_whose_positions_count_from_the_texts_start(self, changed, positions):
         check(tiny_model(context_length=CONTEXT, positions=positions), changed)
 

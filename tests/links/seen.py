@@ -56,8 +56,12 @@ class Seen:
     def views(self) -> list[str]:
         """The pages whose instruments or dials are on screen; a lesson shows that of another page."""
         labels = {each.label for each in _widgets(self.at.main)}
-        told = {"Masks": "headsup_masks" in self._drawn, "Positions": "Length: positions" in labels,
-                "What if": "Question" in labels, "Train": "Kind" in labels}  # fmt: skip
+        told = {
+            "Masks": "headsup_masks" in self._drawn,
+            "Positions": "Length: positions" in labels,
+            "What if": "Question" in labels,
+            "Train": "Kind" in labels,
+        }
         told |= {page: name in self._drawn for page, name in INSTRUMENTS.items()}
         return sorted(page for page, is_drawn in told.items() if is_drawn)
 
@@ -89,8 +93,9 @@ class Seen:
     def looked(self) -> dict[str, Any]:
         """What the instrument shows first, less what it shows anyway; nothing where there is none."""
         at_start = {"stage": "weights", "direction": "from", "share": "head", "attention": "self", "derivation": False}
-        return {name: value for name, value in self._looked().items()
-                if value not in (None, "", [], at_start.get(name))}  # fmt: skip
+        return {
+            name: value for name, value in self._looked().items() if value not in (None, "", [], at_start.get(name))
+        }
 
     def _looked(self) -> dict[str, Any]:
         if "headsup_writing" in self._drawn:
@@ -120,14 +125,26 @@ class Seen:
         main = self.at.main
         words = [each.value for each in (*main.header, *main.markdown, *main.caption)]
         words += [f"{each.label} {each.value}" for each in main.metric]
-        words += [json.dumps(json.loads(each.proto.json), ensure_ascii=False) for each in main.get("bidi_component")
-                  if each.proto.component_name in ("headsup_masks", "headsup_effects")]  # fmt: skip
+        words += [
+            json.dumps(json.loads(each.proto.json), ensure_ascii=False)
+            for each in main.get("bidi_component")
+            if each.proto.component_name in ("headsup_masks", "headsup_effects")
+        ]
         return _plain(" ".join(words))
 
 
 def _widgets(block: Any) -> list[Any]:
-    kinds = ("selectbox", "slider", "select_slider", "number_input", "multiselect", "text_area", "text_input", "radio",
-             "button_group")  # fmt: skip
+    kinds = (
+        "selectbox",
+        "slider",
+        "select_slider",
+        "number_input",
+        "multiselect",
+        "text_area",
+        "text_input",
+        "radio",
+        "button_group",
+    )
     return [each for kind in kinds for each in getattr(block, kind)]
 
 

@@ -20,15 +20,28 @@ from tests.app_driver import ROOT
 from tests.links.seen import Seen
 
 FOLDER = Path(__file__).parent
-PAGES = {"attention": "Attention", "generate": "Generate", "inside": "Inside", "learn": "Learn", "masks": "Masks",
-         "positions": "Positions", "train": "Train", "what_if": "What if"}  # fmt: skip
-PARAMETERS = set(re.findall(r"\w+", """
+PAGES = {
+    "attention": "Attention",
+    "generate": "Generate",
+    "inside": "Inside",
+    "learn": "Learn",
+    "masks": "Masks",
+    "positions": "Positions",
+    "train": "Train",
+    "what_if": "What if",
+}
+PARAMETERS = set(
+    re.findall(
+        r"\w+",
+        """
     model prompt reads text changes temperature top_k top_p seed tokens pace attention layer head step scope stage
     query key zoom without order direction share inside place source_place cell heads moment folds candidate circuit
     question effect token other_prompt own_token other_token ladder beside other_model length width base position
     dimension waves shift filler masks_shown positions_shown batch batch_row pad_side learn task corpus shape rung
     n_layers n_heads d_model context positions norm steps snapshot room lesson lesson_step answers
-"""))  # fmt: skip
+""",
+    )
+)
 """All that an address could have when these links were made."""
 
 

@@ -58,13 +58,16 @@ CHANGES = [
     ("Attention", lambda at: look_at(at, layer=1, head=1), {"layer": "1", "head": "1"}),
     ("Attention", lambda at: look_at(at, stage="raw", without="scale"), {"stage": "raw", "without": "scale"}),
     ("Attention", lambda at: look_at(at, zoom="60,78,0,9"), {"zoom": "60,78,0,9"}),
-    ("Attention", lambda at: look_at(at, order="spread", direction="to", share="layer"),
-     {"order": "spread", "direction": "to", "share": "layer"}),
+    (
+        "Attention",
+        lambda at: look_at(at, order="spread", direction="to", share="layer"),
+        {"order": "spread", "direction": "to", "share": "layer"},
+    ),
     ("Masks", lambda at: at.slider[0].set_value(40), {"masks_shown": "40"}),
     ("Masks", lambda at: at.slider[1].set_value(70), {"positions_shown": "70"}),
     ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
     ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
-]  # fmt: skip
+]
 
 
 def drawn_masks(at):
@@ -165,9 +168,18 @@ def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
     assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
 
 
-@pytest.mark.parametrize("value", [None, "model=x", {"query": 1, "others": {}}, {"query": "", "others": {"prompt": 5}},
-                                   {"query": "x" * 200_000, "others": {}}, {"query": "&".join("a" * 200), "others": {}},
-                                   {"query": "", "others": {str(number): "" for number in range(200)}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "model=x",
+        {"query": 1, "others": {}},
+        {"query": "", "others": {"prompt": 5}},
+        {"query": "x" * 200_000, "others": {}},
+        {"query": "&".join("a" * 200), "others": {}},
+        {"query": "", "others": {str(number): "" for number in range(200)}},
+    ],
+)
 def test_what_a_tab_can_t_have_shown_changes_nothing(value):
     at = start("Masks", prompt="To be")
     tell(at, "headsup_tab", "before", value)
@@ -256,8 +268,18 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
     assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
 
 
-@pytest.mark.parametrize("value", [None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"},
-                                   {"prompt": "another"}, {"layer": "many"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "layer=1",
+        {"layer": 1},
+        {"layer": "x" * 200_000},
+        {"model": "hal9000"},
+        {"prompt": "another"},
+        {"layer": "many"},
+    ],
+)
 def test_what_a_tab_can_t_look_at_changes_nothing(value):
     at = start("Masks", prompt="To be")
     before = link_of(at)

@@ -56,9 +56,13 @@ def greedy(count=8, source=SOURCE):
     """What the translator writes: ids, the start token not among them."""
     checkpoint = library.model("translator")
     steps = generate(
-        checkpoint.model, [checkpoint.card.start_token_id], source=checkpoint.tokenizer.encode(source),
-        max_new_tokens=count, sampling=Sampling(temperature=0), stop_tokens=[END],
-    )  # fmt: skip
+        checkpoint.model,
+        [checkpoint.card.start_token_id],
+        source=checkpoint.tokenizer.encode(source),
+        max_new_tokens=count,
+        sampling=Sampling(temperature=0),
+        stop_tokens=[END],
+    )
     return [step.token_id for step in steps]
 
 
@@ -173,8 +177,11 @@ def recorded(written):
 def test_each_attention_is_shown_with_its_own_labels(kind):
     at = start("Attention", model="translator", attention=kind, head=1)
     source, target, cache = recorded(greedy(11))
-    module = {"encoder": "encoder.blocks.0.attn", "decoder": "decoder.blocks.0.attn",
-              "cross": "decoder.blocks.0.cross_attn"}[kind]  # fmt: skip
+    module = {
+        "encoder": "encoder.blocks.0.attn",
+        "decoder": "decoder.blocks.0.attn",
+        "cross": "decoder.blocks.0.cross_attn",
+    }[kind]
     pattern, visible = cache[f"{module}.hook_pattern"][0].numpy(), cache[f"{module}.hook_mask"].numpy()
     found, about = overview(at), overview(at).metadata
     shown = found.tensors["overview"][0]
@@ -234,8 +241,9 @@ def test_a_row_of_cross_attention_is_sent_when_it_is_asked_for():
     sent, module = parts(at, ["row", 0, 0, 0]).tensors, "decoder.blocks.0.cross_attn"
     for point in ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"):
         assert np.allclose(sent[f"{module}.{point}[0, 0]"], cache[f"{module}.{point}"][0, 0, 0], atol=1e-5)
-    assert np.allclose(sent["decoder.blocks.0.hook_cross_attn_out[0]"],
-                       cache["decoder.blocks.0.hook_cross_attn_out"][0, 0], atol=1e-5)  # fmt: skip
+    assert np.allclose(
+        sent["decoder.blocks.0.hook_cross_attn_out[0]"], cache["decoder.blocks.0.hook_cross_attn_out"][0, 0], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("page", ["Generate", "Attention", "Positions"])

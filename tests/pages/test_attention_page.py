@@ -42,8 +42,19 @@ from transformer.inference.overview import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-OPEN = {"layer": 0, "head": 0, "query": None, "key": None, "stage": "weights", "zoom": None, "without": [],
-        "order": "", "direction": "from", "share": "head", "derivation": False}  # fmt: skip
+OPEN = {
+    "layer": 0,
+    "head": 0,
+    "query": None,
+    "key": None,
+    "stage": "weights",
+    "zoom": None,
+    "without": [],
+    "order": "",
+    "direction": "from",
+    "share": "head",
+    "derivation": False,
+}
 """What is looked at until something else is."""
 
 
@@ -59,8 +70,11 @@ def weights_of(at):
 
 def pattern_from(found, layer, head):
     """One head's weights (query, key), from the queries and keys that were sent."""
-    tensors = {name.rpartition(".hook_")[2]: array for name, array in found.tensors.items()
-               if name.startswith(f"blocks.{layer}.") and name.endswith(f"[:, {head}]")}  # fmt: skip
+    tensors = {
+        name.rpartition(".hook_")[2]: array
+        for name, array in found.tensors.items()
+        if name.startswith(f"blocks.{layer}.") and name.endswith(f"[:, {head}]")
+    }
     q, k = (next(array for name, array in tensors.items() if name.startswith((part, f"rot_{part}"))) for part in "qk")
     scores = np.where(np.tri(len(q), dtype=bool), q @ k.T / np.sqrt(q.shape[1]), -np.inf)
     weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -120,8 +134,12 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     about = overview(at).metadata
     assert about["offsets"] == {"queries": 20, "keys": 20} and (about["queries"], about["keys"]) == (80, 80)
     assert "".join(about["labels"]["text"]) == long[-80:]
-    assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": dict(top=70, bottom=80, left=0, right=20),
-                                    "derivation": True}  # fmt: skip
+    assert looked_at(at) == OPEN | {
+        "query": 77,
+        "key": 10,
+        "zoom": dict(top=70, bottom=80, left=0, right=20),
+        "derivation": True,
+    }
     assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
     clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
     linked = frontend("attention/place.js", "lookedFrom", clicked, about["offsets"])
@@ -130,9 +148,14 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
 
 @pytest.mark.parametrize(
     ("link", "missing"),
-    [({"query": 19, "key": 5}, ("query", "key")), ({"query": 100}, ("query",)), ({"zoom": "10,30,20,40"}, ("zoom",)),
-     ({"zoom": "90,100,20,101"}, ("zoom",)), ({"query": 10**6, "key": 50}, ("query",))],
-)  # fmt: skip
+    [
+        ({"query": 19, "key": 5}, ("query", "key")),
+        ({"query": 100}, ("query",)),
+        ({"zoom": "10,30,20,40"}, ("zoom",)),
+        ({"zoom": "90,100,20,101"}, ("zoom",)),
+        ({"query": 10**6, "key": 50}, ("query",)),
+    ],
+)
 def test_what_the_text_does_not_have_is_forgotten(long, link, missing):
     at = start("Attention", prompt=long, **link)
     assert [looked_at(at)[name] for name in missing] == [None] * len(missing)
@@ -149,12 +172,32 @@ def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
 # What is looked at
 
 
-SAID = {"layer": 1, "head": 1, "query": 7, "key": 2, "stage": "masked", "zoom": dict(top=2, bottom=9, left=1, right=5),
-        "without": ["mask", "scale"], "order": "previous", "direction": "to", "share": "layer",
-        "derivation": True}  # fmt: skip
-LINKED = {"layer": "1", "head": "1", "query": "7", "key": "2", "stage": "masked", "zoom": "2,9,1,5",
-          "without": "mask,scale", "order": "previous", "direction": "to", "share": "layer",
-          "derivation": "open"}  # fmt: skip
+SAID = {
+    "layer": 1,
+    "head": 1,
+    "query": 7,
+    "key": 2,
+    "stage": "masked",
+    "zoom": dict(top=2, bottom=9, left=1, right=5),
+    "without": ["mask", "scale"],
+    "order": "previous",
+    "direction": "to",
+    "share": "layer",
+    "derivation": True,
+}
+LINKED = {
+    "layer": "1",
+    "head": "1",
+    "query": "7",
+    "key": "2",
+    "stage": "masked",
+    "zoom": "2,9,1,5",
+    "without": "mask,scale",
+    "order": "previous",
+    "direction": "to",
+    "share": "layer",
+    "derivation": "open",
+}
 
 
 def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
@@ -171,10 +214,17 @@ def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
 
 @pytest.mark.parametrize(
     ("link", "is_open"),
-    [({}, False), ({"query": 5}, False), ({"stage": "scaled"}, True), ({"without": "mask"}, True),
-     ({"query": 5, "key": 2}, True), ({"stage": "weights"}, False), ({"derivation": "open"}, True),
-     ({"query": 5, "key": 2, "stage": "raw", "derivation": "closed"}, False)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"query": 5}, False),
+        ({"stage": "scaled"}, True),
+        ({"without": "mask"}, True),
+        ({"query": 5, "key": 2}, True),
+        ({"stage": "weights"}, False),
+        ({"derivation": "open"}, True),
+        ({"query": 5, "key": 2, "stage": "raw", "derivation": "closed"}, False),
+    ],
+)
 def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed(link, is_open):
     at = start("Attention", prompt="To be, or not", **link)
     assert looked_at(at)["derivation"] is is_open
@@ -187,8 +237,10 @@ def test_a_row_is_what_the_model_computed_there():
     at = start("Attention", prompt="To be, or not")
     found, cache = parts(at, ["head", 1, 1], ["row", 1, 0, 5]), cache_of("shakespeare", "To be, or not")
     assert np.allclose(pattern_from(found, 1, 1), cache["pattern", 1][0, 1], atol=1e-5)
-    own = {name: found.tensors[f"blocks.1.attn.hook_{name}[{index}]"] for name, index in
-           (("pattern", "0, 5"), ("attn_scores", "0, 5"), ("z", "5, 0"), ("result", "5, 0"))}  # fmt: skip
+    own = {
+        name: found.tensors[f"blocks.1.attn.hook_{name}[{index}]"]
+        for name, index in (("pattern", "0, 5"), ("attn_scores", "0, 5"), ("z", "5, 0"), ("result", "5, 0"))
+    }
     for name in ("pattern", "attn_scores"):
         assert np.allclose(own[name][:6], cache[f"blocks.1.attn.hook_{name}"][0, 0, 5, :6], atol=1e-5)
     assert np.allclose(own["z"], cache["z", 1][0, 5, 0], atol=1e-5)
@@ -261,10 +313,17 @@ def test_a_page_is_run_by_a_look_only_while_it_says_something_of_it():
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(told=st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["page", "attention", "scope", "add", "remove", "model"]), inner, max_size=6)))  # fmt: skip
+@given_any(
+    told=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["page", "attention", "scope", "add", "remove", "model"]), inner, max_size=6
+            )
+        ),
+    )
+)
 def test_no_report_is_too_strange(told, folder):
     at = start("Attention", prompt="To be")
     for event in ("change", "turn", "look"):
@@ -274,13 +333,18 @@ def test_no_report_is_too_strange(told, folder):
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(link=st.dictionaries(st.sampled_from([*LINKED, "inside", "place", "cell"]),
-                                st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()])))  # fmt: skip
+@given_any(
+    link=st.dictionaries(
+        st.sampled_from([*LINKED, "inside", "place", "cell"]),
+        st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()]),
+    )
+)
 def test_no_address_is_too_strange(link, folder):
     """What it says that can't be looked at, both the page and the browser read as nothing."""
     at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})
-    as_written = frontend("attention/place.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at),
-                          overview(at).metadata)  # fmt: skip
+    as_written = frontend(
+        "attention/place.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at), overview(at).metadata
+    )
     assert looked_at(at) == as_written
     assert link_of(start("Attention", **link_of(at))) == link_of(at)
     current = at.session_state["visitor"]

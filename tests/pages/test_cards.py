@@ -31,7 +31,8 @@ ANY_JSON = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12
 )
 DETAILS = st.dictionaries(
-    st.sampled_from(["title", "licence", "seconds", "machine", "steps", "best_step", "command"]) | TEXTS, ANY_JSON,
+    st.sampled_from(["title", "licence", "seconds", "machine", "steps", "best_step", "command"]) | TEXTS,
+    ANY_JSON,
     max_size=5,
 )
 HONEST = {
@@ -42,7 +43,8 @@ HONEST = {
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
     "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
-    "opening": st.none() | st.fixed_dictionaries(
+    "opening": st.none()
+    | st.fixed_dictionaries(
         {"layer": NUMBERS, "head": NUMBERS, "attention": st.sampled_from(cards.ATTENTIONS) | TEXTS}
     ),
 }
@@ -113,31 +115,53 @@ def nested(levels: int) -> dict:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("title", " ", "title"), ("title", "x" * 301, "301 characters"), ("title", "a\ud83d", "half a character"),
-        ("summary", "\udfff", "half a character"), ("summary", "x" * 1_001, "summary"), ("group", ["a"], "group"),
-        ("language", "x" * 61, "language"), ("task", None, "task"),
-        ("parameters", 10**400, "parameters"), ("parameters", True, "whole number"), ("parameters", -1, "parameters"),
-        ("parameters", 1.5, "whole number"), ("parameters", None, "whole number"),
-        ("train_loss", math.nan, "train_loss"), ("validation_loss", math.inf, "validation_loss"),
-        ("validation_loss", 1e300, "validation_loss"), ("accuracy", 1.5, "from 0 to 1"),
+        ("title", " ", "title"),
+        ("title", "x" * 301, "301 characters"),
+        ("title", "a\ud83d", "half a character"),
+        ("summary", "\udfff", "half a character"),
+        ("summary", "x" * 1_001, "summary"),
+        ("group", ["a"], "group"),
+        ("language", "x" * 61, "language"),
+        ("task", None, "task"),
+        ("parameters", 10**400, "parameters"),
+        ("parameters", True, "whole number"),
+        ("parameters", -1, "parameters"),
+        ("parameters", 1.5, "whole number"),
+        ("parameters", None, "whole number"),
+        ("train_loss", math.nan, "train_loss"),
+        ("validation_loss", math.inf, "validation_loss"),
+        ("validation_loss", 1e300, "validation_loss"),
+        ("accuracy", 1.5, "from 0 to 1"),
         ("accuracy", False, "accuracy"),
-        ("start_token_id", 2**63, "start_token_id"), ("end_token_id", True, "end_token_id"),
+        ("start_token_id", 2**63, "start_token_id"),
+        ("end_token_id", True, "end_token_id"),
         ("end_token_id", -1, "end_token_id"),
-        ("examples", ["a"] * 20_000, "20,000 examples"), ("examples", ["x" * 2_001], "examples"),
-        ("examples", ["\ud800"], "examples"), ("examples", "ab", "examples"), ("examples", [None], "examples"),
-        ("opening", [0, 0], "a layer, a head and an attention"), ("opening", {"layer": 0, "head": 0}, "attention"),
-        ("opening", OPENING | {"query": 1}, "nothing else"), ("opening", OPENING | {"layer": -1}, "the layer of"),
-        ("opening", OPENING | {"head": True}, "the head of"), ("opening", OPENING | {"head": 1.0}, "whole number"),
-        ("opening", OPENING | {"layer": 2**63}, "the layer of"), ("opening", OPENING | {"attention": "all"}, "cross"),
+        ("examples", ["a"] * 20_000, "20,000 examples"),
+        ("examples", ["x" * 2_001], "examples"),
+        ("examples", ["\ud800"], "examples"),
+        ("examples", "ab", "examples"),
+        ("examples", [None], "examples"),
+        ("opening", [0, 0], "a layer, a head and an attention"),
+        ("opening", {"layer": 0, "head": 0}, "attention"),
+        ("opening", OPENING | {"query": 1}, "nothing else"),
+        ("opening", OPENING | {"layer": -1}, "the layer of"),
+        ("opening", OPENING | {"head": True}, "the head of"),
+        ("opening", OPENING | {"head": 1.0}, "whole number"),
+        ("opening", OPENING | {"layer": 2**63}, "the layer of"),
+        ("opening", OPENING | {"attention": "all"}, "cross"),
         ("opening", OPENING | {"attention": ["self"]}, "can be self, encoder, decoder, cross"),
-        ("training", {"seconds": 10**400}, "training"), ("training", {"seconds": math.inf}, "training"),
-        ("training", {"machine": "\ud800"}, "training"), ("training", {"\ud800": 1}, "training"),
-        ("training", nested(1_000), "levels"), ("training", {str(n): n for n in range(101)}, "100 values"),
-        ("training", {"betas": [0.9] * 200}, "100 values"), ("corpus", {"title": "x" * 2_001}, "corpus"),
+        ("training", {"seconds": 10**400}, "training"),
+        ("training", {"seconds": math.inf}, "training"),
+        ("training", {"machine": "\ud800"}, "training"),
+        ("training", {"\ud800": 1}, "training"),
+        ("training", nested(1_000), "levels"),
+        ("training", {str(n): n for n in range(101)}, "100 values"),
+        ("training", {"betas": [0.9] * 200}, "100 values"),
+        ("corpus", {"title": "x" * 2_001}, "corpus"),
         ("corpus", [1], "corpus"),
     ],
     ids=lambda value: ascii(value)[:16] if isinstance(value, str | int | float) else type(value).__name__,
-)  # fmt: skip
+)
 def test_what_no_page_could_show_is_refused(field, value, words):
     with pytest.raises(ValueError, match=words) as caught:
         Card.from_dict({"title": "A title", field: value})
@@ -147,9 +171,15 @@ def test_what_no_page_could_show_is_refused(field, value, words):
 def test_as_much_as_may_be_is_read_and_shown():
     full = {name: "x" * longest for name, longest in cards.LONGEST.items()}
     details = {str(number): 2**63 - 1 for number in range(cards.MOST_DETAILS - 3)} | {"a": {"b": ["x" * 2_000]}}
-    full |= {"corpus": details, "training": {**details, "seconds": 2.0**62}, "parameters": 2**63 - 1, "accuracy": 1,
-             "validation_loss": 0, "opening": OPENING | {"layer": 2**63 - 1},
-             "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES}  # fmt: skip
+    full |= {
+        "corpus": details,
+        "training": {**details, "seconds": 2.0**62},
+        "parameters": 2**63 - 1,
+        "accuracy": 1,
+        "validation_loss": 0,
+        "opening": OPENING | {"layer": 2**63 - 1},
+        "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES,
+    }
     full["training"].pop("0")
     card = Card.from_dict(full)
     assert dataclasses.asdict(card) == {**dataclasses.asdict(Card(title="x")), **full}
@@ -165,15 +195,17 @@ def test_the_check_would_see_what_a_page_cannot_show():
 @pytest.mark.parametrize(
     ("shape", "opening", "kind", "expected"),
     [
-        (tiny_config(), None, "self", (0, 0)), (tiny_config(), OPENING, "self", (1, 0)),
+        (tiny_config(), None, "self", (0, 0)),
+        (tiny_config(), OPENING, "self", (1, 0)),
         (tiny_config(), OPENING | {"head": 1}, "self", (1, 1)),
         (tiny_config(), OPENING | {"layer": 2, "head": 1}, "self", (0, 1)),
         (tiny_config(), OPENING | {"head": 2}, "self", (1, 0)),
-        (BOTH, None, "cross", (2, 0)), (BOTH, None, "encoder", (0, 0)),
+        (BOTH, None, "cross", (2, 0)),
+        (BOTH, None, "encoder", (0, 0)),
         (BOTH, OPENING | {"attention": "cross"}, "cross", (1, 0)),
         (BOTH, OPENING | {"attention": "cross"}, "decoder", (0, 0)),
         (BOTH, OPENING | {"attention": "encoder", "layer": 2}, "encoder", (0, 0)),
     ],
-)  # fmt: skip
+)
 def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
     assert places.opening(shape, Card(title="A title", opening=opening), kind) == expected

@@ -92,21 +92,29 @@ class TestTheList:
         press(at, "Undo")
         assert list(chips(at)) == [str(each) for each in ALL]
 
-    @pytest.mark.parametrize(("given", "label", "value", "words"), [
-        (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
-        (HEAD, "Head", 1, "layer 0, head 1 silenced"),
-        (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 silenced"),
-        (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
-        (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
-        (HEAD, "At one position only", True, "layer 0, head 0 at position 0 silenced"),
-        (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 silenced"),
-        (Scaled("blocks.0.hook_mlp_out", None, 2), "At one position only", False, "feed-forward of layer 0 silenced"),
-        (Averaged("blocks.0.hook_mlp_out"), "Silence it", None, "feed-forward of layer 0 silenced"),
-        (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
-        (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
-        (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
-        (Without("scale"), "Where", "blocks.1.", "without ÷ √d_head in layer 1"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("given", "label", "value", "words"),
+        [
+            (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
+            (HEAD, "Head", 1, "layer 0, head 1 silenced"),
+            (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 silenced"),
+            (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
+            (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
+            (HEAD, "At one position only", True, "layer 0, head 0 at position 0 silenced"),
+            (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 silenced"),
+            (
+                Scaled("blocks.0.hook_mlp_out", None, 2),
+                "At one position only",
+                False,
+                "feed-forward of layer 0 silenced",
+            ),
+            (Averaged("blocks.0.hook_mlp_out"), "Silence it", None, "feed-forward of layer 0 silenced"),
+            (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
+            (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
+            (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
+            (Without("scale"), "Where", "blocks.1.", "without ÷ √d_head in layer 1"),
+        ],
+    )
     def test_a_chip_has_a_menu_of_what_fits_it(self, given, label, value, words):
         at = start(prompt=PROMPT, changes=f"-{code_of(given)}")
         at.session_state["change_menu_0"] = True
@@ -185,8 +193,13 @@ class TestEveryPageShowsTheChangedModel:
         at = write(at)
         checkpoint = library.model("shakespeare")
         sampling = Sampling(temperature=0.8, seed=3)
-        steps = generate(checkpoint.model, checkpoint.tokenizer.encode(PROMPT), max_new_tokens=24, sampling=sampling,
-                         interventions=ALL)  # fmt: skip
+        steps = generate(
+            checkpoint.model,
+            checkpoint.tokenizer.encode(PROMPT),
+            max_new_tokens=24,
+            sampling=sampling,
+            interventions=ALL,
+        )
         steps = list(steps)
         assert text_of(at) == checkpoint.tokenizer.decode([each.token_id for each in steps])
         probabilities = writing(at).tensors["probability"][:24]
@@ -309,11 +322,17 @@ class TestTheForm:
             checked(at.run())
             press(at, "Change this")
         assert list(chips(at)) == [
-            "attention of layer 0 silenced", "feed-forward of layer 0 silenced", "the stream before layer 0 silenced",
-            "the embedding silenced", "without the causal mask", "layer 0, head 0: query 0 gives key 0 the weight 1",
-            "layer 0, head 0 × 1", "layer 0, head 0 replaced by its mean", "layer 0, head 0 as on another prompt",
+            "attention of layer 0 silenced",
+            "feed-forward of layer 0 silenced",
+            "the stream before layer 0 silenced",
+            "the embedding silenced",
+            "without the causal mask",
+            "layer 0, head 0: query 0 gives key 0 the weight 1",
+            "layer 0, head 0 × 1",
+            "layer 0, head 0 replaced by its mean",
+            "layer 0, head 0 as on another prompt",
             "layer 0, head 0 + 1 × the difference of two prompts",
-        ]  # fmt: skip
+        ]
         for page in PAGES:
             go(at, page)
 
@@ -344,10 +363,12 @@ class TestWhatABrowserAsksFor:
         assert chips(self.asked(at, {**wish, "add": [], "remove": [code_of(HEAD)]})) == {}
 
     @settings(max_examples=12)
-    @given(st.recursive(
-        st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scaled("x"))),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["model", "add"]), inner),
-    ))  # fmt: skip
+    @given(
+        st.recursive(
+            st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scaled("x"))),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["model", "add"]), inner),
+        )
+    )
     def test_no_wish_is_too_strange(self, wish):
         at = start("Attention", prompt=PROMPT)
         for each in (wish, {"model": "shakespeare", "add": wish, "remove": wish}):

@@ -41,10 +41,15 @@ from transformer import (
 POINT = "blocks.0.attn.hook_z"
 PATTERN = "blocks.0.attn.hook_pattern"
 SOME = [
-    Scaled(POINT, 0), Scaled(POINT, 1, 3, -0.5), Averaged("blocks.1.hook_mlp_out"), Without("mask"),
-    Without("norm", "blocks.1."), Replaced("blocks.0.hook_resid_pre", tokens=(1, 2, 3)),
-    Steered("blocks.0.hook_resid_pre", None, 2, (1,), (2, 3), (), 1.5), Weighed(PATTERN, 1, 2, 0, 0.25, False),
-]  # fmt: skip
+    Scaled(POINT, 0),
+    Scaled(POINT, 1, 3, -0.5),
+    Averaged("blocks.1.hook_mlp_out"),
+    Without("mask"),
+    Without("norm", "blocks.1."),
+    Replaced("blocks.0.hook_resid_pre", tokens=(1, 2, 3)),
+    Steered("blocks.0.hook_resid_pre", None, 2, (1,), (2, 3), (), 1.5),
+    Weighed(PATTERN, 1, 2, 0, 0.25, False),
+]
 interventions = st.sampled_from(SOME)
 
 

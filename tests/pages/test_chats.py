@@ -28,8 +28,20 @@ def test_the_form_that_most_models_share_is_recognised():
     assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
 
 
-@pytest.mark.parametrize("template", [None, 3, "", "{{ messages }}", TURN, ASKED, PLAIN * 200,
-                                      "{{ cycler.__globals__ }}", PLAIN.replace("im_end", "end_of_turn")])  # fmt: skip
+@pytest.mark.parametrize(
+    "template",
+    [
+        None,
+        3,
+        "",
+        "{{ messages }}",
+        TURN,
+        ASKED,
+        PLAIN * 200,
+        "{{ cycler.__globals__ }}",
+        PLAIN.replace("im_end", "end_of_turn"),
+    ],
+)
 def test_any_other_form_is_none_that_is_known_and_never_run(template):
     assert chat_of(template, byte_tokenizer()) is None
 
@@ -54,8 +66,10 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
     if where == "chat_template.jinja":
         (tmp_path / "theirs" / where).write_text(PLAIN)
     else:
-        told = {"by name": [{"name": "tools", "template": ""}, {"name": "default", "template": PLAIN}],
-                "unknown": "{{ messages }}"}.get(where, PLAIN)  # fmt: skip
+        told = {
+            "by name": [{"name": "tools", "template": ""}, {"name": "default", "template": PLAIN}],
+            "unknown": "{{ messages }}",
+        }.get(where, PLAIN)
         (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps({"chat_template": told}))
     card = load_pretrained(tmp_path / "theirs").card
     if where == "unknown":

@@ -25,9 +25,7 @@ def read(data: bytes):
 
 
 patterns = arrays.arrays(
-    np.float32,
-    arrays.array_shapes(min_dims=4, max_dims=4, max_side=9),
-    elements=st.floats(0, 1, width=32),
+    np.float32, arrays.array_shapes(min_dims=4, max_dims=4, max_side=9), elements=st.floats(0, 1, width=32)
 )
 
 

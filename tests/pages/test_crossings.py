@@ -36,8 +36,12 @@ def weights(draw):
     config = draw(any_configs().filter(attention_modules))
     kind = draw(st.sampled_from(sorted(attention_modules(config))))
     layer = draw(st.integers(0, len(attention_modules(config)[kind]) - 1))
-    cell = {"layer": layer, "head": draw(st.integers(0, config.n_heads - 1)), "query": draw(st.integers(0, 99)),
-            "key": draw(st.integers(0, 99))}  # fmt: skip
+    cell = {
+        "layer": layer,
+        "head": draw(st.integers(0, config.n_heads - 1)),
+        "query": draw(st.integers(0, 99)),
+        "key": draw(st.integers(0, 99)),
+    }
     return config, kind, cell
 
 

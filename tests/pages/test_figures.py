@@ -82,10 +82,7 @@ class TestPositionFigures:
     def test_similarity_by_distance_draws_mean_and_band(self):
         fig = position_figures.similarity_by_distance(np.array([0, 1, 1]), np.array([1.0, 0.25, 0.75]))
         assert list(trace(fig, "mean").y) == [1, 0.5]
-        assert list(trace(fig, "least to greatest").y) == [1, 0.25] and list(trace(fig, "greatest").y) == [
-            1,
-            0.75,
-        ]
+        assert list(trace(fig, "least to greatest").y) == [1, 0.25] and list(trace(fig, "greatest").y) == [1, 0.75]
 
     @pytest.mark.parametrize("position", [0, 3, 11])
     def test_a_shift_turns_by_the_same_angle_from_every_position(self, position):
@@ -102,9 +99,7 @@ class TestPositionFigures:
     def test_spectrum_is_every_wavelength_on_a_log_axis(self):
         fig = position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=1)
         np.testing.assert_allclose(fig.data[0].y, 2 * np.pi * np.array([1, 10, 100, 1000]))
-        assert fig.layout.yaxis.type == "log" and trace(fig, "selected pair").y[0] == pytest.approx(
-            20 * np.pi
-        )
+        assert fig.layout.yaxis.type == "log" and trace(fig, "selected pair").y[0] == pytest.approx(20 * np.pi)
         assert {note.text for note in fig.layout.annotations} == {"2π", "2π · 10000", "length 64"}
         with pytest.raises(ValueError, match="pairs 0 to 3"):
             position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)

@@ -18,8 +18,14 @@ SLUG = "mi-modelo-2-0-ñandú"
 def names(monkeypatch):
     """The names of all files that pages offer, from now on."""
     found, plain = [], st.download_button
-    monkeypatch.setattr(st, "download_button", lambda label, data, file_name=None, *args, **options: (
-        found.append(file_name), plain(label, data, file_name, *args, **options))[1])  # fmt: skip
+    monkeypatch.setattr(
+        st,
+        "download_button",
+        lambda label, data, file_name=None, *args, **options: (
+            found.append(file_name),
+            plain(label, data, file_name, *args, **options),
+        )[1],
+    )
     return found
 
 
@@ -46,8 +52,8 @@ def test_an_own_model_s_files_are_called_by_its_title(page, folder, names, tmp_p
         assert given(at)["title"] == SLUG
 
 
-@pytest.mark.parametrize(("title", "name"), [
-    ("Mi modelo, 2.0", "mi-modelo-2-0"), ("../..", "model"), ("", "model"), ("a" * 99, "a" * 60),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("title", "name"), [("Mi modelo, 2.0", "mi-modelo-2-0"), ("../..", "model"), ("", "model"), ("a" * 99, "a" * 60)]
+)
 def test_a_title_makes_a_name_that_every_system_takes(title, name):
     assert slug(title) == name

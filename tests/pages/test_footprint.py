@@ -19,16 +19,7 @@ from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MOST
 from tests.api.cases import parts_of_attention
 from tests.helpers import any_configs, tiny_config, tiny_model
-from transformer import (
-    Card,
-    Checkpoint,
-    CheckpointError,
-    Recording,
-    Sampling,
-    Tokenizer,
-    attention_modules,
-    generate,
-)
+from transformer import Card, Checkpoint, CheckpointError, Recording, Sampling, Tokenizer, attention_modules, generate
 from transformer.api import cache, overviews, texts
 from transformer.checkpoints import archive as archives
 from transformer.checkpoints.archive import LARGEST_IN_USE, pack_checkpoint, unpack_checkpoint
@@ -49,8 +40,9 @@ def test_what_is_counted_is_what_a_pass_records(config):
     model = tiny_model(config)
     with torch.no_grad():
         _, recorded = model.run_with_cache(*full_inputs(config), names_filter=lambda name: True)
-    numbers = sum(tensor.shape[-2:].numel() if name.endswith("hook_mask") else tensor.numel()
-                  for name, tensor in recorded.items())  # fmt: skip
+    numbers = sum(
+        tensor.shape[-2:].numel() if name.endswith("hook_mask") else tensor.numel() for name, tensor in recorded.items()
+    )
     if config.n_layers and config.n_encoder_layers:
         assert recorded_numbers(config) == numbers
     else:  # a layer more than there is
@@ -111,8 +103,14 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         module = attention_modules(shape)[kind][0] if kind else None
         begin = tokens[:-1] or tokens
         names = f"{module}.hook_pattern" if module else ()
-        steps = generate(model.checkpoint.model, begin, source=source or None, names_filter=names,
-                         max_new_tokens=3, sampling=Sampling(seed=1))  # fmt: skip  up to the context's end, and past
+        steps = generate(
+            model.checkpoint.model,
+            begin,
+            source=source or None,
+            names_filter=names,
+            max_new_tokens=3,
+            sampling=Sampling(seed=1),
+        )
         told = [texts.told_of(step, model.checkpoint.tokenizer, module, 0) for step in steps]
         return told, texts.scores(model, begin, source, 1, Sampling(seed=1), ()).to_bytes()
 
@@ -145,8 +143,11 @@ class Allocations(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         results = function(*args, **(kwargs or {}))
-        known = self._known | {tensor.untyped_storage().data_ptr() for tensor in tree_leaves((args, kwargs))
-                               if isinstance(tensor, torch.Tensor)}  # fmt: skip
+        known = self._known | {
+            tensor.untyped_storage().data_ptr()
+            for tensor in tree_leaves((args, kwargs))
+            if isinstance(tensor, torch.Tensor)
+        }
         for tensor in tree_leaves(results):
             if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().data_ptr() not in known:
                 storage = tensor.untyped_storage()
@@ -266,11 +267,17 @@ def empty_model(**fields) -> bytes:
         {"n_layers": 1, "n_heads": 1, "d_model": 2, "context_length": 1_024, "d_ff": 60_000},  # its hidden layer
         {"n_layers": 0, "n_heads": 1, "d_model": 60_000, "context_length": 1},  # its columns
         {"n_layers": 0, "n_heads": 1, "d_model": 2, "context_length": 1_024},  # its rows and columns
-        {"n_layers": 0, "n_encoder_layers": 64, "n_heads": 2, "d_model": 4, "context_length": 512,
-         "architecture": "encoder-decoder"},
+        {
+            "n_layers": 0,
+            "n_encoder_layers": 64,
+            "n_heads": 2,
+            "d_model": 4,
+            "context_length": 512,
+            "architecture": "encoder-decoder",
+        },
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_small_file_of_a_model_that_takes_much_is_refused(fields):
     content = empty_model(**fields)
     with pytest.raises(CheckpointError, match="too large to look into here: it would take more than 256 MB"):
@@ -280,11 +287,13 @@ def test_a_small_file_of_a_model_that_takes_much_is_refused(fields):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"n_layers": 65}, {"n_layers": 0, "n_encoder_layers": 65, "architecture": "encoder-decoder"},
-        {"n_heads": 65, "d_model": 130}, {"context_length": 1_025},
+        {"n_layers": 65},
+        {"n_layers": 0, "n_encoder_layers": 65, "architecture": "encoder-decoder"},
+        {"n_heads": 65, "d_model": 130},
+        {"context_length": 1_025},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_more_than_can_be_drawn_is_refused(fields):
     with pytest.raises(CheckpointError, match=r"config.json claims more than (64 (layers|heads)|1,024 tokens)"):
         unpack_checkpoint(empty_model(**fields))

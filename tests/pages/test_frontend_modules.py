@@ -235,11 +235,7 @@ def write_fixtures(folder: Path) -> None:
     metadata = {"labels": ["␣", "ñ", "<b>"], "depth": {"layers": 2}}
     recording = save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
     (folder / "recording.safetensors").write_bytes(recording)
-    colours = {
-        "sequential": palette.SEQUENTIAL,
-        "diverging": palette.DIVERGING,
-        "evenly": palette.sequential_stops(33),
-    }
+    colours = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING, "evenly": palette.sequential_stops(33)}
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
     windows = [[length, context, window_start(length, context)] for context in range(1, 40) for length in range(1, 130)]
@@ -264,16 +260,24 @@ def a_circuit(config: ModelConfig) -> dict[str, object]:
     near = qk_circuit(model, "blocks.1.attn", 1)
     fits = {distance: qk_circuit(model, "blocks.1.attn", 1, distance).full() for distance in (0, 1, 7)}
     return {
-        "left": near.left.flatten().tolist(), "right": near.right.flatten().tolist(), "width": near.left.shape[1],
-        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()}, "config": config.to_dict(),
-    }  # fmt: skip
+        "left": near.left.flatten().tolist(),
+        "right": near.right.flatten().tolist(),
+        "width": near.left.shape[1],
+        "fits": {distance: full.flatten().tolist() for distance, full in fits.items()},
+        "config": config.to_dict(),
+    }
 
 
 def write_outlines(folder: Path) -> None:
     """Whole passes for the tests of the page Inside's picture: shipped models, one of thirty layers, and one
     of parallel blocks."""
-    prompts = {"shakespeare": "ROMEO:\nBut", "next-vowel": "abc", "number-words-en-es": "two hundred and five",
-               "ladder-4-attention": "ROMEO:", "ladder-1-bigram": "R"}  # fmt: skip
+    prompts = {
+        "shakespeare": "ROMEO:\nBut",
+        "next-vowel": "abc",
+        "number-words-en-es": "two hundred and five",
+        "ladder-4-attention": "ROMEO:",
+        "ladder-1-bigram": "R",
+    }
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
     for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
         config = tiny_config(**fields)

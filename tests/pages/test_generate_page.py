@@ -35,8 +35,13 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def written_by_the_engine(prompt, tokens, **sampling):
     checkpoint = library.model("shakespeare")
-    steps = generate(checkpoint.model, checkpoint.tokenizer.encode(prompt), max_new_tokens=tokens,
-                     sampling=Sampling(**sampling), names_filter=())  # fmt: skip
+    steps = generate(
+        checkpoint.model,
+        checkpoint.tokenizer.encode(prompt),
+        max_new_tokens=tokens,
+        sampling=Sampling(**sampling),
+        names_filter=(),
+    )
     return checkpoint.tokenizer.decode([step.token_id for step in steps])
 
 
@@ -122,8 +127,20 @@ def test_another_prompt_begins_without_what_was_written_after_the_former():
     assert at.session_state["visitor"].written == () and given(at)["written"] == ""
 
 
-@pytest.mark.parametrize("told", [None, 5, "1.2", {}, {"written": "1.2"}, {"written": [1]}, {"written": "1.-2"},
-                                  {"written": "9" * 99}, {"written": "x"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        5,
+        "1.2",
+        {},
+        {"written": "1.2"},
+        {"written": [1]},
+        {"written": "1.-2"},
+        {"written": "9" * 99},
+        {"written": "x"},
+    ],
+)
 def test_what_a_tab_tells_that_is_no_text_changes_nothing(told):
     at = write(start(tokens=3))
     before = at.session_state["visitor"].written

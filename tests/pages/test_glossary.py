@@ -29,8 +29,23 @@ TECHNICAL = re.compile(
 )
 """Words that a student may have to look up, wherever they stand in a caption or on a dial."""
 
-LABELS = {"header", "subheader", "metric", "slider", "select_slider", "selectbox", "segmented_control", "number_input",
-          "multiselect", "checkbox", "pills", "button", "text_area", "expander", "side_by_side"}  # fmt: skip
+LABELS = {
+    "header",
+    "subheader",
+    "metric",
+    "slider",
+    "select_slider",
+    "selectbox",
+    "segmented_control",
+    "number_input",
+    "multiselect",
+    "checkbox",
+    "pills",
+    "button",
+    "text_area",
+    "expander",
+    "side_by_side",
+}
 """What has a label as its first argument."""
 DRAWN_LABEL = re.compile(
     r"""title:\ "([^"]+)" | aria-label="([^"$]+)" | <(?:h2|button|summary|figcaption|b)[^>]*>([^<$]+)<
@@ -38,7 +53,8 @@ DRAWN_LABEL = re.compile(
     re.VERBOSE,
 )
 """Labels as the scripts and the markup of the components and instruments have them."""
-PLAIN = set("""
+PLAIN = set(
+    """
     a about added adds after again alike all along an and angle another answer answers are around as at
     average away back bars be before begin by can change changed choose class clear close code column comes
     compare compute cosines csv did discuss divides does down drawn each end enter enters escape estimated
@@ -53,7 +69,8 @@ PLAIN = set("""
     text that the their them there these this three time to together tour train trained true trying turned two
     type unchanged undo unequal up uses view vote votes was weighted well were what when where which whole
     whose with without words worth would write writes writing written yet you your
-""".split())  # noqa: SIM905
+""".split()  # noqa: SIM905
+)
 """Words of labels that are everybody's. A label with any other word needs an entry for it, or its word a place here."""
 
 
@@ -62,8 +79,16 @@ def labels() -> dict[str, str]:
     found = {title: "a page" for title in PAGES} | {measure.title: "a measure" for measure in MEASURES}
     for architecture in ("decoder-only", "encoder-decoder"):
         for norm, positions in (("pre", "rotary"), ("post", "learned"), ("pre", "sinusoidal")):
-            shape = ModelConfig(vocab_size=4, context_length=4, n_layers=1, n_heads=1, d_model=2, norm=norm,
-                                positions=positions, architecture=architecture)  # fmt: skip
+            shape = ModelConfig(
+                vocab_size=4,
+                context_length=4,
+                n_layers=1,
+                n_heads=1,
+                d_model=2,
+                norm=norm,
+                positions=positions,
+                architecture=architecture,
+            )
             found |= {info.meaning: "the registry" for info in hook_points(shape).values()}
     for folder in (ROOT / "transformer" / "frontend", ROOT / "pages" / "ui" / "components"):
         for file in (*folder.rglob("*.js"), *folder.rglob("*.html")):
@@ -99,8 +124,21 @@ def test_a_label_with_a_word_that_nobody_explains_is_found():
 
 def said_in(file: Path) -> list[str]:
     """The texts that a file gives to captions, headings, dials and measures."""
-    saying = {"caption", "header", "subheader", "metric", "slider", "select_slider", "selectbox", "segmented_control",
-              "number_input", "multiselect", "toggle", "pills", "info"}  # fmt: skip
+    saying = {
+        "caption",
+        "header",
+        "subheader",
+        "metric",
+        "slider",
+        "select_slider",
+        "selectbox",
+        "segmented_control",
+        "number_input",
+        "multiselect",
+        "toggle",
+        "pills",
+        "info",
+    }
     return [
         part.value
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))

@@ -18,9 +18,40 @@ from pages.ui.views.learn.pictures import pattern_svg
 from pages.ui.views.learn.teacher import GUIDE, sheet
 from tests.app_driver import markdown_with, named, start
 
-ELEMENTS = {"p", "ul", "ol", "li", "pre", "code", "strong", "em", "h1", "h2", "h3", "table", "thead", "tbody", "tr",
-            "td", "th", "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "msub", "msup",
-            "msubsup", "munder", "mover", "munderover"}  # fmt: skip
+ELEMENTS = {
+    "p",
+    "ul",
+    "ol",
+    "li",
+    "pre",
+    "code",
+    "strong",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "td",
+    "th",
+    "math",
+    "mrow",
+    "mi",
+    "mn",
+    "mo",
+    "mtext",
+    "mspace",
+    "mfrac",
+    "msqrt",
+    "msub",
+    "msup",
+    "msubsup",
+    "munder",
+    "mover",
+    "munderover",
+}
 SIGNS = [*"ab <>&\"'`*$_^{}\\|#-\n 1.", "frac", "sum", "<script>", "<img src="]
 TEX = [*r"ab1+-_^{}\<&", r"\frac", r"\sqrt", r"\text{", r"\sum"]
 
@@ -188,8 +219,11 @@ class TestHandout:
 
     def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves(self):
         weights = np.tril(np.full((3, 3), 0.5))
-        cells = [each for each in ElementTree.fromstring(pattern_svg(weights, "a<c", "a<c", causal=True)).iter()
-                 if each.tag.endswith("rect")]  # fmt: skip
+        cells = [
+            each
+            for each in ElementTree.fromstring(pattern_svg(weights, "a<c", "a<c", causal=True)).iter()
+            if each.tag.endswith("rect")
+        ]
         assert len(cells) == 6 and len({each.get("fill") for each in cells}) == 1
 
 

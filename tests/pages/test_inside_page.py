@@ -32,17 +32,23 @@ from tests.app_driver import (
 )
 from tests.frontend_calls import frontend
 from tests.tiny_models import save_tiny, save_translator
-from transformer import (
-    qk_circuit,
-    whole_pass,
-)
+from transformer import qk_circuit, whole_pass
 from transformer.api import analyses, overviews, tensors
 from transformer.inference import whole_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-OPEN = {"open": "", "token": None, "source": None, "head": None, "cell": None, "moment": None,
-        "folds": [], "candidate": None, "circuit": None}  # fmt: skip
+OPEN = {
+    "open": "",
+    "token": None,
+    "source": None,
+    "head": None,
+    "cell": None,
+    "moment": None,
+    "folds": [],
+    "candidate": None,
+    "circuit": None,
+}
 """What is looked at until something else is."""
 SHIPPED = sorted(path.name for path in (ROOT / "checkpoints").iterdir())
 
@@ -103,8 +109,13 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     assert looked_at(at) == OPEN | {"source": 1}
     assert any("this is what the model would write" in caption.value for caption in at.caption)
     clicked(at, open="encoder.blocks.1.attn", source=0, head=1)
-    assert {"inside": "encoder.blocks.1.attn", "source_place": "0", "heads": "one", "head": "1",
-            "layer": "1"}.items() <= link_of(at).items()  # fmt: skip
+    assert {
+        "inside": "encoder.blocks.1.attn",
+        "source_place": "0",
+        "heads": "one",
+        "head": "1",
+        "layer": "1",
+    }.items() <= link_of(at).items()
 
 
 @pytest.mark.parametrize("n_layers", [0, 1])
@@ -133,8 +144,9 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     about = outline(at).metadata
     assert about["offset"] == 20 and "".join(about["labels"]["text"]) == long[-80:]
     assert looked_at(at) == OPEN | {"token": 77}
-    told = ("the model reads its last 80 tokens, from position 20 on. "
-            "Logits before position 81 came from earlier windows")  # fmt: skip
+    told = (
+        "the model reads its last 80 tokens, from position 20 on. Logits before position 81 came from earlier windows"
+    )
     assert any(told in caption.value for caption in at.caption)
     clicked(at, token=1)
     assert link_of(at)["place"] == "21"
@@ -143,11 +155,29 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
 # What is looked at
 
 
-SAID = {"open": "blocks.1.attn.hook_pattern", "token": 7, "source": None, "head": 1, "cell": [1, 7, 2], "moment": 2.5,
-        "folds": ["who", "circuits"], "candidate": 3, "circuit": ["qk", "blocks.0.attn", 1, 4, 2, 0]}  # fmt: skip
-LINKED = {"inside": "blocks.1.attn.hook_pattern", "place": "7", "heads": "one", "head": "1", "cell": "1,7,2",
-          "moment": "2.5", "layer": "1", "folds": "who,circuits", "candidate": "3",
-          "circuit": "qk,blocks.0.attn,1,4,2,0"}  # fmt: skip
+SAID = {
+    "open": "blocks.1.attn.hook_pattern",
+    "token": 7,
+    "source": None,
+    "head": 1,
+    "cell": [1, 7, 2],
+    "moment": 2.5,
+    "folds": ["who", "circuits"],
+    "candidate": 3,
+    "circuit": ["qk", "blocks.0.attn", 1, 4, 2, 0],
+}
+LINKED = {
+    "inside": "blocks.1.attn.hook_pattern",
+    "place": "7",
+    "heads": "one",
+    "head": "1",
+    "cell": "1,7,2",
+    "moment": "2.5",
+    "layer": "1",
+    "folds": "who,circuits",
+    "candidate": "3",
+    "circuit": "qk,blocks.0.attn,1,4,2,0",
+}
 BELOW = {name: SAID[name] for name in ("folds", "candidate", "circuit")}
 
 
@@ -168,12 +198,21 @@ def test_nothing_is_in_the_link_until_something_is_chosen():
 
 @pytest.mark.parametrize(
     ("link", "missing"),
-    [({"inside": "blocks.9"}, "open"), ({"inside": "blocks.1.attn.hook_"}, "open"), ({"inside": "<b>"}, "open"),
-     ({"place": 13}, "token"), ({"source_place": 0}, "source"), ({"cell": "1,1"}, "cell"),
-     ({"inside": "logits", "cell": "13,0"}, "cell"), ({"inside": "logits", "cell": "1,1,1"}, "cell"),
-     ({"inside": "blocks.0", "cell": "1"}, "cell"), ({"candidate": 999}, "candidate"),
-     ({"circuit": "qk,blocks.9.attn,0,0"}, "circuit"), ({"circuit": "ov,blocks.0.attn,7,0"}, "circuit")],
-)  # fmt: skip
+    [
+        ({"inside": "blocks.9"}, "open"),
+        ({"inside": "blocks.1.attn.hook_"}, "open"),
+        ({"inside": "<b>"}, "open"),
+        ({"place": 13}, "token"),
+        ({"source_place": 0}, "source"),
+        ({"cell": "1,1"}, "cell"),
+        ({"inside": "logits", "cell": "13,0"}, "cell"),
+        ({"inside": "logits", "cell": "1,1,1"}, "cell"),
+        ({"inside": "blocks.0", "cell": "1"}, "cell"),
+        ({"candidate": 999}, "candidate"),
+        ({"circuit": "qk,blocks.9.attn,0,0"}, "circuit"),
+        ({"circuit": "ov,blocks.0.attn,7,0"}, "circuit"),
+    ],
+)
 def test_what_the_pass_does_not_have_is_forgotten(link, missing):
     at = start("Inside", prompt="To be, or not", **link)
     assert looked_at(at)[missing] == OPEN[missing] and not said(at)
@@ -181,12 +220,18 @@ def test_what_the_pass_does_not_have_is_forgotten(link, missing):
 
 @pytest.mark.parametrize(
     ("link", "words"),
-    [({"cell": "1,x"}, "each number must be"), ({"cell": "1,2,3,4,5"}, "at most 4 dimensions"),
-     ({"heads": "all"}, "it can be mean, one"), ({"moment": "inf"}, "the moment must be"),
-     ({"folds": "lens,all"}, "it can be lens"), ({"circuit": "qk,blocks.0.attn,1"}, "needs a kind, an attention"),
-     ({"circuit": "x"}, "each number must be"), ({"place": "-1"}, "the token's position"),
-     ({"inside": "x" * 201}, "at most 200 characters")],
-)  # fmt: skip
+    [
+        ({"cell": "1,x"}, "each number must be"),
+        ({"cell": "1,2,3,4,5"}, "at most 4 dimensions"),
+        ({"heads": "all"}, "it can be mean, one"),
+        ({"moment": "inf"}, "the moment must be"),
+        ({"folds": "lens,all"}, "it can be lens"),
+        ({"circuit": "qk,blocks.0.attn,1"}, "needs a kind, an attention"),
+        ({"circuit": "x"}, "each number must be"),
+        ({"place": "-1"}, "the token's position"),
+        ({"inside": "x" * 201}, "at most 200 characters"),
+    ],
+)
 def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(link, words):
     assert words in said(start("Inside", **link))
 
@@ -239,8 +284,13 @@ def test_visitors_share_what_is_computed(monkeypatch):
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(link=st.dictionaries(st.sampled_from(sorted({*LINKED, "source_place"})), st.sampled_from([*LINKED.values()])
-                                | st.text("0129,.qkov blcatn", max_size=12), max_size=6))  # fmt: skip
+@given_any(
+    link=st.dictionaries(
+        st.sampled_from(sorted({*LINKED, "source_place"})),
+        st.sampled_from([*LINKED.values()]) | st.text("0129,.qkov blcatn", max_size=12),
+        max_size=6,
+    )
+)
 def test_no_address_is_too_strange(link, folder):
     """Whatever it says, what is looked at is there, and the page says the same of it as the browser."""
     at = open_drawers(start("Inside", **{"model": "shakespeare", "prompt": "To be", **link}))
@@ -259,8 +309,14 @@ def test_no_address_is_too_strange(link, folder):
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(told=st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.dictionaries(
-    st.sampled_from(["page", "attention", "scope", "add", "model"]), inner, max_size=4)))  # fmt: skip
+@given_any(
+    told=st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: st.dictionaries(
+            st.sampled_from(["page", "attention", "scope", "add", "model"]), inner, max_size=4
+        ),
+    )
+)
 def test_no_report_is_too_strange(told, folder):
     at = start("Inside", prompt="To be")
     for event in ("change", "turn", "look"):

@@ -6,26 +6,9 @@ import numpy as np
 import pytest
 
 from pages.ui.models import library
-from tests.app_driver import (
-    checked,
-    look_at,
-    looked_at,
-    open_drawers,
-    outline,
-    said,
-    start,
-    use,
-)
+from tests.app_driver import checked, look_at, looked_at, open_drawers, outline, said, start, use
 from tests.tiny_models import save_tiny, save_translator
-from transformer import (
-    Scaled,
-    Without,
-    from_code,
-    in_window,
-    load_checkpoint,
-    to_code,
-    whole_pass,
-)
+from transformer import Scaled, Without, from_code, in_window, load_checkpoint, to_code, whole_pass
 from transformer.api import exports
 from transformer.api.tensors import tensor
 from transformer.frontend import saved_page
@@ -40,7 +23,7 @@ VIEWS = [
     ("shakespeare", {"inside": "blocks.1.attn.qkv.weight", "cell": "2,1,3,4", "head": 1, "heads": "one"}),
     ("shakespeare", {"inside": "blocks.1", "place": 2, "changes": "scale~blocks.0.attn.hook_z~0~~0"}),
     ("translator", {"inside": "decoder.blocks.0.cross_attn.hook_pattern", "cell": "0,0,1", "source_place": 1}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("model", "link"), VIEWS)
@@ -99,8 +82,9 @@ def words_of(at):
 def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(monkeypatch):
     views = {"": "model", "blocks.1": "block", "logits": "tensor", "embed.weight": "weights"}
     model, ids = library.opened("shakespeare"), tuple(library.tokenizer("shakespeare").encode("To be, or not"))
-    sizes = {place: sum(array.nbytes for array in exports.file_of(model, ids, (), place).tensors.values())
-             for place in views}  # fmt: skip
+    sizes = {
+        place: sum(array.nbytes for array in exports.file_of(model, ids, (), place).tensors.values()) for place in views
+    }
     for place, what in views.items():
         monkeypatch.setattr(exports, "MOST_BYTES", sizes[place])
         at = open_drawers(start("Inside", prompt="To be, or not", inside=place))
@@ -132,9 +116,12 @@ def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(m
 
 @pytest.mark.parametrize(
     ("model", "place", "changes"),
-    [("shakespeare", "", ()), ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
-     ("translator", "", ())],
-)  # fmt: skip
+    [
+        ("shakespeare", "", ()),
+        ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
+        ("translator", "", ()),
+    ],
+)
 def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, changes, tmp_path, monkeypatch, capsys):
     save_tiny(tmp_path / "checkpoints", "shakespeare")
     save_translator(tmp_path / "checkpoints")
@@ -142,8 +129,9 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
     (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
-    file = exports.file_of(opened, tuple(ids["text"]), tuple(ids["source"]), place,
-                          in_window(changes, outline(at).metadata["offset"]))  # fmt: skip
+    file = exports.file_of(
+        opened, tuple(ids["text"]), tuple(ids["source"]), place, in_window(changes, outline(at).metadata["offset"])
+    )
     (name,) = re.findall(r'Path\("(.*?)"\)', lines)
     (tmp_path / name).write_bytes(file.to_bytes())
     monkeypatch.chdir(tmp_path)

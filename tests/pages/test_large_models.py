@@ -5,13 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.models import (
-    activations,
-    changed,
-    jobs,
-    library,
-    tracing,
-)
+from pages.ui.models import activations, changed, jobs, library, tracing
 from pages.ui.views.what_if import needed
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty

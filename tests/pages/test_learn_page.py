@@ -296,7 +296,7 @@ def test_answers_are_in_the_link_if_asked_and_are_shown_to_whom_it_is_given():
         ({"lesson": LESSON, "answers": f"{LESSON}~1~[[[["}, "answers are numbers"),
         ({"lesson": LESSON, "answers": "x" * (LONGEST + 1)}, "answers have at most 4,000 characters"),
     ],
-)  # fmt: skip
+)
 def test_a_link_that_cant_be_followed_says_why(link, words):
     assert words in said(start("Learn", **link))
 

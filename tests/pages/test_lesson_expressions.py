@@ -41,28 +41,73 @@ def test_what_can_be_said(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "p +", "p.real", "p.__class__", "__import__('os')", "open('x')", "(lambda: 1)()", "p ** 9", "p // 2",
-     "1 << 99", "[x for x in losses]", "losses[place]", "losses[0:1]", "{1: 2}", "f'{p}'", "p if p else 1", "(p := 3)",
-     "p; p", "abs", "abs(*losses)", "max(losses, key=abs)", "True", "None", "b'a'", "1j", "~place", "p in losses",
-     "abs()", "…", "(" * 250, "-" * 250 + "1", "9" * 301],
-)  # fmt: skip
+    [
+        "",
+        "p +",
+        "p.real",
+        "p.__class__",
+        "__import__('os')",
+        "open('x')",
+        "(lambda: 1)()",
+        "p ** 9",
+        "p // 2",
+        "1 << 99",
+        "[x for x in losses]",
+        "losses[place]",
+        "losses[0:1]",
+        "{1: 2}",
+        "f'{p}'",
+        "p if p else 1",
+        "(p := 3)",
+        "p; p",
+        "abs",
+        "abs(*losses)",
+        "max(losses, key=abs)",
+        "True",
+        "None",
+        "b'a'",
+        "1j",
+        "~place",
+        "p in losses",
+        "abs()",
+        "…",
+        "(" * 250,
+        "-" * 250 + "1",
+        "9" * 301,
+    ],
+)
 def test_what_cant(text):
     with pytest.raises(ExpressionError):
         Expression.read(text)
 
 
-@pytest.mark.parametrize("text", ["gone", "p / 0", "token + 1", "token * 99", "losses * 3", "losses[9]", "p < token",
-                                  "max(p)", "1e308 * 1e308 * gone", "-token"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gone",
+        "p / 0",
+        "token + 1",
+        "token * 99",
+        "losses * 3",
+        "losses[9]",
+        "p < token",
+        "max(p)",
+        "1e308 * 1e308 * gone",
+        "-token",
+    ],
+)
 def test_what_cant_be_computed_is_said_in_a_sentence(text):
     with pytest.raises(ExpressionError, match=r"\w"):
         value(text)
 
 
-@given(st.recursive(
-    st.sampled_from(["p", "without", "place"]) | numbers.filter(lambda n: n >= 0).map(str),
-    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda three: f"({' '.join(three)})"),
-    max_leaves=8,
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.sampled_from(["p", "without", "place"]) | numbers.filter(lambda n: n >= 0).map(str),
+        lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda three: f"({' '.join(three)})"),
+        max_leaves=8,
+    )
+)
 def test_it_computes_as_python_does(text):
     try:
         expected = eval(text, {}, NAMES)  # of text that this test has made
@@ -106,9 +151,16 @@ class TestWords:
 
     @pytest.mark.parametrize(
         ("share", "said"),
-        [(0, "0%"), (1e-6, "less than 0.01%"), (0.0637, "6.4%"), (0.5, "50%"), (0.99951, "99.95%"),
-         (0.999999, "more than 99.99%"), (1, "100%")],
-    )  # fmt: skip
+        [
+            (0, "0%"),
+            (1e-6, "less than 0.01%"),
+            (0.0637, "6.4%"),
+            (0.5, "50%"),
+            (0.99951, "99.95%"),
+            (0.999999, "more than 99.99%"),
+            (1, "100%"),
+        ],
+    )
     def test_shares_have_as_many_digits_as_tell(self, share, said):
         assert percent(share) == said
 
@@ -164,13 +216,23 @@ class TestQuestions:
         assert not found.right
         assert [question.options[number].text for number in found.correct] == parts
 
-    @given(st.sampled_from(["choose", "number", "token", "cell", "order"]),
-           st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-           | st.lists(st.integers(-1, 3) | st.none() | st.floats(), max_size=4))  # fmt: skip
+    @given(
+        st.sampled_from(["choose", "number", "token", "cell", "order"]),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=3)
+        | st.lists(st.integers(-1, 3) | st.none() | st.floats(), max_size=4),
+    )
     def test_whatever_a_browser_sends_is_an_answer_or_isnt(self, kind, answer):
-        asked = {"choose": dict(options=["a", "b"], right=["p > 1", "p <= 1"]), "number": dict(right="p", near=0.1),
-                 "token": dict(right="place"), "cell": dict(right="[place, 0]"),
-                 "order": dict(options=["a", "b", "c"], right="losses")}[kind]  # fmt: skip
+        asked = {
+            "choose": dict(options=["a", "b"], right=["p > 1", "p <= 1"]),
+            "number": dict(right="p", near=0.1),
+            "token": dict(right="place"),
+            "cell": dict(right="[place, 0]"),
+            "order": dict(options=["a", "b", "c"], right="losses"),
+        }[kind]
         question = self.ask(kind=kind, **asked)
         if fits(question, answer):
             assert not isinstance(answer, bool) and not (isinstance(answer, float) and math.isnan(answer))

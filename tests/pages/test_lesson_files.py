@@ -97,7 +97,7 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
         (asked('kind = "choose"\ntext = "?"\noptions = ["a"]\nright = ["p > 1"]'), 20, "2 to 10 options"),
         (asked('kind = "order"\ntext = "?"\noptions = ["a", "b"]\nright = ["a", "c"]'), 20, "the same texts"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_its_line(text, line, words):
     found = problem(text)
     assert found.startswith(f"03-mine.md, line {line}: ") and found.endswith(".")

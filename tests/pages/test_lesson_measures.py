@@ -57,8 +57,9 @@ def test_positions_are_as_alike_as_the_paper_s_table_says():
 
 
 def test_a_softmax_forgets_what_is_added_and_sharpens_with_what_is_multiplied():
-    plain, shifted, sharp = (text_measures.softmax_top(INDUCTION, 0, 1, **each)
-                             for each in ({}, {"added": 3.0}, {"times": 2.0}))  # fmt: skip
+    plain, shifted, sharp = (
+        text_measures.softmax_top(INDUCTION, 0, 1, **each) for each in ({}, {"added": 3.0}, {"times": 2.0})
+    )
     assert shifted == pytest.approx(plain) and sharp > plain
 
 

@@ -45,8 +45,11 @@ def steps_here(name):
     """The steps that can be taken with the models that ship, with their numbers."""
     if lesson(name).needs and lesson(name).needs not in library.usable():
         pytest.skip(f"{lesson(name).needs} isn't here")
-    return [(number, step) for number, step in enumerate(lesson(name).steps)
-            if not (step.view and step.view.needs and step.view.needs not in library.usable())]  # fmt: skip
+    return [
+        (number, step)
+        for number, step in enumerate(lesson(name).steps)
+        if not (step.view and step.view.needs and step.view.needs not in library.usable())
+    ]
 
 
 def source_of(name, number):
@@ -162,8 +165,12 @@ def test_no_finding_is_typed_in(name):
     given = set()
     for number, step in enumerate(found.steps):
         blocks = re.findall(r"```(?:measure|view|question)\n(.*?)```", source_of(name, number), re.DOTALL)
-        blocks = [re.sub(r"^(?:text|options) = .*?$|^  \".*?\",$", "", block, flags=re.M) if "right =" not in block
-                  else block[block.index("right =") :] for block in blocks]  # fmt: skip
+        blocks = [
+            re.sub(r"^(?:text|options) = .*?$|^  \".*?\",$", "", block, flags=re.M)
+            if "right =" not in block
+            else block[block.index("right =") :]
+            for block in blocks
+        ]
         given |= {float(each) for block in blocks for each in NUMBER.findall(block)}
         question = step.question
         told = [step.words, step.reveal, step.to_try, *([question.text, *question.options] if question else [])]

@@ -29,13 +29,31 @@ pytestmark = pytest.mark.usefixtures("folder")
 def test_a_link_opens_the_same_state_on_every_page(page):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
-    link = link_of(at) | {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all",
-                          "stage": "raw", "query": "12", "key": "10", "zoom": "10,15,8,11", "without": "mask,scale",
-                          "order": "spread", "direction": "to", "share": "layer",
-                          "inside": "blocks.1.attn.hook_z", "place": "12", "cell": "3,1,0", "heads": "one",
-                          "moment": "1.5", "folds": "lens,circuits", "candidate": "5",
-                          "circuit": "qk,blocks.0.attn,1,3",
-                          "length": "20", "position": "7", "dimension": "3"}  # fmt: skip
+    link = link_of(at) | {
+        "layer": "1",
+        "head": "1",
+        "step": str(len("KING:\nAye") + 3),
+        "scope": "all",
+        "stage": "raw",
+        "query": "12",
+        "key": "10",
+        "zoom": "10,15,8,11",
+        "without": "mask,scale",
+        "order": "spread",
+        "direction": "to",
+        "share": "layer",
+        "inside": "blocks.1.attn.hook_z",
+        "place": "12",
+        "cell": "3,1,0",
+        "heads": "one",
+        "moment": "1.5",
+        "folds": "lens,circuits",
+        "candidate": "5",
+        "circuit": "qk,blocks.0.attn,1,3",
+        "length": "20",
+        "position": "7",
+        "dimension": "3",
+    }
     other = start(page, **link)
     assert link_of(other) == link
     assert not said(other)
@@ -47,14 +65,30 @@ def test_a_link_opens_the_same_state_on_every_page(page):
             assert dials(other).items() >= {"attention": "self", "layer": 1, "head": 1, "seed": 5}.items()
         elif again == "Attention":
             assert looked_at(other) == dict(
-                layer=1, head=1, stage="raw", query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3),
-                without=["mask", "scale"], order="spread", direction="to", share="layer", derivation=True,
+                layer=1,
+                head=1,
+                stage="raw",
+                query=4,
+                key=2,
+                zoom=dict(top=2, bottom=7, left=0, right=3),
+                without=["mask", "scale"],
+                order="spread",
+                direction="to",
+                share="layer",
+                derivation=True,
             )  # the model reads the last 13 of 21 tokens
         elif again == "Inside":
             assert looked_at(other) == dict(
-                open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5,
-                folds=["lens", "circuits"], candidate=5, circuit=["qk", "blocks.0.attn", 1, 3],
-            )  # fmt: skip
+                open="blocks.1.attn.hook_z",
+                token=4,
+                source=None,
+                head=1,
+                cell=[3, 1, 0],
+                moment=1.5,
+                folds=["lens", "circuits"],
+                candidate=5,
+                circuit=["qk", "blocks.0.attn", 1, 3],
+            )
         elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7
@@ -87,8 +121,17 @@ def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_i
 # Links that can't be followed
 
 
-ASKS_TOO_MUCH = {"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan",
-                 "length": -1, "prompt": "é", "text": "é"}  # fmt: skip
+ASKS_TOO_MUCH = {
+    "model": "hal9000",
+    "layer": 99,
+    "head": 7,
+    "temperature": "abc",
+    "step": 10**9,
+    "seed": "nan",
+    "length": -1,
+    "prompt": "é",
+    "text": "é",
+}
 
 
 @every_page

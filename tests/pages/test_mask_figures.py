@@ -20,8 +20,11 @@ class TestMasks:
         (sent,) = build_payload([panel])["panels"]
         assert (np.array(list(sent["visible"])) == "1").reshape(size, size).tolist() == mask.tolist()
         assert (sent["labels"], sent["offset"], sent["title"], sent["words"]) == (
-            ["<b>"] * size, 5, "Causal", "Hides the future.",
-        )  # fmt: skip
+            ["<b>"] * size,
+            5,
+            "Causal",
+            "Hides the future.",
+        )
 
     def test_labels_that_do_not_fit_are_refused(self):
         with pytest.raises(ValueError, match=r"2 labels were given for a mask of \(3, 3\)"):
@@ -42,10 +45,17 @@ class TestABatch:
 
 
 class TestAMatrix:
-    @pytest.mark.parametrize(("values", "limit"), [
-        ([[0.02, -0.01]], 0.02), ([[3.0, -1.5]], 3), ([[0.8, 0.1]], 1), ([[1.0000001, 0]], 1), ([[0, 0]], 1),
-        ([[np.nan, np.inf]], 1),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("values", "limit"),
+        [
+            ([[0.02, -0.01]], 0.02),
+            ([[3.0, -1.5]], 3),
+            ([[0.8, 0.1]], 1),
+            ([[1.0000001, 0]], 1),
+            ([[0, 0]], 1),
+            ([[np.nan, np.inf]], 1),
+        ],
+    )
     def test_its_numbers_are_sent_as_they_are_with_a_range_that_is_never_empty(self, values, limit):
         sent = Recording.from_bytes(matrix.build_payload(np.array(values), {"selected": [0, 1]}))
         np.testing.assert_array_equal(sent.tensors["values"], np.array(values, np.float32))

@@ -162,13 +162,17 @@ def test_the_padding_mask_undoes_padding_where_only_distances_count(causal):
 
 def test_a_translator_needs_its_padding_mask():
     prompt = tuple(tokens_of("translator", "two hundred"))
-    masked, free = (masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
-                    for padding in (True, False))  # fmt: skip
+    masked, free = (
+        masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
+        for padding in (True, False)
+    )
     start = (library.model("translator").card.start_token_id,)
     text = start + activations.answer("translator", start, prompt)
     filled = prompt + (library.config("translator").pad_token_id,) * 2
-    alone, blind = (distributions("translator", text[:12], causal=True, source=source, padding=padding)
-                    for source, padding in ((prompt, True), (filled, False)))  # fmt: skip
+    alone, blind = (
+        distributions("translator", text[:12], causal=True, source=source, padding=padding)
+        for source, padding in ((prompt, True), (filled, False))
+    )
     assert masked < 1e-6 < 1e-4 < free == pytest.approx(np.abs(blind - alone).max(), abs=1e-6)
     at = visit(model="translator", batch="two hundred and five\ntwo hundred", batch_row=1)
     assert f"change not at all with the padding mask, and by up to {100 * free:.3g} percentage points" in (
@@ -181,8 +185,9 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
     use(monkeypatch, tmp_path)
     prompt = tuple(checkpoint.tokenizer.encode("To be, or"))
     with torch.no_grad():
-        alone, filled = (checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1)
-                         for ids in (prompt, (0, 0, 0, *prompt)))  # fmt: skip
+        alone, filled = (
+            checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1) for ids in (prompt, (0, 0, 0, *prompt))
+        )
     assert "a token sees the last 2 in layer 0." in str(panel(visit(), "causal"))
     found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

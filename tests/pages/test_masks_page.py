@@ -78,10 +78,14 @@ def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
     assert len([c for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]) == 1
 
 
-@pytest.mark.parametrize(("link", "label"), [
-    ({"batch": "To be\nor"}, "Prompts, one a line"), ({"pad_side": "left"}, "Prompts, one a line"),
-    ({"filler": 5}, "Padding tokens after the prompt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("link", "label"),
+    [
+        ({"batch": "To be\nor"}, "Prompts, one a line"),
+        ({"pad_side": "left"}, "Prompts, one a line"),
+        ({"filler": 5}, "Padding tokens after the prompt"),
+    ],
+)
 def test_what_a_link_names_is_open_when_the_page_opens_and_after_a_look_elsewhere(link, label):
     at = start("Masks", **link)
     for _ in range(2):
@@ -130,8 +134,11 @@ def test_without_padding_tokens_the_padding_mask_hides_nothing():
 
 def test_a_translator_s_masks_are_those_of_its_decoder_and_its_encoder():
     at = visit(model="translator", prompt="two hundred and five")
-    written = activations.answer("translator", (library.model("translator").card.start_token_id,),
-                            tuple(tokens_of("translator", "two hundred and five")))  # fmt: skip
+    written = activations.answer(
+        "translator",
+        (library.model("translator").card.start_token_id,),
+        tuple(tokens_of("translator", "two hundred and five")),
+    )
     rows = labels_of(at, "causal")
     assert rows[0] == "[start]" and len(rows) in (len(written), len(written) + 1)
     np.testing.assert_array_equal(visible(at, "causal"), np.tri(len(rows), dtype=bool))
@@ -160,8 +167,16 @@ def test_a_long_prompt_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path,
 
 
 def test_a_link_opens_the_same_view():
-    link = {"model": "shakespeare", "prompt": "To be", "filler": "5", "batch": "To be\nor é\nnot", "batch_row": "1",
-            "pad_side": "left", "layer": "0", "head": "1"}  # fmt: skip
+    link = {
+        "model": "shakespeare",
+        "prompt": "To be",
+        "filler": "5",
+        "batch": "To be\nor é\nnot",
+        "batch_row": "1",
+        "pad_side": "left",
+        "layer": "0",
+        "head": "1",
+    }
     at = visit(**link)
     assert link_of(at) == link
     assert editor(at).value == "To be\nor é\nnot"

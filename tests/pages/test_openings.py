@@ -54,9 +54,15 @@ def linked(at):
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [("shakespeare", (1, 1)), ("small", (0, 1)), ("silent", (0, 0)), ("translator", (1, 0)), ("crossing", (0, 1)),
-     ("reading", (0, 0))],
-)  # fmt: skip
+    [
+        ("shakespeare", (1, 1)),
+        ("small", (0, 1)),
+        ("silent", (0, 0)),
+        ("translator", (1, 0)),
+        ("crossing", (0, 1)),
+        ("reading", (0, 0)),
+    ],
+)
 @pytest.mark.parametrize("page", ["Generate", "Attention"])
 def test_a_page_opens_on_what_the_card_says(page, model, expected):
     at = start(page, model=model)

@@ -50,10 +50,16 @@ TABLE, ALIKE, OWN = "Sinusoidal table", "Similarity of positions", "The model's 
 TURNED = "Sines and cosines of rotary positions"
 
 
-@pytest.mark.parametrize(("model", "positions", "ways"), [
-    ("shakespeare", "rotary", 3), ("shakespeare", "learned", 3), ("shakespeare", "sinusoidal", 3),
-    ("shakespeare", "none", 2), ("translator", "", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "positions", "ways"),
+    [
+        ("shakespeare", "rotary", 3),
+        ("shakespeare", "learned", 3),
+        ("shakespeare", "sinusoidal", 3),
+        ("shakespeare", "none", 2),
+        ("translator", "", 2),
+    ],
+)
 def test_attention_alone_predicts_the_same_whatever_the_order(model, positions, ways, tmp_path, monkeypatch):
     save_tiny(tmp_path, model, positions=positions) if positions else save_translator(tmp_path)
     use(monkeypatch, tmp_path)
@@ -102,14 +108,27 @@ def test_at_first_nothing_is_drawn_by_plotly_and_a_chosen_number_opens_its_formu
         assert r"PE_{(7,\,3)}" in formula
 
 
-@pytest.mark.parametrize(("dials", "table", "waves"), [
-    ({}, "on the right they are so slow that they hardly move", "from 2π to 2π · 10000^(62/64), about 47,117."),
-    ({"length": 20, "width": 10, "base": 100}, "the last takes about 250 positions to come round",
-     "from 2π to 2π · 100^(8/10), about 250."),
-    ({"length": 40, "width": 64, "base": 2}, "to the right they grow slower, and the last takes about 12 positions",
-     "from 2π to 2π · 2^(62/64), about 12."),
-    ({"length": 2, "width": 2, "base": 2}, "Both are one wave, its sine and its cosine", "on a logarithmic axis: 2π."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dials", "table", "waves"),
+    [
+        ({}, "on the right they are so slow that they hardly move", "from 2π to 2π · 10000^(62/64), about 47,117."),
+        (
+            {"length": 20, "width": 10, "base": 100},
+            "the last takes about 250 positions to come round",
+            "from 2π to 2π · 100^(8/10), about 250.",
+        ),
+        (
+            {"length": 40, "width": 64, "base": 2},
+            "to the right they grow slower, and the last takes about 12 positions",
+            "from 2π to 2π · 2^(62/64), about 12.",
+        ),
+        (
+            {"length": 2, "width": 2, "base": 2},
+            "Both are one wave, its sine and its cosine",
+            "on a logarithmic axis: 2π.",
+        ),
+    ],
+)
 def test_the_table_is_the_paper_s_and_is_told_of_as_it_is(dials, table, waves):
     at = visit(**dials)
     captions = " ".join(element.value for element in at.caption)

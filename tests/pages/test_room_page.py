@@ -17,17 +17,7 @@ from pages.ui.models import library
 from pages.ui.models.answers import StepPlace
 from pages.ui.views.learn import leading, room
 from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
-from tests.pages.test_learn_page import (
-    CHOOSE,
-    LESSON,
-    NUMBER,
-    SAMPLES,
-    button,
-    choose,
-    click,
-    open_step,
-    said,
-)
+from tests.pages.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
 
 
@@ -83,11 +73,11 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     teacher = click(teacher, "room_reveal")
     assert "It is “Hardly”." in said(teacher)
     markdown_with(teacher, "Without it, 6.4% are left.")
-    assert votes(teacher) == [[["“As before”", 2, False], ["“Hardly”", 0, True]],
-                              [["“As before”", 1, False], ["“Hardly”", 1, True]]]  # fmt: skip
-    assert any(
-        "1 went from a wrong answer to the right one, and 0 the other way" in c.value for c in teacher.caption
-    )
+    assert votes(teacher) == [
+        [["“As before”", 2, False], ["“Hardly”", 0, True]],
+        [["“As before”", 1, False], ["“Hardly”", 1, True]],
+    ]
+    assert any("1 went from a wrong answer to the right one, and 0 the other way" in c.value for c in teacher.caption)
     one, two = again(one), again(two)
     assert "You said “As before” at first, then “Hardly”, and so it is." in said(one)
     assert "You said “As before”. It is “Hardly”." in said(two)
@@ -215,8 +205,10 @@ def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teac
     one = click(choose(again(one), 1), "lesson_answer")
     assert said(one).count("that answer counts") == 1
     teacher = click(teacher, "room_reveal")
-    assert votes(teacher) == [[["“As before”", 1, False], ["“Hardly”", 0, True]],
-                              [["“As before”", 0, False], ["“Hardly”", 1, True]]]  # fmt: skip
+    assert votes(teacher) == [
+        [["“As before”", 1, False], ["“Hardly”", 0, True]],
+        [["“As before”", 0, False], ["“Hardly”", 1, True]],
+    ]
 
 
 def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
@@ -325,7 +317,9 @@ def test_the_votes_are_a_file_in_words(teacher, code):
     click(checked(pills.set_value(5).run()), "lesson_answer")
     rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_seat"]))))
     assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
-        ("first", "Hardly", "1"), ("first", "q at position 5", "1")]  # fmt: skip
+        ("first", "Hardly", "1"),
+        ("first", "q at position 5", "1"),
+    ]
     assert not any("{" in text for row in rows for text in row.values())
 
 

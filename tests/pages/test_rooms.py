@@ -159,9 +159,7 @@ def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, cloc
         all_rooms.join(opened[1][0])
 
 
-def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(
-    all_rooms: Rooms, clock: Clock
-) -> None:
+def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(all_rooms: Rooms, clock: Clock) -> None:
     code, _ = all_rooms.open()
     members = [all_rooms.join(code)[1] for _ in range(rooms.MOST_MEMBERS)]
     with pytest.raises(RoomError, match="holds no more"):

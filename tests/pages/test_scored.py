@@ -28,13 +28,24 @@ def models(folder):
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(some.sampled_from(["shakespeare", "martin-fierro"]), some.integers(1, 3 * CONTEXT), some.integers(0, 9),
-       some.sampled_from(CHANGES))  # fmt: skip
+@given(
+    some.sampled_from(["shakespeare", "martin-fierro"]),
+    some.integers(1, 3 * CONTEXT),
+    some.integers(0, 9),
+    some.sampled_from(CHANGES),
+)
 def test_each_token_is_scored_as_it_was_predicted(name, length, seed, changes):
     """In one go, and alone."""
     prompt = (5,)
-    steps = list(generate(library.model(name).model, prompt, max_new_tokens=length, sampling=Sampling(seed=seed),
-                          interventions=changes))  # fmt: skip
+    steps = list(
+        generate(
+            library.model(name).model,
+            prompt,
+            max_new_tokens=length,
+            sampling=Sampling(seed=seed),
+            interventions=changes,
+        )
+    )
     tokens = prompt + tuple(step.token_id for step in steps)
     opened = library.opened(name)
     found = activations.scored(opened, tokens, (), changes)

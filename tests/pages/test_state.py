@@ -8,46 +8,77 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pages.ui.frame.choices import LONGEST, PACES, Visitor, fields
-from pages.ui.frame.link import (
-    LONGEST_QUERY,
-    MOST_WAVES,
-    PARSERS,
-    TOO_LONG,
-    Number,
-    from_query,
-    left_out,
-    to_query,
-)
+from pages.ui.frame.link import LONGEST_QUERY, MOST_WAVES, PARSERS, TOO_LONG, Number, from_query, left_out, to_query
 from pages.ui.models.changes import Change
 from transformer import MEASURES, Replaced, Scaled, Weighed, Without
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
-INTERVENTIONS = (Scaled("blocks.0.attn.hook_z", 0, factor=-0.5), Without("mask"),
-                 Replaced("hook_embed", None, 3, (1, 2), (3,)), Weighed("a.hook_pattern", 1, 2, 3, 0.25))  # fmt: skip
+INTERVENTIONS = (
+    Scaled("blocks.0.attn.hook_z", 0, factor=-0.5),
+    Without("mask"),
+    Replaced("hook_embed", None, 3, (1, 2), (3,)),
+    Weighed("a.hook_pattern", 1, 2, 3, 0.25),
+)
 SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
 CHOICES = {
-    "model": TEXTS, "prompt": st.none() | TEXTS, "text": TEXTS, "batch": st.none() | TEXTS,
-    "pace": st.sampled_from(sorted(PACES)), "scope": st.sampled_from(["prompt", "all"]),
+    "model": TEXTS,
+    "prompt": st.none() | TEXTS,
+    "text": TEXTS,
+    "batch": st.none() | TEXTS,
+    "pace": st.sampled_from(sorted(PACES)),
+    "scope": st.sampled_from(["prompt", "all"]),
     "pad_side": st.sampled_from(["right", "left"]),
     "attention": st.sampled_from(["encoder", "decoder", "cross"]),
     "stage": st.sampled_from(["raw", "scaled", "masked", "weights"]),
     "zoom": st.none() | st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
     "without": st.lists(st.sampled_from(["mask", "scale"]), unique=True).map(lambda rules: tuple(sorted(rules))),
-    "changes": st.lists(st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()), max_size=3,
-                        unique_by=lambda change: change.intervention).map(tuple),
+    "changes": st.lists(
+        st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()),
+        max_size=3,
+        unique_by=lambda change: change.intervention,
+    ).map(tuple),
     "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
-    "direction": st.sampled_from(["from", "to"]), "share": st.sampled_from(["head", "layer"]),
+    "direction": st.sampled_from(["from", "to"]),
+    "share": st.sampled_from(["head", "layer"]),
     "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
-}  # fmt: skip
+}
 OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
 HOSTILE = (
-    "", " ", "abc", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e999", "-1e999", "1e", "0x10", "1;2", "[1]",
-    "None", "true", "9" * 5000, "-" + "9" * 5000, "1" + "0" * 400, "½", "∞", "💥", "\x00", "../../etc/passwd",
-    "<script>alert(1)</script>", "' OR 1=1 --", "{0.__class__}", "%s%n", "${7*7}", "a\nb",
-)  # fmt: skip
+    "",
+    " ",
+    "abc",
+    "nan",
+    "NaN",
+    "-nan",
+    "inf",
+    "-inf",
+    "Infinity",
+    "1e999",
+    "-1e999",
+    "1e",
+    "0x10",
+    "1;2",
+    "[1]",
+    "None",
+    "true",
+    "9" * 5000,
+    "-" + "9" * 5000,
+    "1" + "0" * 400,
+    "½",
+    "∞",
+    "💥",
+    "\x00",
+    "../../etc/passwd",
+    "<script>alert(1)</script>",
+    "' OR 1=1 --",
+    "{0.__class__}",
+    "%s%n",
+    "${7*7}",
+    "a\nb",
+)
 
 
 def _values(number: Number) -> st.SearchStrategy:
@@ -234,8 +265,9 @@ LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
 @example("😀" * 5000, "", (), "", None)
 @example("x", "y" * LONGEST["batch"], (7,) * 20_000, "😀" * 2000, 3)
 def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, written, other, step):
-    current = Visitor(prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step,
-                      seed=7)  # fmt: skip
+    current = Visitor(
+        prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step, seed=7
+    )
     parameters = to_query(current)
     assert len(urlencode(parameters)) <= LONGEST_QUERY
     missing = left_out(current)

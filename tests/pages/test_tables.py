@@ -21,6 +21,7 @@ def page():
 
     count = st.session_state["count"]
     table = pd.DataFrame({"token": ["é", "␣", '","'][:count], "weight": [0.1, 0.25, 1e-9][:count]})
+
     def make():
         st.session_state["made"] = True
         return table
@@ -44,8 +45,11 @@ def test_a_table_is_made_once_its_drawer_is_open():
 def test_the_file_is_the_table(monkeypatch):
     written = []
     add = MediaFileManager.add
-    monkeypatch.setattr(MediaFileManager, "add", lambda self, content, *args, **kwargs: (
-        written.append(content), add(self, content, *args, **kwargs))[1])  # fmt: skip
+    monkeypatch.setattr(
+        MediaFileManager,
+        "add",
+        lambda self, content, *args, **kwargs: (written.append(content), add(self, content, *args, **kwargs))[1],
+    )
     at = visit(3)
     (content,) = written
     assert pd.read_csv(io.BytesIO(content)).equals(at.dataframe[0].value)

@@ -37,8 +37,15 @@ from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import SOURCES, text_corpus
 from transformer.training.worker import ENDED
 
-SMALL = {"learn": "task", "task": "next-vowel", "shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16,
-         "steps": 50}  # fmt: skip
+SMALL = {
+    "learn": "task",
+    "task": "next-vowel",
+    "shape": "dials",
+    "n_layers": 1,
+    "n_heads": 1,
+    "d_model": 16,
+    "steps": 50,
+}
 MANUAL = {"learn": "text", "corpus": "python-manual", "shape": "rung", "rung": "ladder-1-bigram"}
 
 
@@ -206,9 +213,14 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     """A picture in a title would be fetched from wherever it is; and a foreign card may hold anything."""
     picture = "![x](http://example.org/x.png)"
     ours = load_checkpoint(tiny / "shakespeare")
-    card = replace(ours.card, title=picture, summary=picture, language=picture,
-                   training={"seconds": picture, "machine": picture, "command": picture, "best_step": picture},
-                   corpus={"title": picture, "licence": picture})  # fmt: skip
+    card = replace(
+        ours.card,
+        title=picture,
+        summary=picture,
+        language=picture,
+        training={"seconds": picture, "machine": picture, "command": picture, "best_step": picture},
+        corpus={"title": picture, "licence": picture},
+    )
     at = start("Train")
     uploader = next(box for box in at.get("file_uploader") if "Upload a model" in box.label)
     foreign = pack_checkpoint(replace(ours, card=card))
@@ -283,8 +295,7 @@ def own_text(at):
 
 
 @pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [("too short", "1,000"), ("a" * 2000, "repeats one character"), ("ab" * 520, None)],
+    ("typed", "sentence"), [("too short", "1,000"), ("a" * 2000, "repeats one character"), ("ab" * 520, None)]
 )
 def test_an_own_text_is_checked(typed, sentence):
     at = start("Train", learn="own", shape="rung", rung="ladder-2-positions")
@@ -453,12 +464,14 @@ def test_a_time_that_is_estimated_is_rounded(seconds, words):
 @pytest.mark.parametrize(
     ("state", "step", "seconds", "left", "words"),
     [
-        ("waiting", 0, 0.0, None, ""), ("running", 3, 4.2, None, " · 4 s so far"),
+        ("waiting", 0, 0.0, None, ""),
+        ("running", 3, 4.2, None, " · 4 s so far"),
         ("running", 3, 14.2, 31.0, " · about 30 seconds left, 14 s so far"),
         ("running", 9, 75.0, 100.0, " · about 2 minutes left, 1 min 15 s so far"),
-        ("paused", 9, 75.0, 100.0, " · 1 min 15 s so far"), ("finished", 10, 80.0, 0.0, " · 1 min 20 s"),
+        ("paused", 9, 75.0, 100.0, " · 1 min 15 s so far"),
+        ("finished", 10, 80.0, 0.0, " · 1 min 20 s"),
     ],
-)  # fmt: skip
+)
 def test_the_times_of_a_training(state, step, seconds, left, words):
     job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
     assert train_progress._times(job) == words
@@ -604,10 +617,17 @@ def test_a_file_with_an_endless_name_gives_a_model_that_can_be_taken_along():
     assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title
 
 
-@pytest.mark.parametrize(("link", "kind"), [
-    ({"steps": 300, "shape": "dials"}, "task"), ({"task": "sort-letters"}, "task"), ({"snapshot": 250}, "task"),
-    ({"learn": "text", "shape": "dials"}, "text"), ({}, "text"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("link", "kind"),
+    [
+        ({"steps": 300, "shape": "dials"}, "task"),
+        ({"task": "sort-letters"}, "task"),
+        ({"snapshot": 250}, "task"),
+        ({"learn": "text", "shape": "dials"}, "text"),
+        ({}, "text"),
+    ],
+    ids=str,
+)
 def test_an_old_link_that_left_out_the_task_opens_on_it_and_a_new_one_says_what_it_learns_from(link, kind):
     at = start("Train", **link)
     assert named(at.get("button_group"), "Kind").value == kind

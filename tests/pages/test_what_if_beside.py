@@ -140,8 +140,15 @@ def test_two_models_that_share_their_tokens_and_two_that_do_not():
     assert any("A token that a model doesn't know has no bar." in caption.value for caption in at.caption)
 
 
-@pytest.mark.parametrize("link", [{"beside": "changes", "changes": CODE}, {"other_prompt": "T" * 20, "changes": CODE},
-                                  {"beside": "models", "other_model": "ladder-3"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"beside": "changes", "changes": CODE},
+        {"other_prompt": "T" * 20, "changes": CODE},
+        {"beside": "models", "other_model": "ladder-3"},
+    ],
+    ids=str,
+)
 def test_the_lines_of_python_say_the_same(link, folder, capsys):
     at = ask(**link)
     (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
@@ -162,7 +169,7 @@ def test_the_lines_of_python_say_the_same(link, folder, capsys):
         ({"beside": "models", "model": "ladder-1", "other_model": "shakespeare"}, "1. Bigram: this model has no"),
         ({"beside": "walls"}, "beside = “walls”, but it can be prompts, models, changes."),
     ],
-)  # fmt: skip
+)
 def test_what_can_t_be_put_beside_is_said(link, sentence):
     assert sentence in said(ask(**link))
 
@@ -172,8 +179,10 @@ def test_prompts_may_have_any_length_and_models_any_depth():
     assert not said(at) and len(at.get("plotly_chart")) == 4
     at = ask(beside="models", other_model="accents", layer=1)
     assert len(at.get("plotly_chart")) == 5
-    lengths = [len(line["x"] if isinstance(line["x"], list) else values(line["x"]))
-               for line in figure(at, "what_if_beside_lens")["data"]]  # fmt: skip
+    lengths = [
+        len(line["x"] if isinstance(line["x"], list) else values(line["x"]))
+        for line in figure(at, "what_if_beside_lens")["data"]
+    ]
     assert lengths == [3, 4]
 
 
@@ -184,8 +193,14 @@ def test_translations_are_compared_where_they_part():
     for kind in ("encoder", "decoder"):
         choose(at, "Attention", kind)
         assert not said(at)
-    changed = start("What if", question="beside", beside="changes", model="translator", prompt="forty-two",
-                    changes="scale~decoder.blocks.0.hook_mlp_out~~~0.0")  # fmt: skip
+    changed = start(
+        "What if",
+        question="beside",
+        beside="changes",
+        model="translator",
+        prompt="forty-two",
+        changes="scale~decoder.blocks.0.hook_mlp_out~~~0.0",
+    )
     assert not said(changed) and len(changed.get("plotly_chart")) == 5
 
 

@@ -109,8 +109,9 @@ def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_
 
 def test_both_distributions_are_the_models_own():
     at = start("What if", prompt=PROMPT, changes=CODE)
-    before, after = (run("shakespeare", ids(PROMPT), *each)[-1].double().softmax(-1).numpy()
-                     for each in ((), (SILENCED,)))  # fmt: skip
+    before, after = (
+        run("shakespeare", ids(PROMPT), *each)[-1].double().softmax(-1).numpy() for each in ((), (SILENCED,))
+    )
     tokenizer = library.tokenizer("shakespeare")
     spec = figure(at, "what_if_next")
     labels = spec["layout"]["yaxis"]["ticktext"]
@@ -133,10 +134,20 @@ def test_both_texts_are_written_with_one_seed_and_their_first_difference_is_mark
     at = start("What if", prompt=PROMPT, changes=CODE, seed=7, temperature=1.2)
     model, tokenizer = library.model("shakespeare").model, library.tokenizer("shakespeare")
     written = [
-        tokenizer.decode([step.token_id for step in generate(model, ids(PROMPT), max_new_tokens=60, interventions=each,
-                                                             sampling=Sampling(temperature=1.2, seed=7))])
+        tokenizer.decode(
+            [
+                step.token_id
+                for step in generate(
+                    model,
+                    ids(PROMPT),
+                    max_new_tokens=60,
+                    interventions=each,
+                    sampling=Sampling(temperature=1.2, seed=7),
+                )
+            ]
+        )
         for each in ((), (SILENCED,))
-    ]  # fmt: skip
+    ]
     both = texts(at)
     assert [each["same"] + each["differs"] + each["rest"] for each in both] == written
     assert both[0]["same"] == both[1]["same"] and both[0]["differs"] != both[1]["differs"]
@@ -152,10 +163,18 @@ def test_a_link_of_any_age_opens_the_map_with_what_the_changed_model_says_beside
     assert len(figure(at, "what_if_next")["data"]) == 1  # beside the map, at once
 
 
-@pytest.mark.parametrize(("value", "told"), [
-    (7.497e-8, "0 nats, below 0.000001"), (-3e-9, "0 nats, below 0.000001"), (0.0, "0 nats, below 0.000001"),
-    (1.2345e-5, "0.00001234 nats"), (0.32514, "0.3251 nats"), (2.3456, "2.346 nats"), (12345.6, "12346 nats"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (7.497e-8, "0 nats, below 0.000001"),
+        (-3e-9, "0 nats, below 0.000001"),
+        (0.0, "0 nats, below 0.000001"),
+        (1.2345e-5, "0.00001234 nats"),
+        (0.32514, "0.3251 nats"),
+        (2.3456, "2.346 nats"),
+        (12345.6, "12346 nats"),
+    ],
+)
 def test_a_divergence_is_written_without_powers_of_ten(value, told):
     assert nats(value) == told
 
@@ -182,9 +201,17 @@ def test_any_token_of_an_answer_can_be_looked_at():
     at = start("What if", **link)
     checkpoint, source = library.model("translator"), tuple(ids("forty-two", "translator"))
     begin = (checkpoint.card.start_token_id,)
-    answer = tuple(step.token_id for step in generate(checkpoint.model, begin, source=source, max_new_tokens=11,
-                                                      sampling=Sampling(temperature=0),
-                                                      stop_tokens=(checkpoint.card.end_token_id,)))  # fmt: skip
+    answer = tuple(
+        step.token_id
+        for step in generate(
+            checkpoint.model,
+            begin,
+            source=source,
+            max_new_tokens=11,
+            sampling=Sampling(temperature=0),
+            stop_tokens=(checkpoint.card.end_token_id,),
+        )
+    )
     text = (begin + answer)[:4]
     checked(named(at.select_slider, "What comes after").set_value(3).run())
     assert link_of(at)["place"] == "3"
@@ -293,10 +320,19 @@ def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_fro
 # The lines of Python
 
 
-@pytest.mark.parametrize("link", [
-    {"prompt": PROMPT, "changes": f"{CODE}!without~scale~", "top_k": 9},
-    {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0", "place": 1},
-], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"prompt": PROMPT, "changes": f"{CODE}!without~scale~", "top_k": 9},
+        {
+            "model": "translator",
+            "prompt": "forty-two",
+            "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0",
+            "place": 1,
+        },
+    ],
+    ids=["decoder-only", "encoder–decoder"],
+)
 def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys):
     at = start("What if", **link)
     run_lines(at, folder, "generate(")
@@ -312,8 +348,9 @@ def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys)
 def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder, capsys):
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
     run_lines(at, folder, "silencing(")
-    printed = {line.partition(" silenced ")[0]: float(line.rpartition(" ")[2])
-               for line in capsys.readouterr().out.splitlines()}  # fmt: skip
+    printed = {
+        line.partition(" silenced ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
+    }
     (matrix,) = shown(at)["matrices"]
     for row, layer in enumerate(matrix["values"]):
         assert printed[f"layer {row}, head 1"] == pytest.approx(layer[1], rel=1e-4, abs=1e-5)
@@ -337,8 +374,16 @@ def test_a_model_without_attention_leads_on_to_one_that_has_it(question):
 
 
 @pytest.mark.parametrize("question", ["before", "needed"])
-@pytest.mark.parametrize("change", ["without~norm~", "without~mask~", "without~positions~",
-                                    "mean~blocks.0.hook_attn_out~~", "scale~blocks.1.hook_mlp_out~~~-20"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        "without~norm~",
+        "without~mask~",
+        "without~positions~",
+        "mean~blocks.0.hook_attn_out~~",
+        "scale~blocks.1.hook_mlp_out~~~-20",
+    ],
+)
 def test_no_change_shows_what_is_no_number(question, change):
     at = start("What if", prompt=PROMPT, question=question, changes=change)
     shown_words = " ".join([*(e.value for e in at.markdown), *(e.value for e in at.metric)])

@@ -93,8 +93,9 @@ def test_each_share_is_that_of_the_prompt_with_one_place_as_on_the_other(changes
         for layer, at_place in ((0, place), (1, place), (1, len(OWN) - 1)):
             name = f"blocks.{layer}.{point}"
             model = library.model("shakespeare").model
-            _, cache = model.run_with_cache(torch.tensor([ids(OTHER)]), names_filter=name,
-                                            fwd_hooks=hooks_of(changes, model))  # fmt: skip
+            _, cache = model.run_with_cache(
+                torch.tensor([ids(OTHER)]), names_filter=name, fwd_hooks=hooks_of(changes, model)
+            )
 
             def put_in(tensor, hook, there=cache[name], at_place=at_place):
                 tensor = tensor.clone()
@@ -102,8 +103,9 @@ def test_each_share_is_that_of_the_prompt_with_one_place_as_on_the_other(changes
                 return tensor
 
             with torch.no_grad():
-                found = model.run_with_hooks(torch.tensor([ids(OWN)]),
-                                             fwd_hooks=[*hooks_of(changes, model), (name, put_in)])  # fmt: skip
+                found = model.run_with_hooks(
+                    torch.tensor([ids(OWN)]), fwd_hooks=[*hooks_of(changes, model), (name, put_in)]
+                )
             found = found[0, -1].double().numpy()
             share = (found[two] - found[one] - base) / (goal - base)
             assert matrix["values"][layer][at_place - first] == pytest.approx(share, abs=2e-3)
@@ -145,15 +147,19 @@ def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed
 @pytest.mark.parametrize(
     ("own", "other", "sentence"),
     [
-        (OWN, "To be", "Your prompt has 13 tokens, the other one 5. One place is put in for another, so both need the "
-                       "same number. Add 8 to the other prompt"),
+        (
+            OWN,
+            "To be",
+            "Your prompt has 13 tokens, the other one 5. One place is put in for another, so both need the "
+            "same number. Add 8 to the other prompt",
+        ),
         ("To", "To be", "Take 3 away from the other prompt"),
         (OWN, OWN, "Both prompts are the same, so there is nothing to trace."),
         (OWN, "é" + OWN[1:], "The other prompt: This model has never seen “é”"),
         (OWN, " ", "Add 12 to the other prompt"),
         ("To be, or not to be", OTHER, "this model's context holds 16. Shorten them until they fit."),
     ],
-)  # fmt: skip
+)
 def test_prompts_that_can_t_be_traced_get_a_sentence_that_says_what_to_do(own, other, sentence):
     at = ask(own, other)
     assert sentence in said(at).replace("`", "") and not pictures(at)
@@ -210,10 +216,14 @@ def test_the_shares_can_be_saved():
     assert of_stream.max() == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.parametrize("link", [
-    {"changes": "scale~blocks.0.attn.hook_z~1~~0.0"},
-    {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"},
-], ids=["decoder-only", "encoder–decoder"])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"changes": "scale~blocks.0.attn.hook_z~1~~0.0"},
+        {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"},
+    ],
+    ids=["decoder-only", "encoder–decoder"],
+)
 def test_the_lines_of_python_compute_the_same(link, folder, capsys):
     at = ask(**link)
     (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]

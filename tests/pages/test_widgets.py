@@ -21,10 +21,30 @@ from tests.app_driver import (
 )
 
 ROOT = Path(__file__).parents[2]
-TYPED = {"selectbox", "multiselect", "slider", "select_slider", "segmented_control", "pills", "radio", "toggle",
-         "checkbox", "text_area", "text_input", "number_input", "color_picker", "date_input", "time_input",
-         "datetime_input", "chat_input", "data_editor", "feedback", "camera_input", "audio_input",
-         "pagination"}  # fmt: skip
+TYPED = {
+    "selectbox",
+    "multiselect",
+    "slider",
+    "select_slider",
+    "segmented_control",
+    "pills",
+    "radio",
+    "toggle",
+    "checkbox",
+    "text_area",
+    "text_input",
+    "number_input",
+    "color_picker",
+    "date_input",
+    "time_input",
+    "datetime_input",
+    "chat_input",
+    "data_editor",
+    "feedback",
+    "camera_input",
+    "audio_input",
+    "pagination",
+}
 """Streamlit's widgets whose value counts; buttons, menus and uploads have none that could be wrong."""
 
 
@@ -51,16 +71,25 @@ def around_the_mechanism(source: str) -> list[str]:
 def test_no_widget_is_called_around_the_mechanism():
     modules = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))]
     assert len(modules) > 20
-    guilty = {path.name: calls for path in modules if path.name != "widgets.py" and
-              (calls := around_the_mechanism(path.read_text(encoding="utf-8")))}  # fmt: skip
+    guilty = {
+        path.name: calls
+        for path in modules
+        if path.name != "widgets.py" and (calls := around_the_mechanism(path.read_text(encoding="utf-8")))
+    }
     assert not guilty
 
 
 @pytest.mark.parametrize(
     "source",
-    ["st.selectbox('x', [1])", "left.slider('x', 0, 1)", "st.sidebar.text_area('x')", "st.plotly_chart(f, on_select=g)",
-     "from streamlit import toggle", "st.container().pills('x', [])"],
-)  # fmt: skip
+    [
+        "st.selectbox('x', [1])",
+        "left.slider('x', 0, 1)",
+        "st.sidebar.text_area('x')",
+        "st.plotly_chart(f, on_select=g)",
+        "from streamlit import toggle",
+        "st.container().pills('x', [])",
+    ],
+)
 def test_a_call_around_the_mechanism_is_found(source):
     assert around_the_mechanism(source)
 
@@ -116,8 +145,15 @@ CALLS = {
 
 
 def control(at):
-    (found,) = [*at.selectbox, *at.get("button_group"), *at.select_slider, *at.slider, *at.number_input, *at.text_area,
-                *at.multiselect]  # fmt: skip
+    (found,) = [
+        *at.selectbox,
+        *at.get("button_group"),
+        *at.select_slider,
+        *at.slider,
+        *at.number_input,
+        *at.text_area,
+        *at.multiselect,
+    ]
     return found
 
 
@@ -216,9 +252,12 @@ def test_a_default_that_is_chosen_is_no_choice():
 
 @pytest.mark.parametrize(
     "prompts",
-    [("Hello world", "the king", "my lord of York"), ("Hello world", "the king", "the king!", "the king"),
-     ("To be", "T", "To be, or not")],
-)  # fmt: skip
+    [
+        ("Hello world", "the king", "my lord of York"),
+        ("Hello world", "the king", "the king!", "the king"),
+        ("To be", "T", "To be, or not"),
+    ],
+)
 def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
     at = start("Attention")
     for typed in prompts:

@@ -66,8 +66,12 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
     assert drawn["row"] == (place if last < 0.01 else len(tokens) - 1)
     assert [[list(each) for each in row] for row in drawn["rows"][-1]] == [
         candidates[(candidates["mask"] == name) & (candidates["position"] == len(tokens) - 1)][
-            ["next token", "probability"]].to_numpy().tolist() for name in ("with the mask", "without it")
-    ]  # fmt: skip
+            ["next token", "probability"]
+        ]
+        .to_numpy()
+        .tolist()
+        for name in ("with the mask", "without it")
+    ]
 
 
 def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():

@@ -61,7 +61,7 @@ def _lens(
 
 def lens(
     model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = ()
-) -> Recording:  # fmt: skip
+) -> Recording:
     """What each height would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
     (height, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
     found = _lens(model, tokens, source, position, interventions)
@@ -70,7 +70,7 @@ def lens(
 
 def attribution(
     model: OpenModel, tokens: Tokens, source: Tokens, position: int, token: int, interventions: Interventions = ()
-) -> Recording:  # fmt: skip
+) -> Recording:
     """Each part's share in the logit of a token after the token at `position`: `shares` (part,); metadata `names`.
 
     A logit is a sum of what is at its position, so the pass is cut to that.
@@ -90,21 +90,33 @@ def _position(
     """The points of one position, (1, …) each."""
     shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
     names = _local(shapes)
-    found = whole_pass(checkpoint.model, tokens, source, names=frozenset(names).__contains__,
-                       interventions=interventions, outputs=False)  # fmt: skip
+    found = whole_pass(
+        checkpoint.model,
+        tokens,
+        source,
+        names=frozenset(names).__contains__,
+        interventions=interventions,
+        outputs=False,
+    )
     return {name: array_of(found, shapes[name])[position : position + 1] for name in names}
 
 
 def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:
     """The points that have something at each position of the text, of those that a logit is added up from."""
-    return [name for name, info in shapes.items() if info.kind == "point" and info.dims[0] == "pos"
-            and not name.startswith("encoder.") and not name.endswith("hook_result")]  # fmt: skip
+    return [
+        name
+        for name, info in shapes.items()
+        if info.kind == "point"
+        and info.dims[0] == "pos"
+        and not name.startswith("encoder.")
+        and not name.endswith("hook_result")
+    ]
 
 
 @cached
 def checks(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
-) -> tuple[Check, ...]:  # fmt: skip
+) -> tuple[Check, ...]:
     """Every tensor of a pass against its equation, in the order of the pass."""
     with tensors.one_at_a_time:
         found = deviations_of_text(checkpoint.model, tokens, source, interventions)

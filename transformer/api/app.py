@@ -1,7 +1,7 @@
 """The API: an ASGI application that answers what is asked of models, each question whole in its address.
 
-    from transformer.api.app import create_app
-    app = create_app()          # uvicorn some_module:app, or Mount("/api", app)
+from transformer.api.app import create_app
+app = create_app()          # uvicorn some_module:app, or Mount("/api", app)
 """
 
 import time
@@ -55,10 +55,12 @@ longer than 8,192 bytes is sent as the JSON body of a POST to the same address, 
 safetensors files, whose metadata says what belongs to them; errors as JSON, `error` (one sentence) and `parameter`."""
 ERRORS = {
     400: "A parameter can't be what it is; the sentence says which, and what would do.",
-    404: "There is no such model.", 409: "The model has been replaced by another version.",
-    413: "More is asked for than one answer holds.", 429: "Too many questions; Retry-After says when to ask again.",
+    404: "There is no such model.",
+    409: "The model has been replaced by another version.",
+    413: "More is asked for than one answer holds.",
+    429: "Too many questions; Retry-After says when to ask again.",
     503: "There is no room just now; Retry-After says when to ask again.",
-}  # fmt: skip
+}
 JSON, FILE = "application/json", "application/octet-stream"
 ANSWERS = {RECORDING: "A recording.", JSON: "JSON.", STREAM: "Server-sent events.", FILE: "A file."}
 
@@ -78,8 +80,14 @@ def create_app(
         default = Library()
         library = lambda: default  # noqa: E731
     service = Service(library, own)
-    app = FastAPI(title="HeadsUp", description=DESCRIPTION, version="1", docs_url=None, redoc_url=None,
-                  openapi_url="/openapi.json")  # fmt: skip
+    app = FastAPI(
+        title="HeadsUp",
+        description=DESCRIPTION,
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
     app.state.service = service
     app.state.modules = Modules({"frontend": FOLDER})
     app.add_middleware(limits)
@@ -135,19 +143,24 @@ def _passes(service: Service) -> APIRouter:
         found = await asked(request, query)
         kind = kind_of(query, found.model)
         return await service.recording(
-            request, query, found.model,
+            request,
+            query,
+            found.model,
             lambda: overviews.overview(found.model, found.tokens, found.source, kind, found.interventions),
             compresses=True,
-        )  # fmt: skip
+        )
 
     @both(router, "/outline", PassQuery, "The picture of the whole pass")
     async def outline(request: Request, query: PassQuery) -> Response:
         """Statistics of every tensor, a strip of each point as wide as the stream, arcs, the logit lens."""
         found = await asked(request, query)
         return await service.recording(
-            request, query, found.model,
-            lambda: overviews.outline(found.model, found.tokens, found.source, found.interventions), compresses=True,
-        )  # fmt: skip
+            request,
+            query,
+            found.model,
+            lambda: overviews.outline(found.model, found.tokens, found.source, found.interventions),
+            compresses=True,
+        )
 
     @both(router, "/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
     async def some_tensors(request: Request, query: TensorsQuery) -> Response:
@@ -158,8 +171,11 @@ def _passes(service: Service) -> APIRouter:
 
         def compute() -> Recording:
             taken = tensors.tensors(found.model, found.tokens, found.source, parts, found.interventions)
-            rows = [taken[part.text] for part in parts if tensors.is_by_row(part.info) and taken[part.text].ndim == 1
-                    and part.info.dims[-1] == "vocab"]  # fmt: skip
+            rows = [
+                taken[part.text]
+                for part in parts
+                if tensors.is_by_row(part.info) and taken[part.text].ndim == 1 and part.info.dims[-1] == "vocab"
+            ]
             named = {token for row in rows for token in analyses.likeliest(row)}
             return Recording(taken, {"vocabulary": analyses.labels_of(found.model, named)} if named else {})
 
@@ -171,9 +187,11 @@ def _passes(service: Service) -> APIRouter:
         found = await asked(request, query)
         check_position(query.position, found)
         return await service.recording(
-            request, query, found.model,
+            request,
+            query,
+            found.model,
             lambda: analyses.lens(found.model, found.tokens, found.source, query.position, found.interventions),
-        )  # fmt: skip
+        )
 
     @both(router, "/attribution", AttributionQuery, "Each part's share in a logit")
     async def attribution(request: Request, query: AttributionQuery) -> Response:
@@ -182,19 +200,29 @@ def _passes(service: Service) -> APIRouter:
         check_position(query.position, found)
         check_token("token", query.token, found.model)
         return await service.recording(
-            request, query, found.model,
-            lambda: analyses.attribution(found.model, found.tokens, found.source, query.position, query.token,
-                                         found.interventions),
-        )  # fmt: skip
+            request,
+            query,
+            found.model,
+            lambda: analyses.attribution(
+                found.model, found.tokens, found.source, query.position, query.token, found.interventions
+            ),
+        )
 
     @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
     async def checks(request: Request, query: PassQuery) -> Response:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
         found = await asked(request, query)
-        return await service.json(request, query, found.model, lambda: {
-            "checks": [dict(vars(each)) for each in
-                       analyses.checks(found.model, found.tokens, found.source, found.interventions)]
-        })  # fmt: skip
+        return await service.json(
+            request,
+            query,
+            found.model,
+            lambda: {
+                "checks": [
+                    dict(vars(each))
+                    for each in analyses.checks(found.model, found.tokens, found.source, found.interventions)
+                ]
+            },
+        )
 
     @both(router, "/circuit", CircuitQuery, "A circuit of a head")
     async def circuit(request: Request, query: CircuitQuery) -> Response:
@@ -224,10 +252,15 @@ def _passes(service: Service) -> APIRouter:
             check_token("token", query.token, found.model)
         engine = found.model.checkpoint.model
         effects.check_work(effects.work_of_ablation(engine, len(found.tokens), len(found.source)), "text")
-        return await service.stream(request, query, found.model, lambda progress: effects.ablation_json(
-            effects.ablation(engine, found.tokens, found.source, position, query.begin, found.changes, progress),
-            query.token,
-        ))  # fmt: skip
+        return await service.stream(
+            request,
+            query,
+            found.model,
+            lambda progress: effects.ablation_json(
+                effects.ablation(engine, found.tokens, found.source, position, query.begin, found.changes, progress),
+                query.token,
+            ),
+        )
 
     @both(router, "/patching", PatchingQuery, "Activation patching: what each position carries", answers=STREAM)
     async def patched(request: Request, query: PatchingQuery) -> Response:
@@ -243,10 +276,25 @@ def _passes(service: Service) -> APIRouter:
             raise wrong("stack", f"this model has {', '.join(kinds) or 'no attention'}")
         work = effects.work_of_patching(engine, tokens, found.tokens, len(found.source), found.interventions)
         effects.check_work(work, "text")
-        return await service.stream(request, query, found.model, lambda progress: effects.patching_json(patching(
-            engine, tokens, found.tokens, query.answer, query.against, source, found.source, stack=query.stack or "",
-            interventions=found.interventions, on_progress=progress,
-        )))  # fmt: skip
+        return await service.stream(
+            request,
+            query,
+            found.model,
+            lambda progress: effects.patching_json(
+                patching(
+                    engine,
+                    tokens,
+                    found.tokens,
+                    query.answer,
+                    query.against,
+                    source,
+                    found.source,
+                    stack=query.stack or "",
+                    interventions=found.interventions,
+                    on_progress=progress,
+                )
+            ),
+        )
 
     @both(router, "/export", ExportQuery, "A pass as a file: safetensors, CSV or an HTML page", answers=FILE)
     async def export(request: Request, query: ExportQuery) -> Response:
@@ -273,10 +321,15 @@ def both(
 
         for method, answer in (("GET", by_get), ("POST", by_post)):
             router.add_api_route(
-                path, answer, methods=[method], summary=summary, description=handler.__doc__, response_model=None,
+                path,
+                answer,
+                methods=[method],
+                summary=summary,
+                description=handler.__doc__,
+                response_model=None,
                 responses={200: {"content": {answers: {}}, "description": ANSWERS[answers]}},
                 operation_id=f"{method.lower()}_{path.strip('/')}",
-            )  # fmt: skip
+            )
         return handler
 
     return register
@@ -289,13 +342,25 @@ def _listed(library: Library) -> list[dict[str, Any]]:
         if entry.problem:
             continue
         card, config = entry.card, entry.config
-        found.append({
-            "name": entry.name, "version": library.version(entry.name), "title": card.title, "summary": card.summary,
-            "task": card.task, "language": card.language, "parameters": card.parameters, "examples": card.examples,
-            "architecture": config.architecture, "context_length": config.context_length, "n_layers": config.n_layers,
-            "n_heads": config.n_heads, "vocab_size": config.vocab_size, "attentions": attention_modules(config),
-            "validation_loss": card.validation_loss,
-        })  # fmt: skip
+        found.append(
+            {
+                "name": entry.name,
+                "version": library.version(entry.name),
+                "title": card.title,
+                "summary": card.summary,
+                "task": card.task,
+                "language": card.language,
+                "parameters": card.parameters,
+                "examples": card.examples,
+                "architecture": config.architecture,
+                "context_length": config.context_length,
+                "n_layers": config.n_layers,
+                "n_heads": config.n_heads,
+                "vocab_size": config.vocab_size,
+                "attentions": attention_modules(config),
+                "validation_loss": card.validation_loss,
+            }
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """Asks a server's API from Python, with the standard library, and NumPy for arrays.
 
-    client = Client("http://localhost:8501")
-    client.tensors("shakespeare", "To be, or", ["blocks.0.attn.hook_pattern[3]"]).tensors
+client = Client("http://localhost:8501")
+client.tensors("shakespeare", "To be, or", ["blocks.0.attn.hook_pattern[3]"]).tensors
 """
 
 from __future__ import annotations

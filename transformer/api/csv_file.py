@@ -26,8 +26,10 @@ def csv_file(
     """
     info = part.info
     index = [*part.index, *[slice(None)] * (len(info.sizes) - len(part.index))]
-    places = [list(range(*each.indices(size))) if isinstance(each, slice) else [each]
-              for each, size in zip(index, info.sizes, strict=True)]  # fmt: skip
+    places = [
+        list(range(*each.indices(size))) if isinstance(each, slice) else [each]
+        for each, size in zip(index, info.sizes, strict=True)
+    ]
     labels: dict[int, list[str]] = {}
     for at, dim in enumerate(info.dims):
         if dim == "vocab":
@@ -38,10 +40,15 @@ def csv_file(
     written = [list(map(str, each)) for each in places]
     lines = [",".join([*info.dims, *(f"{info.dims[at]} token" for at in labels), "value"])]
     for cell, value in zip(product(*(range(len(each)) for each in places)), values.reshape(-1), strict=True):
-        lines.append(",".join([
-            *(written[at][place] for at, place in enumerate(cell)),
-            *(named[cell[at]] for at, named in labels.items()), str(value),
-        ]))  # fmt: skip
+        lines.append(
+            ",".join(
+                [
+                    *(written[at][place] for at, place in enumerate(cell)),
+                    *(named[cell[at]] for at, named in labels.items()),
+                    str(value),
+                ]
+            )
+        )
     return (MARK + "".join(f"{line}\r\n" for line in lines)).encode()
 
 

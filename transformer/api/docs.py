@@ -15,8 +15,14 @@ STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-seri
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem } h2 { margin-top: 2.5rem } td code { font-size: .9em }
 table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-top: 1px solid #8886 }"""
-BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below",
-          "maxLength": "at most {} characters", "maxItems": "at most {}"}  # fmt: skip
+BOUNDS = {
+    "minimum": "from",
+    "exclusiveMinimum": "above",
+    "maximum": "to",
+    "exclusiveMaximum": "below",
+    "maxLength": "at most {} characters",
+    "maxItems": "at most {}",
+}
 LIMITS = (
     f"An address has at most {LONGEST_QUERY:,} bytes of parameters, a body {LARGEST_BODY:,}.",
     f"One answer has at most {MOST_CELLS:,} numbers, of {MOST_NAMES} names; a text gets {MOST_NEW_TOKENS} tokens.",
@@ -35,8 +41,9 @@ def page_of(schema: Mapping[str, Any]) -> str:
         f"<title>{escape(schema['info']['title'])} API</title><style>{STYLE}</style>",
         f"<h1>{escape(schema['info']['title'])} API</h1><p>{escape(schema['info']['description'])}</p>",
         "<p>The same for machines: <a href='openapi.json'>openapi.json</a>.</p><h2>Limits</h2><ul>",
-        *(f"<li>{escape(each)}</li>" for each in LIMITS), "</ul>",
-    ]  # fmt: skip
+        *(f"<li>{escape(each)}</li>" for each in LIMITS),
+        "</ul>",
+    ]
     for path, methods in schema["paths"].items():
         parts += _address(path, methods)
     return "".join([*parts, "</html>"])
@@ -53,9 +60,11 @@ def _address(path: str, methods: Mapping[str, Any]) -> Iterator[str]:
         yield "<table><tr><th>parameter<th>what<th>may be</tr>"
         for row in rows:
             needed = " (needed)" if row.get("required") else ""
-            yield (f"<tr><td><code>{escape(row['name'])}</code>{needed}"
-                   f"<td>{escape(row.get('description') or row['schema'].get('description', ''))}"
-                   f"<td>{escape(_allowed(row['schema']))}</tr>")  # fmt: skip
+            yield (
+                f"<tr><td><code>{escape(row['name'])}</code>{needed}"
+                f"<td>{escape(row.get('description') or row['schema'].get('description', ''))}"
+                f"<td>{escape(_allowed(row['schema']))}</tr>"
+            )
         yield "</table>"
 
 

@@ -97,8 +97,9 @@ def ablation(
         found.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
         on_progress(len(parts) / len(parts_of(model)))
     rises, kept, logits, one, other, moved = (torch.cat(each).numpy() for each in zip(*found, strict=True))
-    return Ablation(tuple(parts), None if len(tokens) < 2 else rises, shown.numpy(), logits, kept,
-                  np.stack([one, other]), moved)  # fmt: skip
+    return Ablation(
+        tuple(parts), None if len(tokens) < 2 else rises, shown.numpy(), logits, kept, np.stack([one, other]), moved
+    )
 
 
 def _shown(logits: Tensor) -> Tensor:
@@ -123,8 +124,12 @@ def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def check_work(work: float, parameter: str) -> None:
     """Raises: ApiError 413 for more multiplications than one answer may take."""
     if work > MOST_WORK:
-        raise ApiError(413, f"This would take about {work / MOST_WORK:,.1f} times as long as one answer may; take a "
-                            "shorter text, or a smaller model.", parameter)  # fmt: skip
+        raise ApiError(
+            413,
+            f"This would take about {work / MOST_WORK:,.1f} times as long as one answer may; take a "
+            "shorter text, or a smaller model.",
+            parameter,
+        )
 
 
 def work_of_ablation(model: DecoderOnly | EncoderDecoder, tokens: int, source: int) -> float:
@@ -133,9 +138,12 @@ def work_of_ablation(model: DecoderOnly | EncoderDecoder, tokens: int, source: i
 
 
 def work_of_patching(
-    model: DecoderOnly | EncoderDecoder, clean: Sequence[int], corrupted: Sequence[int], source: int,
+    model: DecoderOnly | EncoderDecoder,
+    clean: Sequence[int],
+    corrupted: Sequence[int],
+    source: int,
     interventions: Sequence[Intervention],
-) -> float:  # fmt: skip
+) -> float:
     """The same of patching: every site of every layer takes a pass a position, which begins there."""
     config = model.config
     kinds, length = attention_modules(config), len(clean)
@@ -162,8 +170,10 @@ def ablation_json(found: Ablation, token: int | None) -> dict[str, Any]:
     return {
         "parts": [{"point": part.point, "head": part.head} for part in found.parts],
         "loss": None if found.loss is None else _finite(found.loss),
-        "token": int(found.tokens[column]), "logit": _finite(rises), "divergence": _finite(found.moved),
-    }  # fmt: skip
+        "token": int(found.tokens[column]),
+        "logit": _finite(rises),
+        "divergence": _finite(found.moved),
+    }
 
 
 def _finite(values: np.ndarray) -> list[float | None]:
@@ -173,5 +183,10 @@ def _finite(values: np.ndarray) -> list[float | None]:
 
 def patching_json(found: Patching) -> dict[str, Any]:
     """What `/patching` answers."""
-    return {"sites": found.sites, "points": found.points, "restored": found.restored.tolist(),
-            "clean": found.clean, "corrupted": found.corrupted}  # fmt: skip
+    return {
+        "sites": found.sites,
+        "points": found.points,
+        "restored": found.restored.tolist(),
+        "clean": found.clean,
+        "corrupted": found.corrupted,
+    }

@@ -72,8 +72,11 @@ async def on_invalid(request: Request, error: RequestValidationError) -> JSONRes
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
     """Addresses and methods that there aren't."""
-    sentences = {400: BODY, 404: "There is nothing at this address; /api/docs lists what there is.",
-                 405: "This address can't be asked like that; /api/docs says how."}  # fmt: skip
+    sentences = {
+        400: BODY,
+        404: "There is nothing at this address; /api/docs lists what there is.",
+        405: "This address can't be asked like that; /api/docs says how.",
+    }
     return ApiError(error.status_code, sentences.get(error.status_code, str(error.detail))).response()
 
 

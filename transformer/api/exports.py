@@ -68,13 +68,16 @@ def _longest(model: OpenModel, tokens: int, source: int, place: str | None) -> i
 def _size(model: OpenModel, tokens: int, source: int, place: str | None) -> int:
     """Bytes of the numbers of a view, of a text of so many tokens."""
     infos = tensors_of(model.checkpoint.model.config, tokens, source)
-    return sum(math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4)
-               for name, info in infos.items() if _is_in_view(name, info, place))  # fmt: skip
+    return sum(
+        math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4)
+        for name, info in infos.items()
+        if _is_in_view(name, info, place)
+    )
 
 
 def file_of(
     model: OpenModel, tokens: Tokens, source: Tokens, place: str, interventions: Interventions = ()
-) -> Recording:  # fmt: skip
+) -> Recording:
     """The numbers of a view, for a file, named and laid out as the engine has them.
 
     place: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
@@ -89,9 +92,14 @@ def file_of(
     known = of_parameters(model.checkpoint).tensors
     points = [name for name in chosen if name not in known]
     with one_at_a_time:
-        found = whole_pass(model.checkpoint.model, tokens, source, names=frozenset(points).__contains__,
-                           interventions=interventions,
-                           outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen))  # fmt: skip
+        found = whole_pass(
+            model.checkpoint.model,
+            tokens,
+            source,
+            names=frozenset(points).__contains__,
+            interventions=interventions,
+            outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen),
+        )
     labels = model.checkpoint.tokenizer.labels
     return Recording(
         {name: found.tensors[name].detach().numpy() for name in chosen},
@@ -104,17 +112,17 @@ def file_of(
 
 
 def page_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *,
-    options: Mapping[str, Any],
-) -> str:  # fmt: skip
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, options: Mapping[str, Any]
+) -> str:
     """A pass as an HTML page that needs no server. options: what else `inside_page` takes.
 
     Raises: ValueError for a pass that is too large.
     """
     checkpoint = model.checkpoint
     with one_at_a_time:
-        found = record_pass(checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels,
-                            interventions=interventions)  # fmt: skip
+        found = record_pass(
+            checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels, interventions=interventions
+        )
         return inside_page(found, **options).html
 
 
@@ -123,8 +131,10 @@ def _is_in_view(name: str, info: TensorInfo, place: str | None) -> bool:
         return True
     if place:
         return name == place or name.startswith(f"{place}.")
-    return info.kind == "output" or name.endswith("hook_pattern") or (
-        info.kind == "point" and info.dims == ("pos", "d_model")
+    return (
+        info.kind == "output"
+        or name.endswith("hook_pattern")
+        or (info.kind == "point" and info.dims == ("pos", "d_model"))
     )
 
 
@@ -135,8 +145,13 @@ def whole_layer(
     checkpoint = model.checkpoint
     module = attention_modules(checkpoint.model.config)[kind][layer]
     labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
-    return record(checkpoint.model, _inputs(tokens, source), lambda point: point.startswith(f"{module}."),
-                  labels=labels, interventions=interventions)  # fmt: skip
+    return record(
+        checkpoint.model,
+        _inputs(tokens, source),
+        lambda point: point.startswith(f"{module}."),
+        labels=labels,
+        interventions=interventions,
+    )
 
 
 def whole_attention(
@@ -154,8 +169,13 @@ def whole_attention(
     is_short = max(_lengths(tokens, source, kind)) <= LIMIT
     points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
     names += [f"{module}.{point}" for module in modules for point in points]
-    return record(checkpoint.model, _inputs(tokens, source), names, interventions=interventions,
-                  parameters=[f"{module}.out.weight" for module in modules])  # fmt: skip
+    return record(
+        checkpoint.model,
+        _inputs(tokens, source),
+        names,
+        interventions=interventions,
+        parameters=[f"{module}.out.weight" for module in modules],
+    )
 
 
 def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
@@ -188,8 +208,9 @@ def export(query: ExportQuery, found: PassInputs) -> Callable[[], Answer]:
         else:
             checkpoint = model.checkpoint
             with one_at_a_time:
-                saved = record_pass(checkpoint.model, *passed[1:], labels=checkpoint.tokenizer.labels,
-                                    interventions=found.interventions)  # fmt: skip
+                saved = record_pass(
+                    checkpoint.model, *passed[1:], labels=checkpoint.tokenizer.labels, interventions=found.interventions
+                )
         return Answer(RECORDING, saved.to_bytes(), headers=attachment(f"{title}-{slug(name or 'pass')}.safetensors"))
 
     return numbers
@@ -200,8 +221,12 @@ def _table(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], An
         raise ApiError(400, "A table is of one tensor, or of a part of one; give its name.", "name")
     part = part_named(query.name, "name", found)
     if part.cells > MOST_ROWS:
-        raise ApiError(413, f"This table would have {part.cells:,} rows, and one has at most {MOST_ROWS:,}; take a "
-                            "part of the tensor, such as [0:8].", "name")  # fmt: skip
+        raise ApiError(
+            413,
+            f"This table would have {part.cells:,} rows, and one has at most {MOST_ROWS:,}; take a "
+            "part of the tensor, such as [0:8].",
+            "name",
+        )
     check_size([part], "name")
     tokenizer = found.model.checkpoint.tokenizer
     texts = {"text": tokenizer.labels(found.tokens), "source": tokenizer.labels(found.source)}
@@ -223,8 +248,9 @@ def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Ans
         kind = kind_of(query, found.model)
         fits = attention_fits(config, kind, *lengths)
     if not fits:
-        raise ApiError(413, "All numbers of this pass are too many for one page; take a shorter text, or a smaller "
-                            "model.", "view")  # fmt: skip
+        raise ApiError(
+            413, "All numbers of this pass are too many for one page; take a shorter text, or a smaller model.", "view"
+        )
 
     def make() -> Answer:
         if query.view == "inside":
@@ -237,9 +263,14 @@ def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Ans
 
 
 def attention_page(
-    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = (), begin: int = 0,
+    model: OpenModel,
+    tokens: Tokens,
+    source: Tokens,
+    kind: str,
+    interventions: Interventions = (),
+    begin: int = 0,
     **options: Any,
-) -> str:  # fmt: skip
+) -> str:
     """An attention as an HTML page that needs no server. begin: the first token's place in the whole text.
 
     options: what else `page` takes.

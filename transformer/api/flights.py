@@ -55,8 +55,9 @@ class Flights:
             flight = self._flights.get(key)
             if flight is None:
                 if len(self._flights) >= self._waiting:
-                    raise ApiError(503, "The server has too much to compute just now; ask again in a second.",
-                                   retry_after=1)  # fmt: skip
+                    raise ApiError(
+                        503, "The server has too much to compute just now; ask again in a second.", retry_after=1
+                    )
                 flight = self._flights[key] = Flight()
             flight.readers += 1
             if flight.readers == 1:  # before it begins, so that it finds itself waited for

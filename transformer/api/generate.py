@@ -27,8 +27,9 @@ def routes(service: Service, both: Callable) -> APIRouter:
     async def asked(request: Request, query: Any) -> PassInputs:
         found = inputs_of(query, await service.model(query, request), fits=False)
         if len(found.tokens) > MOST_TOKENS:
-            raise ApiError(413, f"The text has {len(found.tokens):,} tokens, and at most {MOST_TOKENS:,} are read.",
-                           "tokens")  # fmt: skip
+            raise ApiError(
+                413, f"The text has {len(found.tokens):,} tokens, and at most {MOST_TOKENS:,} are read.", "tokens"
+            )
         return found
 
     @both(router, "/generate", GenerateQuery, "Continue a text, a token an event", answers=MEDIA_TYPE)
@@ -40,9 +41,13 @@ def routes(service: Service, both: Callable) -> APIRouter:
         module, head = _looked_at(query.attention, query.head, found.model)
         try:
             state = DecodeState(
-                found.model.checkpoint.model, found.tokens, sampling=query.sampling(), source=found.source or None,
-                names_filter=f"{module}.hook_pattern" if module else (), interventions=found.changes,
-            )  # fmt: skip
+                found.model.checkpoint.model,
+                found.tokens,
+                sampling=query.sampling(),
+                source=found.source or None,
+                names_filter=f"{module}.hook_pattern" if module else (),
+                interventions=found.changes,
+            )
         except ValueError as error:
             raise wrong("tokens", error) from None
         return stream_of(_events(found, state, query.max_new_tokens, module, head))
@@ -58,9 +63,11 @@ def routes(service: Service, both: Callable) -> APIRouter:
         if (len(found.tokens) - query.first + 1) * vocabulary > MOST_CELLS:
             raise ApiError(413, "That is more of a text than one answer holds; ask for it from a later place.", "first")
         return await service.recording(
-            request, query, found.model,
+            request,
+            query,
+            found.model,
             lambda: texts.scores(found.model, found.tokens, found.source, query.first, query.sampling(), found.changes),
-        )  # fmt: skip
+        )
 
     @both(router, "/rows", RowsQuery, "Where a head looked to choose each token of a text")
     async def rows(request: Request, query: RowsQuery) -> Response:
@@ -71,9 +78,11 @@ def routes(service: Service, both: Callable) -> APIRouter:
             raise wrong("last", f"first and last are places from 1 to {len(found.tokens)}, in this order")
         places = range(query.first, query.last + 1)
         return await service.recording(
-            request, query, found.model,
+            request,
+            query,
+            found.model,
             lambda: texts.rows(found.model, found.tokens, found.source, str(module), head, places, found.changes),
-        )  # fmt: skip
+        )
 
     return router
 
@@ -84,8 +93,9 @@ async def _events(
     """The events of a text, as the scheduler writes it among all others of its model."""
     checkpoint = found.model.checkpoint
     end = checkpoint.card.end_token_id
-    request = schedulers.of(checkpoint.model).submit(state, max_new_tokens=max_new_tokens,
-                                                     stop_tokens=() if end is None else (end,))  # fmt: skip
+    request = schedulers.of(checkpoint.model).submit(
+        state, max_new_tokens=max_new_tokens, stop_tokens=() if end is None else (end,)
+    )
     last = None
     yield event("begin", {"seed": state.sampling.seed})
     try:

@@ -99,8 +99,11 @@ class Limits:
         visitor, address = self._visitor(request), self._address(request)
         try:
             if len(scope["query_string"]) > LONGEST_QUERY:
-                raise ApiError(414, f"The address has more than {LONGEST_QUERY:,} bytes of parameters; send them as "
-                                    "the body of a POST to the same address.")  # fmt: skip
+                raise ApiError(
+                    414,
+                    f"The address has more than {LONGEST_QUERY:,} bytes of parameters; send them as "
+                    "the body of a POST to the same address.",
+                )
             # A visitor's own count first: who is over it takes nothing from the others at the address.
             own = (f"visitor {visitor}", 1) if visitor else (f"strangers {address}", STRANGERS)
             for who, many in (own, (f"address {address}", CLASSES)):
@@ -157,8 +160,10 @@ def proxies() -> Networks:
     try:
         return [ipaddress.ip_network(each.strip(), strict=False) for each in told.split(",") if each.strip()]
     except ValueError:
-        raise ValueError(f"{PROXIES_VARIABLE} is {told[:60]!r}; it must name addresses or networks, such as "
-                         "'10.0.0.5, 172.16.0.0/12'.") from None  # fmt: skip
+        raise ValueError(
+            f"{PROXIES_VARIABLE} is {told[:60]!r}; it must name addresses or networks, such as "
+            "'10.0.0.5, 172.16.0.0/12'."
+        ) from None
 
 
 def _is_within(address: str, networks: Networks) -> bool:

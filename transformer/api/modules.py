@@ -26,8 +26,12 @@ class Modules:
     """
 
     def __init__(self, folders: Mapping[str, Path], made: Mapping[str, bytes] | None = None) -> None:
-        files = {f"{path}/{file.relative_to(folder).as_posix()}": file for path, folder in sorted(folders.items())
-                 for file in sorted(folder.rglob("*")) if file.suffix in TYPES}  # fmt: skip
+        files = {
+            f"{path}/{file.relative_to(folder).as_posix()}": file
+            for path, folder in sorted(folders.items())
+            for file in sorted(folder.rglob("*"))
+            if file.suffix in TYPES
+        }
         self._texts = {path: file.read_bytes() for path, file in files.items()} | dict(made or {})
         digest = hashlib.blake2b(digest_size=8)
         for path, text in self._texts.items():
@@ -65,8 +69,11 @@ class Modules:
         elif request.method not in ("GET", "HEAD"):
             response = PlainTextResponse("Modules can only be read.", 405)
         else:
-            headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding",
-                       "X-Content-Type-Options": "nosniff"}  # fmt: skip
+            headers = {
+                "Cache-Control": "public, max-age=31536000, immutable",
+                "Vary": "Accept-Encoding",
+                "X-Content-Type-Options": "nosniff",
+            }
             body = self._texts[name]
             if "gzip" in request.headers.get("accept-encoding", ""):
                 body, headers["Content-Encoding"] = self._compressed(name), "gzip"

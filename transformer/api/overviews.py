@@ -77,9 +77,7 @@ def whole_overview(
     return attention_outline(shape, kind, words, cells, measures, interventions)
 
 
-def outline(
-    model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
-) -> Recording:  # fmt: skip
+def outline(model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Recording:
     """The picture of a whole pass: what `inference.outline.outline` makes of it.
 
     Its metadata has besides: `labels` of text and source; `vocabulary`, the labels of all tokens, or of those that are
@@ -97,8 +95,9 @@ def _outline(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventio
     else:
         known = _of_weights(checkpoint)
         with tensors.one_at_a_time:
-            found = outline_of_text(model, tokens, source, interventions, of_parameters=known,
-                                    read=_positions_read(model.config))  # fmt: skip
+            found = outline_of_text(
+                model, tokens, source, interventions, of_parameters=known, read=_positions_read(model.config)
+            )
     modules = [module for each in attention_modules(model.config).values() for module in each]
     circuits = {module: circuits_of(model.config, module) for module in modules}
     return Recording(found.tensors, {**found.metadata, **_labels(found, checkpoint.tokenizer), "circuits": circuits})
@@ -132,8 +131,10 @@ def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
 def _labels(outline: Recording, tokenizer: Tokenizer) -> dict[str, Any]:
     """What an outline's tokens are called."""
     ids = outline.metadata["ids"]
-    used = sorted({*ids["text"], *ids["source"], *map(int, outline.tensors["next"].flat),
-                   *map(int, outline.tensors["lens"].flat)} - {-1})  # fmt: skip
+    used = sorted(
+        {*ids["text"], *ids["source"], *map(int, outline.tensors["next"].flat), *map(int, outline.tensors["lens"].flat)}
+        - {-1}
+    )
     if tokenizer.vocab_size <= LABELLED_VOCABULARY:
         vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
     else:

@@ -39,44 +39,87 @@ class ModelQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", regex_engine="python-re")
 
-    model: Annotated[str, Field(min_length=1, max_length=200, description=(
-        "A name that /api/models lists; “own” for the model whose token the header HeadsUp-Model holds."))]  # fmt: skip
-    version: Annotated[str | None, Field(max_length=80, description=(
-        "Its version, as /api/models says it. An answer of a named version can be cached for good; without it the "
-        "present one answers."))] = None  # fmt: skip
+    model: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description=(
+                "A name that /api/models lists; “own” for the model whose token the header HeadsUp-Model holds."
+            ),
+        ),
+    ]
+    version: Annotated[
+        str | None,
+        Field(
+            max_length=80,
+            description=(
+                "Its version, as /api/models says it. An answer of a named version can be cached for good; without it "
+                "the present one answers."
+            ),
+        ),
+    ] = None
 
 
 class PassQuery(ModelQuery):
     """Which forward pass: a model, what it reads, and what is changed in it."""
 
-    text: Annotated[str | None, Field(max_length=LONGEST_TEXT, description=(
-        "What the model reads: a decoder continues it, an encoder–decoder has it for its source."))] = None  # fmt: skip
-    reads: Annotated[Literal["plain", "chat"], Field(description=(
-        "Whether a model that was tuned to answer reads the text in its chat template."))] = "plain"  # fmt: skip
-    tokens: Annotated[Ids | None, Field(description=(
-        "Instead of the text: ids of what a decoder has before it, such as 31,5,7."))] = None  # fmt: skip
+    text: Annotated[
+        str | None,
+        Field(
+            max_length=LONGEST_TEXT,
+            description=("What the model reads: a decoder continues it, an encoder–decoder has it for its source."),
+        ),
+    ] = None
+    reads: Annotated[
+        Literal["plain", "chat"],
+        Field(description=("Whether a model that was tuned to answer reads the text in its chat template.")),
+    ] = "plain"
+    tokens: Annotated[
+        Ids | None, Field(description=("Instead of the text: ids of what a decoder has before it, such as 31,5,7."))
+    ] = None
     source: Annotated[Ids | None, Field(description="With tokens: ids of what an encoder reads.")] = None
-    changes: Annotated[str, Field(max_length=LONGEST_CHANGES, description=(
-        "Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 silences "
-        "head 3 of block 0."))] = ""  # fmt: skip
-    begin: Annotated[Place, Field(description=(
-        "The place in the whole text that the first token has; changes count from the text's start."))] = 0  # fmt: skip
+    changes: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_CHANGES,
+            description=(
+                "Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 "
+                "silences head 3 of block 0."
+            ),
+        ),
+    ] = ""
+    begin: Annotated[
+        Place,
+        Field(
+            description=("The place in the whole text that the first token has; changes count from the text's start.")
+        ),
+    ] = 0
 
 
 class OverviewQuery(PassQuery):
     """Which attention of a pass."""
 
-    kind: Annotated[Literal["self", "encoder", "decoder", "cross"] | None, Field(description=(
-        "The kind of attention; without it the model's own, or its cross-attention."))] = None  # fmt: skip
+    kind: Annotated[
+        Literal["self", "encoder", "decoder", "cross"] | None,
+        Field(description=("The kind of attention; without it the model's own, or its cross-attention.")),
+    ] = None
 
 
 class TensorsQuery(PassQuery):
     """Which tensors of a pass."""
 
-    names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=300)]], Field(
-        min_length=1, max_length=MOST_NAMES, description=(
-            "Hook points, parameters, logits or probabilities, each perhaps with an index as in NumPy: "
-            "blocks.2.attn.hook_q[:, 3]. May be given several times."))]  # fmt: skip
+    names: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=300)]],
+        Field(
+            min_length=1,
+            max_length=MOST_NAMES,
+            description=(
+                "Hook points, parameters, logits or probabilities, each perhaps with an index as in NumPy: "
+                "blocks.2.attn.hook_q[:, 3]. May be given several times."
+            ),
+        ),
+    ]
 
 
 class LensQuery(PassQuery):
@@ -97,28 +140,33 @@ class CircuitQuery(ModelQuery):
     kind: Annotated[Literal["qk", "ov"], Field(description="What makes it look, or what it then says.")]
     attention: Annotated[str, Field(max_length=100, description="Such as blocks.0.attn.")]
     head: Place
-    tokens: Annotated[Ids | None, Field(description=(
-        "Ids that are among those shown of a large vocabulary."))] = None  # fmt: skip
+    tokens: Annotated[Ids | None, Field(description=("Ids that are among those shown of a large vocabulary."))] = None
 
 
 class AblationQuery(PassQuery):
     """What is compared with each part and without it, besides the loss of the text."""
 
-    position: Annotated[Place | None, Field(description=(
-        "Of the token after which logits are compared; without it the last."))] = None  # fmt: skip
-    token: Annotated[Place | None, Field(description=(
-        "The id of the token whose logit is compared; without it the likeliest."))] = None  # fmt: skip
+    position: Annotated[
+        Place | None, Field(description=("Of the token after which logits are compared; without it the last."))
+    ] = None
+    token: Annotated[
+        Place | None, Field(description=("The id of the token whose logit is compared; without it the likeliest."))
+    ] = None
 
 
 class PatchingQuery(PassQuery):
     """Two texts of one length; the one of the address is the one that is patched."""
 
     clean_text: Annotated[str | None, Field(max_length=LONGEST_TEXT, description="The text that is put in.")] = None
-    clean_tokens: Annotated[Ids | None, Field(description=(
-        "Instead of it: ids of what a decoder has before it; else the same as in the other."))] = None  # fmt: skip
+    clean_tokens: Annotated[
+        Ids | None,
+        Field(description=("Instead of it: ids of what a decoder has before it; else the same as in the other.")),
+    ] = None
     clean_source: Annotated[Ids | None, Field(description="And of what an encoder reads.")] = None
-    stack: Annotated[Literal["self", "encoder", "decoder"] | None, Field(description=(
-        "Where it is patched; without it in the encoder of a model that has one."))] = None  # fmt: skip
+    stack: Annotated[
+        Literal["self", "encoder", "decoder"] | None,
+        Field(description=("Where it is patched; without it in the encoder of a model that has one.")),
+    ] = None
     answer: Annotated[Place, Field(description="The id of the token that is right on the clean text.")]
     against: Annotated[Place, Field(description="The id of the token that is right on the other.")]
 
@@ -129,9 +177,16 @@ class SamplingQuery(PassQuery):
     temperature: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False, description="0 is greedy.")] = 1.0
     top_k: Annotated[int | None, Field(ge=1, le=10**6)] = None
     top_p: Annotated[float | None, Field(gt=0, le=1)] = None
-    seed: Annotated[int | None, Field(ge=0, lt=2**63, description=(
-        "The random number of each place follows from seed and place; without a seed it is another each time."
-    ))] = None  # fmt: skip
+    seed: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            lt=2**63,
+            description=(
+                "The random number of each place follows from seed and place; without a seed it is another each time."
+            ),
+        ),
+    ] = None
 
     def sampling(self) -> Sampling:
         """As the engine takes it."""
@@ -142,16 +197,27 @@ class GenerateQuery(SamplingQuery):
     """How a text is continued."""
 
     max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
-    attention: Annotated[str | None, Field(max_length=100, description=(
-        "An attention, such as blocks.2.attn: each token comes with its head's newest row."))] = None  # fmt: skip
+    attention: Annotated[
+        str | None,
+        Field(
+            max_length=100,
+            description=("An attention, such as blocks.2.attn: each token comes with its head's newest row."),
+        ),
+    ] = None
     head: Place = 0
 
 
 class ScoresQuery(SamplingQuery):
     """From which place of a text on."""
 
-    first: Annotated[int, Field(ge=1, le=10**9, description=(
-        "The first place that is told of; the place after the text's last token is the one to come."))] = 1  # fmt: skip
+    first: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10**9,
+            description=("The first place that is told of; the place after the text's last token is the one to come."),
+        ),
+    ] = 1
 
 
 class RowsQuery(PassQuery):
@@ -168,9 +234,15 @@ class ExportQuery(OverviewQuery):
 
     format: Literal["html", "csv", "safetensors"]
     view: Annotated[Literal["inside", "attention"], Field(description="Of a page: what it shows.")] = "inside"
-    name: Annotated[str | None, Field(max_length=300, description=(
-        "Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."
-    ))] = None  # fmt: skip
+    name: Annotated[
+        str | None,
+        Field(
+            max_length=300,
+            description=(
+                "Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."
+            ),
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -223,7 +295,7 @@ def clean_inputs_of(query: PatchingQuery, found: PassInputs) -> tuple[tuple[int,
 
 def _check_pass(
     model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...], parameter: str, *, fits: bool = True
-) -> None:  # fmt: skip
+) -> None:
     """Raises: ApiError for what a model can't read. parameter: where it comes from."""
     config = model.checkpoint.model.config
     of_source = parameter if parameter.endswith("text") else parameter.replace("tokens", "source")
@@ -262,12 +334,19 @@ def part_named(name: str, parameter: str, found: PassInputs) -> tensors.Part:
 def check_size(parts: Sequence[tensors.Part], parameter: str) -> None:
     """Raises: ApiError for parts that are too much for one answer."""
     if (cells := sum(part.cells for part in parts)) > MOST_CELLS:
-        raise ApiError(413, f"These tensors have {cells:,} numbers, and one answer holds at most {MOST_CELLS:,}; ask "
-                            "for parts of them, such as [0:8].", parameter)  # fmt: skip
+        raise ApiError(
+            413,
+            f"These tensors have {cells:,} numbers, and one answer holds at most {MOST_CELLS:,}; ask "
+            "for parts of them, such as [0:8].",
+            parameter,
+        )
     if (size := tensors.bytes_recorded(parts)) > tensors.MOST_RECORDED:
-        raise ApiError(413, f"These parts are cut from tensors of {size / 1e6:,.0f} MB, and one answer may take "
-                            f"{tensors.MOST_RECORDED / 1e6:,.0f} MB; ask for fewer at once, or of a shorter text.",
-                       parameter)  # fmt: skip
+        raise ApiError(
+            413,
+            f"These parts are cut from tensors of {size / 1e6:,.0f} MB, and one answer may take "
+            f"{tensors.MOST_RECORDED / 1e6:,.0f} MB; ask for fewer at once, or of a shorter text.",
+            parameter,
+        )
 
 
 def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[int, ...]:

@@ -97,9 +97,14 @@ class Service:
         return await asyncio.wrap_future(self._opening.submit(find))
 
     async def recording(
-        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Recording], *,
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        compute: Callable[[], Recording],
+        *,
         compresses: bool = False,
-    ) -> Response:  # fmt: skip
+    ) -> Response:
         """Answer with a recording's bytes. compresses: whether that pays, as for bytes, and not for floats."""
 
         def make() -> Answer:
@@ -109,9 +114,7 @@ class Service:
 
         return await self.answer(request, query, model, make, keeps=compresses)
 
-    async def json(
-        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
-    ) -> Response:
+    async def json(self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]) -> Response:
         """Answer with what JSON can hold, which takes long."""
 
         def make() -> Answer:
@@ -120,9 +123,15 @@ class Service:
         return await self.answer(request, query, model, make, takes_long=True)
 
     async def answer(
-        self, request: Request, query: ModelQuery, model: OpenModel, make: Callable[[], Answer], *,
-        takes_long: bool = False, keeps: bool = True,
-    ) -> Response:  # fmt: skip
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        make: Callable[[], Answer],
+        *,
+        takes_long: bool = False,
+        keeps: bool = True,
+    ) -> Response:
         """Answer what was asked: from what the client has, from what is kept, or computed now, once for all who ask."""
         key, headers, response = self._known(request, query, model)
         if response is not None:
@@ -203,8 +212,12 @@ class Service:
     def _headers(self, tag: str, query: ModelQuery, model: OpenModel) -> dict[str, str]:
         scope = "private" if model.is_own else "public"
         lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
-        return {"ETag": tag, "Cache-Control": f"{scope}, {lasts}", "Vary": f"Accept-Encoding, {OWN_HEADER}",
-                "X-Content-Type-Options": "nosniff"}  # fmt: skip
+        return {
+            "ETag": tag,
+            "Cache-Control": f"{scope}, {lasts}",
+            "Vary": f"Accept-Encoding, {OWN_HEADER}",
+            "X-Content-Type-Options": "nosniff",
+        }
 
     def _count(self, path: str, how: str) -> None:
         name = f"{path}:{how}"

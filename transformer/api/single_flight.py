@@ -18,9 +18,7 @@ class SingleFlight(Generic[T]):
         """Held while `find` and `keep` are called."""
         self._awaited: dict[Hashable, Future[T]] = {}
 
-    def get(
-        self, key: Hashable, find: Callable[[], T | None], make: Callable[[], T], keep: Callable[[T], None]
-    ) -> T:
+    def get(self, key: Hashable, find: Callable[[], T | None], make: Callable[[], T], keep: Callable[[T], None]) -> T:
         """What `find` finds; if that is None, what another thread is making or else `make` makes.
 
         Raises: what `make` raises, in the thread that called it. Those who waited for that one try for themselves.

@@ -88,8 +88,10 @@ class ModelStore:
         """
         token, size = PREFIX + secrets.token_hex(16), checkpoint_bytes(checkpoint)
         if size > self._memory_limit:
-            raise CheckpointError(f"The model has {size / 1e6:,.0f} MB, and at most {self._memory_limit / 1e6:,.0f} MB "
-                                  "can be kept. Train a smaller one.")  # fmt: skip
+            raise CheckpointError(
+                f"The model has {size / 1e6:,.0f} MB, and at most {self._memory_limit / 1e6:,.0f} MB "
+                "can be kept. Train a smaller one."
+            )
         if self.folder is not None:
             try:
                 save_checkpoint(self.folder / token, checkpoint)

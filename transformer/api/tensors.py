@@ -64,8 +64,10 @@ class Part:
     def cells(self) -> int:
         """How many numbers it has."""
         sizes = list(self.info.sizes)
-        taken = [len(range(*each.indices(size))) if isinstance(each, slice) else 1
-                 for each, size in zip(self.index, sizes, strict=False)]  # fmt: skip
+        taken = [
+            len(range(*each.indices(size))) if isinstance(each, slice) else 1
+            for each, size in zip(self.index, sizes, strict=False)
+        ]
         return math.prod([*taken, *sizes[len(taken) :]])
 
     @property
@@ -112,7 +114,7 @@ def _place(written: str) -> int | slice:
 
 def tensor(
     model: OpenModel, tokens: Tokens, source: Tokens, name: str, interventions: Interventions = ()
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """One tensor or a part of it. Raises: ValueError for a name that the pass hasn't."""
     part = part_of(name, infos_of(model.checkpoint.model.config, len(tokens), len(source)))
     return tensors(model, tokens, source, [part], interventions)[name]
@@ -120,7 +122,7 @@ def tensor(
 
 def tensors(
     model: OpenModel, tokens: Tokens, source: Tokens, parts: Iterable[Part], interventions: Interventions = ()
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Parts of a pass by their text: float32, truth values as bytes. One pass serves all of a block."""
     found: dict[str, np.ndarray] = {}
     whole: list[Part] = []
@@ -173,8 +175,9 @@ def of_parameters(checkpoint: Checkpoint) -> Pass:
 def of_whole_pass(found: Pass) -> dict[str, np.ndarray]:
     """All points and outputs of a pass that is kept whole."""
     shapes = infos_of(found.config, len(found.tokens), len(found.source))
-    return {name: array_of(found, info) for name, info in shapes.items()
-            if info.kind != "parameter" and not is_by_row(info)}  # fmt: skip
+    return {
+        name: array_of(found, info) for name, info in shapes.items() if info.kind != "parameter" and not is_by_row(info)
+    }
 
 
 def _everything(
@@ -217,15 +220,21 @@ def _is_too_large(config: ModelConfig, tokens: Tokens, source: Tokens, name: str
 @functools.lru_cache(maxsize=256)
 def _bytes_of_block(config: ModelConfig, tokens: int, source: int, block: str) -> int:
     infos = infos_of(config, tokens, source).values()
-    return sum(4 * math.prod(info.sizes) for info in infos
-               if info.kind != "parameter" and _block_of(info.name) == block and not is_by_row(info))  # fmt: skip
+    return sum(
+        4 * math.prod(info.sizes)
+        for info in infos
+        if info.kind != "parameter" and _block_of(info.name) == block and not is_by_row(info)
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def _projections_of(config: ModelConfig) -> tuple[str, ...]:
     """The queries, keys and values that enter each attention's product."""
-    around = [names_around(config, kind, layer)
-              for kind, modules in attention_modules(config).items() for layer in range(len(modules))]  # fmt: skip
+    around = [
+        names_around(config, kind, layer)
+        for kind, modules in attention_modules(config).items()
+        for layer in range(len(modules))
+    ]
     return tuple(each[which] for each in around for which in ("q", "k", "v") if each[which])
 
 
@@ -242,8 +251,11 @@ def _block(
 ) -> Mapping[str, np.ndarray]:
     """The points of one block, or all others where its name is empty, and the outputs."""
     shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
-    chosen = {name for name, info in shapes.items()
-              if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)}  # fmt: skip
+    chosen = {
+        name
+        for name, info in shapes.items()
+        if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)
+    }
     if chosen.isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
     found = whole_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
@@ -252,9 +264,12 @@ def _block(
 
 @cached
 def _recorded_parts(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, wanted: tuple[tuple[str, tuple], ...],
+    checkpoint: Checkpoint,
+    tokens: Tokens,
+    source: Tokens,
+    wanted: tuple[tuple[str, tuple], ...],
     interventions: Interventions,
-) -> tuple[np.ndarray, ...]:  # fmt: skip
+) -> tuple[np.ndarray, ...]:
     found = _recorded(checkpoint, tokens, source, {name for name, _ in wanted}, interventions)
     return tuple(found[name][_index(plain)].copy() for name, plain in wanted)
 
@@ -266,15 +281,17 @@ def _recorded(
     model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
     inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
     with torch.no_grad():
-        cache = model.run_until_recorded(*inputs, names_filter=frozenset(names).__contains__,
-                                         fwd_hooks=hooks_of(interventions, model), watched=every_point)  # fmt: skip
+        cache = model.run_until_recorded(
+            *inputs,
+            names_filter=frozenset(names).__contains__,
+            fwd_hooks=hooks_of(interventions, model),
+            watched=every_point,
+        )
     read = Pass(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
     return {name: array_of(read, shapes[name]) for name in names}
 
 
-def _rows(
-    model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interventions: Interventions
-) -> np.ndarray:  # fmt: skip
+def _rows(model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interventions: Interventions) -> np.ndarray:
     """A part of the logits or probabilities over a large vocabulary."""
     first, *others = part.index or (slice(None),)
     with torch.no_grad():

@@ -73,10 +73,15 @@ def told_of(step: GenerationStep, tokenizer: Tokenizer, module: str | None, head
     """
     logits = step.logits.numpy()
     found: dict[str, Any] = {
-        "position": step.position, "id": step.token_id, "label": tokenizer.label(step.token_id),
-        "probability": step.probability, "rank": step.rank, "entropy": step.entropy, "point": step.point,
+        "position": step.position,
+        "id": step.token_id,
+        "label": tokenizer.label(step.token_id),
+        "probability": step.probability,
+        "rank": step.rank,
+        "entropy": step.entropy,
+        "point": step.point,
         "window_start": step.window_start,
-    }  # fmt: skip
+    }
     if len(logits) <= SMALL_VOCABULARY:
         found["logits"] = _packed(logits)
     else:
@@ -115,9 +120,8 @@ def scores(
 
 @cached
 def _scores(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, sampling: Sampling,
-    interventions: Interventions,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
+) -> dict[str, np.ndarray]:
     places = range(first, len(tokens) + 1)
     is_small = checkpoint.model.config.vocab_size <= SMALL_VOCABULARY
     points = random_points(sampling, first, ahead=min(len(places), 64))
@@ -129,15 +133,26 @@ def _scores(
         statistics = token_statistics(logits, tokens[place] if place < len(tokens) else drawn)
         told.append((drawn, point, *statistics, start))
         expected.append(logits.numpy().copy() if is_small else top_of(logits.numpy()))
-    types = {"drawn": np.int32, "points": np.float64, "probability": np.float32, "rank": np.int32,
-             "entropy": np.float32, "window_start": np.int32}  # fmt: skip
-    found = {name: np.array(column, kind)
-             for (name, kind), column in zip(types.items(), zip(*told, strict=True), strict=True)}  # fmt: skip
+    types = {
+        "drawn": np.int32,
+        "points": np.float64,
+        "probability": np.float32,
+        "rank": np.int32,
+        "entropy": np.float32,
+        "window_start": np.int32,
+    }
+    found = {
+        name: np.array(column, kind)
+        for (name, kind), column in zip(types.items(), zip(*told, strict=True), strict=True)
+    }
     if is_small:
         return found | {"logits": np.stack(expected)}
     ids, values, normalisers = zip(*expected, strict=True)
-    return found | {"top_ids": np.stack(ids).astype(np.int32), "top_logits": np.stack(values),
-                    "normaliser": np.array(normalisers, np.float32)}  # fmt: skip
+    return found | {
+        "top_ids": np.stack(ids).astype(np.int32),
+        "top_logits": np.stack(values),
+        "normaliser": np.array(normalisers, np.float32),
+    }
 
 
 def _expected(
@@ -154,9 +169,14 @@ def _expected(
 
 
 def rows(
-    model: OpenModel, tokens: Tokens, source: Tokens, module: str, head: int, places: range,
+    model: OpenModel,
+    tokens: Tokens,
+    source: Tokens,
+    module: str,
+    head: int,
+    places: range,
     interventions: Interventions,
-) -> Recording:  # fmt: skip
+) -> Recording:
     """Where the token before each of these places looked to choose the one there, of the last few windows they lie in.
 
     module: an attention of the decoder. interventions: at positions of the whole text.
@@ -174,11 +194,12 @@ def rows(
     return Recording(
         {
             "rows": np.concatenate([row for _, row in found.values()]) if found else np.empty(0, np.float32),
-            "place": np.array([*found], np.int32), "start": np.array([start for start, _ in found.values()], np.int32),
+            "place": np.array([*found], np.int32),
+            "start": np.array([start for start, _ in found.values()], np.int32),
             "length": np.array(lengths, np.int32),
         },
         {"module": module, "head": head},
-    )  # fmt: skip
+    )
 
 
 @cached

@@ -38,8 +38,12 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
     for weight in family.weights(config):
         tensors = write_weight(weight, config, state[weight.ours].detach())
         written |= {_prefixed(family, name): tensor for name, tensor in tensors.items()}
-    about = {"model_type": family.model_type, "architectures": [family.architecture], "dtype": "float32",
-             **family.write_config(config)}  # fmt: skip
+    about = {
+        "model_type": family.model_type,
+        "architectures": [family.architecture],
+        "dtype": "float32",
+        **family.write_config(config),
+    }
     if checkpoint.card.end_token_id is not None:
         about["eos_token_id"] = checkpoint.card.end_token_id
     try:
@@ -112,8 +116,15 @@ def _resolved(config: ModelConfig) -> ModelConfig:
     is_rotary = config.positions == "rotary"
     near = tuple(config.window(layer) for layer in range(config.n_layers))
     return replace(
-        config, n_kv_heads=config.kv_heads, head_width=config.d_head, attention_out_bias=config.has_out_bias,
-        attention_windows=near if any(near) else (), rotary_dims=config.turned_dims if is_rotary else None,
-        rotary_base=config.rotary_base if is_rotary else 10000.0, dropout=0.0, n_encoder_layers=0, pad_token_id=None,
+        config,
+        n_kv_heads=config.kv_heads,
+        head_width=config.d_head,
+        attention_out_bias=config.has_out_bias,
+        attention_windows=near if any(near) else (),
+        rotary_dims=config.turned_dims if is_rotary else None,
+        rotary_base=config.rotary_base if is_rotary else 10000.0,
+        dropout=0.0,
+        n_encoder_layers=0,
+        pad_token_id=None,
         rotary_pairs=config.rotary_pairs if is_rotary else "neighbours",
-    )  # fmt: skip
+    )

@@ -179,9 +179,7 @@ def _load(folder: Path) -> Checkpoint:
     except ValueError as error:
         raise CheckpointError(reason(error)) from None
     if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}."
-        )
+        raise CheckpointError(f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}.")
     return Checkpoint(with_weights(config, _weights(folder)).eval(), tokenizer, card)
 
 

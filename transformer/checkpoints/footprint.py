@@ -40,8 +40,15 @@ def largest_use(config: ModelConfig, parameters: int) -> int:
 def recorded_numbers(config: ModelConfig) -> int:
     """How many numbers one pass at full context records if every hook point is kept; at least one layer is counted."""
     context = config.context_length
-    sizes = {"batch": 1, "1": 1, **dict.fromkeys(("pos", "query", "key"), context), "head": config.n_heads,
-             "kv_head": config.kv_heads, "d_head": config.d_head, "d_model": config.d_model,
-             "d_ff": config.d_ff}  # fmt: skip
+    sizes = {
+        "batch": 1,
+        "1": 1,
+        **dict.fromkeys(("pos", "query", "key"), context),
+        "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+    }
     deep = replace(config, n_layers=max(config.n_layers, 1), n_encoder_layers=max(config.n_encoder_layers, 1))
     return sum(math.prod(sizes[dimension] for dimension in point.shape) for point in hook_points(deep).values())

@@ -33,29 +33,42 @@ MOST_FIELDS, MOST_TENSORS, MOST_SIDES = 10_000, 100_000, 4
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _NAMES = {
-    "token_embd": "embed_tokens", "output_norm": "norm", "output": "lm_head", "attn_norm": "input_layernorm",
-    "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-}  # fmt: skip
+    "token_embd": "embed_tokens",
+    "output_norm": "norm",
+    "output": "lm_head",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
 """What a module is called in a folder in Hugging Face layout."""
 _FIELDS = {
-    "hidden_size": "embedding_length", "num_hidden_layers": "block_count",
+    "hidden_size": "embedding_length",
+    "num_hidden_layers": "block_count",
     "num_attention_heads": "attention.head_count",
-    "num_key_value_heads": "attention.head_count_kv", "head_dim": "attention.key_length",
-    "intermediate_size": "feed_forward_length", "max_position_embeddings": "context_length",
-    "rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "rope.freq_base",
-}  # fmt: skip
+    "num_key_value_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "intermediate_size": "feed_forward_length",
+    "max_position_embeddings": "context_length",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
+    "rope_theta": "rope.freq_base",
+}
 """What a field of config.json is called here, after the architecture's name."""
 _TURNS_NEIGHBOURS = ("llama",)
 """Architectures whose rows of W_Q and W_K stand so that neighbouring dimensions are turned together."""
 _WORDS = {
-    "gpt-2": None, "smollm": None,
+    "gpt-2": None,
+    "smollm": None,
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-             r"|\s+(?!\S)|\s+",
+    r"|\s+(?!\S)|\s+",
     "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-                 r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-}  # fmt: skip
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
 """How a text is cut before pieces are joined, by what the file calls it; None for GPT-2's own way."""
 
 
@@ -193,8 +206,9 @@ def open_gguf(path: Path) -> Pretrained:
     check_vocabulary(tokenizer, config)
     end = file.fields.get("tokenizer.ggml.eos_token_id")
     end = end if isinstance(end, int) and 0 <= end < config.vocab_size else None
-    return Pretrained(path.stem, FAMILIES[architecture], config, file, tokenizer, end,
-                      file.fields.get("tokenizer.chat_template"))  # fmt: skip
+    return Pretrained(
+        path.stem, FAMILIES[architecture], config, file, tokenizer, end, file.fields.get("tokenizer.chat_template")
+    )
 
 
 def _as_config(file: GgufFile, architecture: str, tokens: int) -> dict[str, Any]:
@@ -258,8 +272,11 @@ def _byte_level(
     backend.pre_tokenizer = pre_tokenizers.Sequence(steps)
     backend.decoder = decoders.ByteLevel()
     for kind, is_special in ((3, True), (4, False)):
-        added = [AddedToken(token, special=is_special, normalized=False)
-                 for token, own in zip(tokens, kinds, strict=True) if own == kind]  # fmt: skip
+        added = [
+            AddedToken(token, special=is_special, normalized=False)
+            for token, own in zip(tokens, kinds, strict=True)
+            if own == kind
+        ]
         (backend.add_special_tokens if is_special else backend.add_tokens)(added)
     if first:
         backend.post_processor = processors.TemplateProcessing(single=[first[0], "$A"], special_tokens=[first])

@@ -10,8 +10,14 @@ from .pretrained import load_pretrained
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
-WANTED = ("*.safetensors", "*.safetensors.index.json", "config.json", "tokenizer.json", "tokenizer_config.json",
-          "chat_template.jinja")  # fmt: skip
+WANTED = (
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+)
 """What is fetched of a model on the hub: no code, no pickles."""
 
 

@@ -72,11 +72,13 @@ class Pretrained:
         card = Card(
             title=self.name,
             summary=f"A {self.family.name} model, imported.{unknown if self.chat_template and not chat else ''}",
-            group="Imported", parameters=model.parameter_count(),
+            group="Imported",
+            parameters=model.parameter_count(),
             examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
-            end_token_id=self.end_token_id, training={"family": self.family.name},
+            end_token_id=self.end_token_id,
+            training={"family": self.family.name},
             chat=None if chat is None else dataclasses.asdict(chat),
-        )  # fmt: skip
+        )
         return Checkpoint(model, self.tokenizer, card)
 
     def _found(self) -> list[tuple[Weight, list[str]]]:
@@ -135,8 +137,9 @@ def _folder(path: Path) -> Pretrained:
     config = config_of(family, fields)
     tokenizer = read_tokenizer(path)
     check_vocabulary(tokenizer, config)
-    return Pretrained(path.name, family, config, SafetensorsFolder(path), tokenizer, _end(fields, config),
-                      _template(path))  # fmt: skip
+    return Pretrained(
+        path.name, family, config, SafetensorsFolder(path), tokenizer, _end(fields, config), _template(path)
+    )
 
 
 def _template(path: Path) -> object:

@@ -121,9 +121,7 @@ def text_corpus(content: bytes | str, title: str) -> Corpus:
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")  # half a surrogate pair becomes a question mark
     if len(content) > LONGEST_TEXT:
-        raise CorpusError(
-            f"The text has {len(content):,} bytes; a part of it, of at most {LONGEST_TEXT:,}, would do."
-        )
+        raise CorpusError(f"The text has {len(content):,} bytes; a part of it, of at most {LONGEST_TEXT:,}, would do.")
     text = _decoded(content).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if (size := len(text.encode())) < SHORTEST_TEXT:
         raise CorpusError(

@@ -23,9 +23,7 @@ def number_from_english(text: str) -> int | None:
     >>> number_from_english("two hundred and five")
     205
     """
-    units = {english(number): number for number in range(20)} | {
-        english(ten): ten for ten in range(20, 100, 10)
-    }
+    units = {english(number): number for number in range(20)} | {english(ten): ten for ten in range(20, 100, 10)}
     words = [word for word in words_of(text) if word != "and"]
     thousands, below = 0, 0
     for word in words:

@@ -21,9 +21,7 @@ THINGS = ("apple", "ball", "book", "hat", "key", "lamp", "letter", "map")
 WENT, TOOK, GAVE = ("went", "walked", "ran"), ("took", "found"), ("gave", "handed")
 ASKING = ("Where", "Who", "What", "is", "has", "does", "have", "did", "give", "gave")
 NAMES = (*WOMEN, *MEN)
-WORDS = frozenset(
-    (*NAMES, "She", "He", *PLACES, *THINGS, *WENT, *TOOK, *GAVE, *ASKING, "to", "the", ".", "?")
-)
+WORDS = frozenset((*NAMES, "She", "He", *PLACES, *THINGS, *WENT, *TOOK, *GAVE, *ASKING, "to", "the", ".", "?"))
 MOST_FACTS = 5
 """Sentences of a story, its question aside."""
 TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 5, 5)
@@ -125,23 +123,12 @@ class Story:
         for thing, person in self.holders.items():
             held.setdefault(person, []).append(thing)
         by_receiver, by_thing, by_pair = {}, {}, {}
-        for (giver, thing, receiver), (
-            subject,
-            object,
-            last,
-        ) in self.gifts.items():  # a later one takes its place
-            by_receiver[thing, receiver] = Question(
-                ("Who", "gave", "the", thing, "to", receiver), giver, subject
-            )
-            by_thing[giver, thing] = Question(
-                ("Who", "did", giver, "give", "the", thing, "to"), receiver, last
-            )
+        for (giver, thing, receiver), (subject, object, last) in self.gifts.items():  # a later one takes its place
+            by_receiver[thing, receiver] = Question(("Who", "gave", "the", thing, "to", receiver), giver, subject)
+            by_thing[giver, thing] = Question(("Who", "did", giver, "give", "the", thing, "to"), receiver, last)
             by_pair[giver, receiver] = Question(("What", "did", giver, "give", "to", receiver), thing, object)
         kinds = [
-            [
-                Question(("Where", "is", person), self.words[at], at)
-                for person, at in self.whereabouts.items()
-            ],
+            [Question(("Where", "is", person), self.words[at], at) for person, at in self.whereabouts.items()],
             [
                 Question(("Where", "is", "the", thing), self.place_of(person), self.whereabouts[person])
                 for thing, person in self.holders.items()
@@ -210,9 +197,7 @@ class Asked(NamedTuple):
     question: Question
 
 
-def tell(
-    random: np.random.Generator, facts: int, asking_from: int | None = None
-) -> tuple[Story, list[Asked]]:
+def tell(random: np.random.Generator, facts: int, asking_from: int | None = None) -> tuple[Story, list[Asked]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
     There is one, at the end, and each kind of question is as likely; or else there are several: one after each sentence

@@ -18,16 +18,7 @@ import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import (
-    LONGEST_FACT,
-    LONGEST_QUESTION,
-    MOST_FACTS,
-    MOST_QUESTIONS,
-    WORDS,
-    lengths_told,
-    tell,
-    written,
-)
+from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, lengths_told, tell, written
 from .tokenizers import Tokenizer
 
 PAD, START, END = "[pad]", "[start]", "[end]"
@@ -105,9 +96,7 @@ class NextVowel(Task):
 
     name = "next-vowel"
     title = "Next vowel"
-    summary = (
-        "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
-    )
+    summary = "Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e."
     architecture = "encoder-decoder"
     longest = 3
     alphabet = f"-{string.ascii_lowercase}#"
@@ -119,10 +108,7 @@ class NextVowel(Task):
     @cached_property
     def parts(self) -> tuple[list[Example], list[Example]]:
         """The cases to train on, and those held out."""
-        cases = [
-            Example("".join(three), self.answer(three[2]))
-            for three in itertools.combinations(self.alphabet, 3)
-        ]
+        cases = [Example("".join(three), self.answer(three[2])) for three in itertools.combinations(self.alphabet, 3)]
         order = np.random.default_rng(0).permutation(len(cases))
         at = len(cases) * 7 // 10
         return [cases[i] for i in order[:at]], [cases[i] for i in order[at:]]
@@ -140,8 +126,10 @@ class NextVowel(Task):
         places = [self.alphabet.find(character) for character in text]
         if len(text) == 3 and -1 not in places and places == sorted(set(places)):
             return None
-        return ("This model reads three different characters in the order of the alphabet, such as abc or mno; "
-                "it also knows -, which comes before a, and #, which comes after z.")  # fmt: skip
+        return (
+            "This model reads three different characters in the order of the alphabet, such as abc or mno; "
+            "it also knows -, which comes before a, and #, which comes after z."
+        )
 
 
 class NumberWords(Task):
@@ -168,9 +156,7 @@ class NumberWords(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            digits = (
-                random.integers(3, 7) if random.random() < 0.5 else 6
-            )  # short numbers are too rare otherwise
+            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # short numbers are too rare otherwise
             number = int(random.integers(10**digits))
             if self.is_held_out(number) == held_out:
                 return Example(english(number), spanish(number))
@@ -216,9 +202,7 @@ class SortLetters(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            letters = [
-                string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))
-            ]
+            letters = [string.ascii_lowercase[i] for i in random.integers(26, size=random.integers(1, self.most + 1))]
             answer = "".join(sorted(letters))
             if _in_tenth(f"letters {answer}") == held_out:
                 return Example("".join(letters) + "=", answer)
@@ -227,8 +211,10 @@ class SortLetters(Task):
         letters = text.partition("=")[0]
         if "=" in text and 1 <= len(letters) <= self.most and text.count("=") == 1:
             return None
-        return (f"This model reads one to {self.most} small letters and then an equals sign, such as hello= ; "
-                "it then writes them in order.")  # fmt: skip
+        return (
+            f"This model reads one to {self.most} small letters and then an equals sign, such as hello= ; "
+            "it then writes them in order."
+        )
 
 
 class Induction(Task):

@@ -20,10 +20,13 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 PASSES = 20
 """How often a text is looked through for what should be taken out of it."""
 _VISIBLE_BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
-BYTE_LETTERS = dict(zip(
-    [*map(chr, _VISIBLE_BYTES), *(chr(256 + place) for place in range(256 - len(_VISIBLE_BYTES)))],
-    [*_VISIBLE_BYTES, *(byte for byte in range(256) if byte not in _VISIBLE_BYTES)], strict=True,
-))  # fmt: skip
+BYTE_LETTERS = dict(
+    zip(
+        [*map(chr, _VISIBLE_BYTES), *(chr(256 + place) for place in range(256 - len(_VISIBLE_BYTES)))],
+        [*_VISIBLE_BYTES, *(byte for byte in range(256) if byte not in _VISIBLE_BYTES)],
+        strict=True,
+    )
+)
 """The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 """How a vocabulary of characters writes a byte of one that it lacks."""
@@ -188,9 +191,7 @@ class Tokenizer:
             return []  # what it lacks it writes as bytes
         unknown = []
         for piece, start in self._pieces(text):
-            parts = (
-                [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
-            )
+            parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
             unknown += [UnknownPiece(part, place) for part, place in parts if not self._knows(part)]
         return unknown
 

@@ -138,9 +138,14 @@ def show(recording: Recording, kind: str | None = None, *, title: str | None = N
 
 
 def page(
-    beginning: Recording, whole: Recording, *, title: str, offsets: Mapping[str, int] | None = None,
-    next: Sequence[str] | None = None, **chosen: Any,
-) -> Shown:  # fmt: skip
+    beginning: Recording,
+    whole: Recording,
+    *,
+    title: str,
+    offsets: Mapping[str, int] | None = None,
+    next: Sequence[str] | None = None,
+    **chosen: Any,
+) -> Shown:
     """A page from an outline, as `inference.attention_outline` makes it, and the recording its parts are cut from.
 
     offsets: the places of the first of `queries` and `keys` in the text; None where it begins with them. next: the
@@ -203,10 +208,20 @@ def _cut(recording: Recording, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def inside_page(
-    recording: Recording, *, title: str, offset: int = 0, open: str = "", token: int | None = None,
-    source: int | None = None, head: int | None = None, cell: Sequence[int] | None = None, moment: float | None = None,
-    folds: Sequence[str] = (), candidate: int | None = None, circuit: Sequence[str | int] | None = None,
-) -> Shown:  # fmt: skip
+    recording: Recording,
+    *,
+    title: str,
+    offset: int = 0,
+    open: str = "",
+    token: int | None = None,
+    source: int | None = None,
+    head: int | None = None,
+    cell: Sequence[int] | None = None,
+    moment: float | None = None,
+    folds: Sequence[str] = (),
+    candidate: int | None = None,
+    circuit: Sequence[str | int] | None = None,
+) -> Shown:
     """A whole pass as the page Inside shows it, from what `record_pass` recorded. title: as in `show`.
 
     offset: the place of the first token in the text. open: a tensor, a sublayer or a block, empty for all of the model;
@@ -225,8 +240,17 @@ def inside_page(
     sizes = infos[open].sizes if open in infos else ()
     if cell is not None and not _is_place(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")
-    chosen = {"open": open, "token": token, "source": source, "head": head, "cell": cell, "moment": moment,
-              "folds": folds, "candidate": candidate, "circuit": circuit}  # fmt: skip
+    chosen = {
+        "open": open,
+        "token": token,
+        "source": source,
+        "head": head,
+        "cell": cell,
+        "moment": moment,
+        "folds": folds,
+        "candidate": candidate,
+        "circuit": circuit,
+    }
     fit = page_fit(found.config, len(found.tokens), len(found.source))
     if fit is None:
         raise ValueError("This pass is too large for a page of its own; take a shorter text.")

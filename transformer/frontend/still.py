@@ -44,9 +44,12 @@ def _png(picture: np.ndarray) -> bytes:
     height, width = picture.shape
     lines = np.pad(picture, ((0, 0), (1, 0))).tobytes()  # each begins with its filter, which is none
     chunks = {
-        b"IHDR": struct.pack(">2I5B", width, height, 8, 3, 0, 0, 0), b"PLTE": _palette().tobytes(),
-        b"tRNS": bytes([255] * HIDDEN + [0]), b"IDAT": zlib.compress(lines, 9), b"IEND": b"",
-    }  # fmt: skip
+        b"IHDR": struct.pack(">2I5B", width, height, 8, 3, 0, 0, 0),
+        b"PLTE": _palette().tobytes(),
+        b"tRNS": bytes([255] * HIDDEN + [0]),
+        b"IDAT": zlib.compress(lines, 9),
+        b"IEND": b"",
+    }
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks.items()

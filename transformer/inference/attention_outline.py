@@ -31,9 +31,13 @@ def outline_of_layer(pattern: Tensor, mask: Tensor, tokens: Tensor | None) -> tu
 
 
 def outline(
-    config: ModelConfig, kind: str, labels: Mapping[str, Sequence[str]], cells: Sequence[np.ndarray],
-    measures: Sequence[np.ndarray], interventions: Sequence[Intervention] = (),
-) -> Recording:  # fmt: skip
+    config: ModelConfig,
+    kind: str,
+    labels: Mapping[str, Sequence[str]],
+    cells: Sequence[np.ndarray],
+    measures: Sequence[np.ndarray],
+    interventions: Sequence[Intervention] = (),
+) -> Recording:
     """All heads at a glance, and what is where. cells, measures: of each layer, as `outline_of_layer` makes them.
 
     interventions: what was changed in the pass.

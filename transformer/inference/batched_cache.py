@@ -164,8 +164,7 @@ class _Columns:
 
     def take(self, row: int, first: int) -> tuple[Tensor, ...]:
         """A copy of one text's keys and values, (1, pos, kv_head, d_head) each."""
-        return tuple(stored[row, :, first : self._shared.end].transpose(0, 1).clone()[None]
-                     for stored in self._stored)  # fmt: skip
+        return tuple(stored[row, :, first : self._shared.end].transpose(0, 1).clone()[None] for stored in self._stored)
 
     def move(self, row: int, to: int) -> None:
         """Copy a row to another's place."""

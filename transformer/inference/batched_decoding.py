@@ -125,8 +125,9 @@ class BatchedDecoding:
                 cache.join(past)
         rows = [by_past[past] for past in cache.texts]
         logits, recorded = self._run(rows, [state.tokens[-1:] for state in rows], cache)
-        return {state: (logits[row, -1].float().clone(), self._own(recorded, state, row))
-                for row, state in enumerate(rows)}  # fmt: skip
+        return {
+            state: (logits[row, -1].float().clone(), self._own(recorded, state, row)) for row, state in enumerate(rows)
+        }
 
     def _run(
         self, states: list[DecodeState], rows: list[list[int]], past: KeyValueCache | BatchedCache
@@ -141,8 +142,13 @@ class BatchedDecoding:
 
     def _own(self, recorded: ActivationCache, state: DecodeState, row: int) -> ActivationCache:
         """What was recorded of one text, without the padding."""
-        return ActivationCache({name: self._without_padding(name, tensor[row : row + 1], state).clone()
-                                for name, tensor in recorded.items() if name in state.names})  # fmt: skip
+        return ActivationCache(
+            {
+                name: self._without_padding(name, tensor[row : row + 1], state).clone()
+                for name, tensor in recorded.items()
+                if name in state.names
+            }
+        )
 
     def _without_padding(self, name: str, tensor: Tensor, state: DecodeState) -> Tensor:
         dims = self._points[name].shape

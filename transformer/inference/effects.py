@@ -103,9 +103,12 @@ class _Passes:
     """Passes over one text in which parts are silenced; of a stack of blocks each begins where the first of them is."""
 
     def __init__(
-        self, model: DecoderOnly | EncoderDecoder, tokens: Sequence[int], source: Sequence[int],
+        self,
+        model: DecoderOnly | EncoderDecoder,
+        tokens: Sequence[int],
+        source: Sequence[int],
         interventions: Sequence[Intervention],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.inputs = model, _inputs(tokens, source)
         self.changed = hooks_of(interventions, model)
         self.entering: list[Tensor] = []
@@ -144,8 +147,10 @@ def _inputs(tokens: Sequence[int], source: Sequence[int]) -> list[Tensor]:
 def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
     """Parts of one block each, at most `size` of them."""
     size = max(size, 1)
-    blocks = [list(found) for _, found in groupby(parts, lambda part: part.point.partition("blocks.")[0] +
-                                                  str(_block_of(part)))]  # fmt: skip
+    blocks = [
+        list(found)
+        for _, found in groupby(parts, lambda part: part.point.partition("blocks.")[0] + str(_block_of(part)))
+    ]
     return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
 
 

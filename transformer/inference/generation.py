@@ -184,9 +184,14 @@ def generate(
         long, or given to a model that reads none.
     """
     state = DecodeState(
-        model, tokens, sampling=sampling, names_filter=names_filter, fwd_hooks=fwd_hooks, source=source,
+        model,
+        tokens,
+        sampling=sampling,
+        names_filter=names_filter,
+        fwd_hooks=fwd_hooks,
+        source=source,
         interventions=interventions,
-    )  # fmt: skip
+    )
     return _steps(state, max_new_tokens, set(stop_tokens))
 
 

@@ -24,12 +24,7 @@ from ..hooks import ForwardHook, HookedModule, HookPoint
 from ..model.registry import hook_points
 from .places_in_words import part_in_words, place_in_words
 
-RULES = {
-    "mask": "the causal mask",
-    "scale": "÷ √d_head",
-    "positions": "positions",
-    "norm": "the norm's division",
-}
+RULES = {"mask": "the causal mask", "scale": "÷ √d_head", "positions": "positions", "norm": "the norm's division"}
 """What a pass can do without."""
 ENDINGS = {"mask": "hook_mask", "scale": "hook_scaled_scores", "positions": "hook_pos_embed", "norm": "hook_scale"}
 

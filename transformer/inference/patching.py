@@ -83,8 +83,10 @@ def patching(
     sites = _sites(model, kind)
     names = [name for layers in sites.values() for name in layers]
     hooks = hooks_of(interventions, model)
-    inputs = [[torch.tensor([list(each)]) for each in text if len(each)]
-              for text in ((source, clean), (corrupted_source, corrupted))]  # fmt: skip
+    inputs = [
+        [torch.tensor([list(each)]) for each in text if len(each)]
+        for text in ((source, clean), (corrupted_source, corrupted))
+    ]
     logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks, newest=True)
     with model.hooked(hooks):
         base = model(*inputs[1], newest=True)

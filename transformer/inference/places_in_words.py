@@ -5,16 +5,33 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-_OF_A_BLOCK = {"cross_attn": ", cross-attention", "ln1": ", first norm", "ln_cross": ", norm of cross-attention",
-               "ln2": ", norm of feed-forward"}  # fmt: skip
+_OF_A_BLOCK = {
+    "cross_attn": ", cross-attention",
+    "ln1": ", first norm",
+    "ln_cross": ", norm of cross-attention",
+    "ln2": ", norm of feed-forward",
+}
 _WHOLE = {
-    "attn_out": "attention of", "cross_attn_out": "cross-attention of", "mlp_out": "feed-forward of",
-    "resid_pre": "the stream before", "resid_mid": "the stream after the attention of",
-    "resid_cross": "the stream after the cross-attention of", "resid_post": "the stream after",
-}  # fmt: skip
-_NAMED = {"q": "queries", "k": "keys", "v": "values", "rot_q": "turned queries", "rot_k": "turned keys",
-          "pre": "before the activation", "post": "after the activation", "normalized": "output",
-          "result": "what each head adds", "z": "all heads"}  # fmt: skip
+    "attn_out": "attention of",
+    "cross_attn_out": "cross-attention of",
+    "mlp_out": "feed-forward of",
+    "resid_pre": "the stream before",
+    "resid_mid": "the stream after the attention of",
+    "resid_cross": "the stream after the cross-attention of",
+    "resid_post": "the stream after",
+}
+_NAMED = {
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "rot_q": "turned queries",
+    "rot_k": "turned keys",
+    "pre": "before the activation",
+    "post": "after the activation",
+    "normalized": "output",
+    "result": "what each head adds",
+    "z": "all heads",
+}
 """Parts of a block, and points of them, in plain words."""
 
 

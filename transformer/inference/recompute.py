@@ -153,8 +153,10 @@ def _outputs_compared(
         some = slice(start, start + size)
         parts.append(_compared(LOGITS, logits[:, some], x @ weight[some].double().T + shift[some].double()))
     known = {LOGITS: _largest(parts)}
-    parts = [_compared(PROBABILITIES, probabilities_of(rows), rows.double().softmax(-1))
-             for rows in logits.split(max(1, OUTPUTS_AT_ONCE // logits.shape[-1]))]  # fmt: skip
+    parts = [
+        _compared(PROBABILITIES, probabilities_of(rows), rows.double().softmax(-1))
+        for rows in logits.split(max(1, OUTPUTS_AT_ONCE // logits.shape[-1]))
+    ]
     return {**known, PROBABILITIES: _largest(parts)}
 
 
@@ -214,8 +216,14 @@ def viewed(found: Pass, operand: Operand) -> Tensor:
     if "member" in operand.dims:
         groups = (config.kv_heads, config.n_heads // config.kv_heads)
         return tensor.unflatten(operand.dims.index("kv_head"), groups)
-    sizes = {"head": config.n_heads, "kv_head": config.kv_heads, "d_head": config.d_head, "d_model": config.d_model,
-             "side": 2, "pair": config.d_head // 2}  # fmt: skip
+    sizes = {
+        "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "side": 2,
+        "pair": config.d_head // 2,
+    }
     return tensor.reshape([sizes.get(name, -1) for name in operand.dims])
 
 

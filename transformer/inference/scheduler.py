@@ -35,9 +35,14 @@ class Request:
     """
 
     def __init__(
-        self, scheduler: Scheduler, state: DecodeState, max_new_tokens: int | None, stop_tokens: Sequence[int],
-        buffer: int, on_step: OnStep | None,
-    ) -> None:  # fmt: skip
+        self,
+        scheduler: Scheduler,
+        state: DecodeState,
+        max_new_tokens: int | None,
+        stop_tokens: Sequence[int],
+        buffer: int,
+        on_step: OnStep | None,
+    ) -> None:
         """As in `Scheduler.submit`, which makes requests."""
         self.state = state
         self._scheduler, self._left, self._stop_tokens = scheduler, max_new_tokens, frozenset(stop_tokens)
@@ -148,9 +153,14 @@ class Scheduler:
         return len(self._requests)
 
     def submit(
-        self, state: DecodeState, *, max_new_tokens: int | None = None, stop_tokens: Sequence[int] = (),
-        buffer: int = 64, on_step: OnStep | None = None,
-    ) -> Request:  # fmt: skip
+        self,
+        state: DecodeState,
+        *,
+        max_new_tokens: int | None = None,
+        stop_tokens: Sequence[int] = (),
+        buffer: int = 64,
+        on_step: OnStep | None = None,
+    ) -> Request:
         """Write a text on. The state belongs to the scheduler until the request is over.
 
         max_new_tokens: None for no limit. stop_tokens: ids after which it ends; the stop token is still reported.
@@ -229,6 +239,7 @@ class Scheduler:
 
     def _active(self) -> list[Request]:
         """Wait until a request can go on, or is cancelled; none if there are none left."""
+
         def found() -> list[Request]:
             return [request for request in self._requests if request._is_cancelled or not request._is_resting]
 
@@ -276,7 +287,6 @@ class Schedulers:
         """How many texts are being written, of all models."""
         with self._lock:
             return sum(each.texts for each in self._known.values())
-
 
     def close(self) -> None:
         """Close all of them."""

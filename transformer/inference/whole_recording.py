@@ -94,16 +94,15 @@ def pass_of(recording: Recording) -> Pass:
         if there is None or there.size != math.prod(info.sizes):
             raise ValueError(f"The recording lacks {name}; record_pass records the whole pass.")
     # Of an array that can be written to, PyTorch uses the memory; others, as those of a file are, it has to copy.
-    tensors = {name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
-               for name, array in recording.tensors.items()}  # fmt: skip
+    tensors = {
+        name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+        for name, array in recording.tensors.items()
+    }
     return Pass(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
 
 
 def whole_view(
-    found: Pass,
-    vocabulary: Sequence[str],
-    without: Collection[str] = (),
-    changed: Sequence[Mapping[str, Any]] = (),
+    found: Pass, vocabulary: Sequence[str], without: Collection[str] = (), changed: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Recording, Recording]:
     """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
 
@@ -194,8 +193,12 @@ def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str
 def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
     """Kind, attention and head of every circuit that a model has."""
     modules = [module for found in attention_modules(config).values() for module in found]
-    return [(kind, module, head) for module in modules for kind in circuits_of(config, module)
-            for head in range(config.n_heads)]  # fmt: skip
+    return [
+        (kind, module, head)
+        for module in modules
+        for kind in circuits_of(config, module)
+        for head in range(config.n_heads)
+    ]
 
 
 def _circuits(found: Pass) -> dict[str, np.ndarray]:

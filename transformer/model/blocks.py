@@ -99,8 +99,8 @@ class PostNormBlock(Block):
 class UnconnectedBlock(Block):
     """A block without residual connections: each sublayer replaces what it reads, and there is no stream to look at.
 
-        x ─► ln1 ─► attn ─► ln2 ─► mlp ──►       x = attn(ln1(x))       under post-norm each norm comes
-                                                 x = mlp(ln2(x))        after its sublayer instead
+    x ─► ln1 ─► attn ─► ln2 ─► mlp ──►       x = attn(ln1(x))       under post-norm each norm comes
+                                             x = mlp(ln2(x))        after its sublayer instead
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
@@ -165,13 +165,13 @@ class DecoderBlock(Block):
 class PostNormDecoderBlock(DecoderBlock):
     """The decoder's block of the paper, its norms on the stream.
 
-                               memory ─────┐
-        x ──┬────────► + ─► ln1 ──┬────────▼─────► + ─► ln_cross ──┬───────► + ─► ln2 ──►
-            └─ attn ───┘          └─ cross_attn ───┘               └─ mlp ───┘
+                           memory ─────┐
+    x ──┬────────► + ─► ln1 ──┬────────▼─────► + ─► ln_cross ──┬───────► + ─► ln2 ──►
+        └─ attn ───┘          └─ cross_attn ───┘               └─ mlp ───┘
 
-        x = ln1(x + attn(x))
-        x = ln_cross(x + cross_attn(x, memory))
-        x = ln2(x + mlp(x))
+    x = ln1(x + attn(x))
+    x = ln_cross(x + cross_attn(x, memory))
+    x = ln2(x + mlp(x))
     """
 
     def forward(
@@ -199,9 +199,9 @@ class PostNormDecoderBlock(DecoderBlock):
 class UnconnectedDecoderBlock(DecoderBlock):
     """A decoder's block without residual connections.
 
-        x ─► ln1 ─► attn ─► ln_cross ─► cross_attn ─► ln2 ─► mlp ──►      x = attn(ln1(x))
-                                            ▲                             x = cross_attn(ln_cross(x), memory)
-                               memory ──────┘                             x = mlp(ln2(x))
+    x ─► ln1 ─► attn ─► ln_cross ─► cross_attn ─► ln2 ─► mlp ──►      x = attn(ln1(x))
+                                        ▲                             x = cross_attn(ln_cross(x), memory)
+                           memory ──────┘                             x = mlp(ln2(x))
     """
 
     def __init__(self, config: ModelConfig) -> None:

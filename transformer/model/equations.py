@@ -186,13 +186,16 @@ class _Walk:
             return
         yield Equation(scale, "spread", ("pos", "1"), {"x": x})
         yield Equation(
-            out, "normalise", dims,
+            out,
+            "normalise",
+            dims,
             {
-                "x": x, "spread": (Operand(scale, ("pos", "1"), ("pos", 0)),),
+                "x": x,
+                "spread": (Operand(scale, ("pos", "1"), ("pos", 0)),),
                 "gain": (Operand(f"{name}weight", ("d_model",), ("d_model",)),),
                 "shift": (Operand(f"{name}bias", ("d_model",), ("d_model",)),),
             },
-        )  # fmt: skip
+        )
         self.stream = (out,)
 
     def attention(self, attn: str, out: str) -> Iterator[Equation]:

@@ -113,11 +113,7 @@ class EncoderDecoder(Transformer):
         return self.encoder(source)
 
     def decode(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        memory_padding: Tensor | None = None,
-        past: KeyValueCache | None = None,
+        self, target: Tensor, memory: Tensor, memory_padding: Tensor | None = None, past: KeyValueCache | None = None
     ) -> Tensor:
         """Logits, (batch, target, vocab), from the target so far and the memory.
 

@@ -25,8 +25,10 @@ _MEANINGS = {
     "down.bias": "b_down: what the feed-forward layer adds whatever it reads.",
 }
 """By the ending of a parameter's name."""
-_OF_NORMS = {"weight": "The gain of this norm: a factor for each dimension.",
-             "bias": "The shift of this norm: a term for each dimension."}  # fmt: skip
+_OF_NORMS = {
+    "weight": "The gain of this norm: a factor for each dimension.",
+    "bias": "The shift of this norm: a term for each dimension.",
+}
 
 
 def parameter_meaning(name: str) -> str:

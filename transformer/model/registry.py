@@ -94,8 +94,12 @@ def _block(config: ModelConfig, causal: bool, cross: bool, window: int) -> Itera
     if config.norm == "pre":
         yield from _within("ln1.", _norm(config, "the input of attention"))
     yield from _within("attn.", _self_attention(config, causal, window))
-    yield HookInfo("hook_attn_out", "What attention adds to the residual stream.",
-                   _affine("concat(z)", "O", config.has_out_bias), STREAM)  # fmt: skip
+    yield HookInfo(
+        "hook_attn_out",
+        "What attention adds to the residual stream.",
+        _affine("concat(z)", "O", config.has_out_bias),
+        STREAM,
+    )
     if config.residual and not config.parallel_residual:
         name = "hook_resid_mid" if config.d_ff or cross else "hook_resid_post"
         yield HookInfo(name, "The residual stream after attention.", "x + attention", STREAM)
@@ -111,8 +115,12 @@ def _cross(config: ModelConfig) -> Iterator[HookInfo]:
     if config.norm == "pre":
         yield from _within("ln_cross.", _norm(config, "the input of cross-attention"))
     yield from _within("cross_attn.", _cross_attention(config))
-    yield HookInfo("hook_cross_attn_out", "What cross-attention adds to the residual stream.",
-                   _affine("concat(z)", "O", config.has_out_bias), STREAM)  # fmt: skip
+    yield HookInfo(
+        "hook_cross_attn_out",
+        "What cross-attention adds to the residual stream.",
+        _affine("concat(z)", "O", config.has_out_bias),
+        STREAM,
+    )
     if config.residual:
         name = "hook_resid_cross" if config.d_ff else "hook_resid_post"
         yield HookInfo(name, "The residual stream after cross-attention.", "x + cross-attention", STREAM)
@@ -124,8 +132,9 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
     if config.norm == "pre":
         yield from _within("ln2.", _norm(config, "the input of the feed-forward layer"))
     yield from _within("mlp.", _mlp(config))
-    yield HookInfo("hook_mlp_out", "What the feed-forward layer adds.", _affine("hidden", "down", config.mlp_bias),
-                   STREAM)  # fmt: skip
+    yield HookInfo(
+        "hook_mlp_out", "What the feed-forward layer adds.", _affine("hidden", "down", config.mlp_bias), STREAM
+    )
     if config.residual:
         formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
         yield HookInfo("hook_resid_post", "The residual stream after the layer.", formula, STREAM)
@@ -141,9 +150,11 @@ def _norm(config: ModelConfig, of: str) -> Iterator[HookInfo]:
         return
     yield HookInfo("hook_scale", f"Layer norm of {of}: the spread it divides by.", "√(var(x) + ε)", one)
     yield HookInfo(
-        "hook_normalized", f"Layer norm of {of}: its output, gain and shift included.",
-        "(x − mean(x)) / scale · gain + shift", STREAM,
-    )  # fmt: skip
+        "hook_normalized",
+        f"Layer norm of {of}: its output, gain and shift included.",
+        "(x − mean(x)) / scale · gain + shift",
+        STREAM,
+    )
 
 
 def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[HookInfo]:
@@ -153,8 +164,9 @@ def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[
     if softmax:
         yield HookInfo("hook_q", "Queries: what each position looks for.", formula["Q"], HEADS)
         yield HookInfo("hook_k", f"Keys: what each position offers to be found by{shared}.", formula["K"], of_keys)
-    yield HookInfo("hook_v", f"Values: what each position passes on when it is looked at{shared}.", formula["V"],
-                   of_keys)  # fmt: skip
+    yield HookInfo(
+        "hook_v", f"Values: what each position passes on when it is looked at{shared}.", formula["V"], of_keys
+    )
     if softmax and config.positions == "rotary":
         turned = "turned, pair by pair, by their position's angle"
         if config.turned_dims < config.d_head:
@@ -171,10 +183,15 @@ def _cross_attention(config: ModelConfig) -> Iterator[HookInfo]:
     of_memory = ("batch", "key", "head" if config.kv_heads == config.n_heads else "kv_head", "d_head")
     bias = config.attention_bias
     yield HookInfo("hook_q", "Queries: what each position of the target looks for.", _affine("x", "Q", bias), HEADS)
-    yield HookInfo("hook_k", "Keys: what each position of the source offers to be found by.",
-                   _affine("memory", "K", bias), of_memory)  # fmt: skip
-    yield HookInfo("hook_v", "Values: what each position of the source passes on.", _affine("memory", "V", bias),
-                   of_memory)  # fmt: skip
+    yield HookInfo(
+        "hook_k",
+        "Keys: what each position of the source offers to be found by.",
+        _affine("memory", "K", bias),
+        of_memory,
+    )
+    yield HookInfo(
+        "hook_v", "Values: what each position of the source passes on.", _affine("memory", "V", bias), of_memory
+    )
     yield from _weighing(config, softmax=True, visible="every j that is no padding")
 
 
@@ -188,24 +205,37 @@ def _weighing(config: ModelConfig, softmax: bool, visible: str) -> Iterator[Hook
         yield HookInfo("hook_scaled_scores", *scaled, SCORES)
     yield HookInfo("hook_mask", "True where a query may see a key.", visible, ("query", "key"))
     if softmax:
-        yield HookInfo("hook_attn_scores", "Scaled scores, −∞ where the key is hidden.",
-                       "score if visible, else −∞", SCORES)  # fmt: skip
+        yield HookInfo(
+            "hook_attn_scores", "Scaled scores, −∞ where the key is hidden.", "score if visible, else −∞", SCORES
+        )
     formula = "exp(score_ij) / Σ_j exp(score_ij)" if softmax else "1 / number of visible keys"
     yield HookInfo("hook_pattern", "Attention weights: each row sums to one.", formula, SCORES)
     yield HookInfo("hook_z", "Each head's average of the values, weighted by its row.", "Σ_j pattern_ij · v_j", HEADS)
-    yield HookInfo("hook_result", "Each head's own share of what attention adds, without the output bias.",
-                   "z_head · W_O[head]", ("batch", "pos", "head", "d_model"))  # fmt: skip
+    yield HookInfo(
+        "hook_result",
+        "Each head's own share of what attention adds, without the output bias.",
+        "z_head · W_O[head]",
+        ("batch", "pos", "head", "d_model"),
+    )
 
 
 def _mlp(config: ModelConfig) -> Iterator[HookInfo]:
     hidden, up = ("batch", "pos", "d_ff"), _affine("x", "up", config.mlp_bias)
-    activation = {"relu": "max(0, pre)", "gelu": "pre · Φ(pre)", "gelu_tanh": "pre · Φ(pre), Φ through tanh",
-                  "silu": "pre / (1 + exp(−pre))"}[config.activation]  # fmt: skip
+    activation = {
+        "relu": "max(0, pre)",
+        "gelu": "pre · Φ(pre)",
+        "gelu_tanh": "pre · Φ(pre), Φ through tanh",
+        "silu": "pre / (1 + exp(−pre))",
+    }[config.activation]
     if config.mlp_gate:
         yield HookInfo("hook_pre", "The gate, before the activation.", _affine("x", "gate", config.mlp_bias), hidden)
         yield HookInfo("hook_pre_linear", "What the gate lets through.", up, hidden)
-        yield HookInfo("hook_post", "The feed-forward layer's inside: what has come through the gate.",
-                       f"{activation} · pre_linear", hidden)  # fmt: skip
+        yield HookInfo(
+            "hook_post",
+            "The feed-forward layer's inside: what has come through the gate.",
+            f"{activation} · pre_linear",
+            hidden,
+        )
         return
     yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", up, hidden)
     yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation, hidden)

@@ -31,12 +31,7 @@ class Stack(nn.Module):
     embed: the token table, where the model passes in one that its stacks share; None for one of the stack's own.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        blocks: Iterable[nn.Module],
-        embed: nn.Embedding | None = None,
-    ) -> None:
+    def __init__(self, config: ModelConfig, blocks: Iterable[nn.Module], embed: nn.Embedding | None = None) -> None:
         super().__init__()
         self.config = config
         if embed is None:
@@ -123,11 +118,7 @@ class Decoder(Stack):
         super().__init__(config, (make_decoder_block(config) for _ in range(config.n_layers)), embed)
 
     def forward(
-        self,
-        tokens: Tensor,
-        memory: Tensor,
-        memory_padding: Tensor | None = None,
-        past: KeyValueCache | None = None,
+        self, tokens: Tensor, memory: Tensor, memory_padding: Tensor | None = None, past: KeyValueCache | None = None
     ) -> Tensor:
         """tokens: (batch, target), memory: (batch, source, d_model) → (batch, target, d_model)."""
         start = past.length if past else 0

@@ -156,9 +156,7 @@ def measure_reading(model: nn.Module, task: Stories, questions: int = 1000) -> R
         rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)  # the question mark
         places = torch.tensor([example.place for example in lot])
         with evaluating(model):
-            logits, cache = model.run_with_cache(
-                *batch.inputs, names_filter=lambda name: name.endswith("hook_pattern")
-            )
+            logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
         right += int((logits.argmax(-1) == batch.targets)[rows, asked].sum())
         weights.append(torch.stack([pattern[rows, :, asked, places] for pattern in cache.values()], dim=1))
     mean = torch.cat(weights).mean(0)  # (layer, head)
@@ -235,9 +233,7 @@ class TextEvaluator(Evaluator):
         )
         return Measures(train_loss, validation_loss, None, ", and on ".join(parts))
 
-    def _measure(
-        self, model: nn.Module, text: Tensor, seconds: float, check: Callable[[], None]
-    ) -> tuple[float, int]:
+    def _measure(self, model: nn.Module, text: Tensor, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
         """The loss, and on how many predictions. Pieces come in an order that is evenly spread wherever it ends."""
         size = self._batch * self._context
         starts = range(0, len(text) - 1, size)

@@ -137,9 +137,7 @@ class TrainingRun:
         norm = nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip or math.inf).item()
         if not math.isfinite(norm):
             self.model.zero_grad(set_to_none=True)
-            raise NotFiniteError(
-                f"The gradient became {norm} at step {self.step + 1}; a lower learning rate may help."
-            )
+            raise NotFiniteError(f"The gradient became {norm} at step {self.step + 1}; a lower learning rate may help.")
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate

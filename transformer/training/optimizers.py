@@ -71,10 +71,20 @@ class AdamW(Optimizer):
             if updated:
                 torch._foreach_add_(steps, 1)
                 torch._fused_adamw_(
-                    updated, gradients, means, squares, [], steps, lr=group["lr"], beta1=group["betas"][0],
-                    beta2=group["betas"][1], weight_decay=group["weight_decay"], eps=1e-8, amsgrad=False,
+                    updated,
+                    gradients,
+                    means,
+                    squares,
+                    [],
+                    steps,
+                    lr=group["lr"],
+                    beta1=group["betas"][0],
+                    beta2=group["betas"][1],
+                    weight_decay=group["weight_decay"],
+                    eps=1e-8,
+                    amsgrad=False,
                     maximize=False,
-                )  # fmt: skip
+                )
 
     def _state(self, parameter: Tensor) -> dict[str, Tensor]:
         state = self.state[parameter]

@@ -166,9 +166,7 @@ _PRESETS = (
         group=Group.TASKS,
         task="induction",
         shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "d_ff": 0, "positions": "rotary"},
-        training=TrainingConfig(
-            steps=2500, learning_rate=3e-3, optimizer="muon", weight_decay=0.01, seed=1337
-        ),
+        training=TrainingConfig(steps=2500, learning_rate=3e-3, optimizer="muon", weight_decay=0.01, seed=1337),
         batch=64,
         evaluate_every=500,
         examples=(
@@ -218,19 +216,35 @@ _RUNG = {"context_length": 8, "n_layers": 1, "n_heads": 1, "d_model": 32, "posit
 _BARE = {"norm": "none", "residual": False, "d_ff": 0}
 
 _RUNGS = (
-    ("bigram", "Bigram", "Knows the last character and nothing else.",
-     {"n_layers": 0, "positions": "none", "norm": "none"}),
-    ("positions", "+ positions", "Also knows where in its eight places that character stands.",
-     {"n_layers": 0, "norm": "none"}),
-    ("average", "+ uniform average", "Sees all eight characters, but only as their plain average.",
-     {**_BARE, "attention": "uniform"}),
+    (
+        "bigram",
+        "Bigram",
+        "Knows the last character and nothing else.",
+        {"n_layers": 0, "positions": "none", "norm": "none"},
+    ),
+    (
+        "positions",
+        "+ positions",
+        "Also knows where in its eight places that character stands.",
+        {"n_layers": 0, "norm": "none"},
+    ),
+    (
+        "average",
+        "+ uniform average",
+        "Sees all eight characters, but only as their plain average.",
+        {**_BARE, "attention": "uniform"},
+    ),
     ("attention", "+ single-head attention", "Chooses, by queries and keys, which of them to look at.", _BARE),
     ("feed-forward", "+ feed-forward and layer norm", "Thinks about what it saw.", {"residual": False}),
-    ("heads", "+ four heads", "Looks at four things at once, with heads a quarter as wide.",
-     {"n_heads": 4, "residual": False}),
+    (
+        "heads",
+        "+ four heads",
+        "Looks at four things at once, with heads a quarter as wide.",
+        {"n_heads": 4, "residual": False},
+    ),
     ("residuals", "+ residual connections", "Adds to what it has instead of replacing it.", {"n_heads": 4}),
     ("blocks", "+ three blocks", "Does all of that three times: a transformer.", {"n_heads": 4, "n_layers": 3}),
-)  # fmt: skip
+)
 """Name, title, summary, and what the rung's shape has that `_RUNG` hasn't."""
 
 _LADDER = tuple(
@@ -265,23 +279,63 @@ _PAPER_TRAINING = TrainingConfig(
 )
 
 _CHANGES = (
-    ("paper", "The paper's decoder", "As it was in 2017: post-norm, sines and cosines, ReLU (Vaswani et al. 2017).",
-     {}, {}),
-    ("pre-norm", "+ pre-norm", "Norms read the stream and no longer stand in its way (Xiong et al. 2020).",
-     {"norm": "pre"}, {}),
-    ("learned", "+ learned positions", "Each place has a vector of its own, to be learnt (Radford et al. 2018).",
-     {"positions": "learned"}, {}),
-    ("rotary", "+ rotary positions", "Queries and keys are turned by their place, so that scores know distances "
-     "(Su et al. 2021).", {"positions": "rotary"}, {}),
-    ("rms", "+ RMSNorm", "Norms divide by the length alone; no mean is taken off (Zhang & Sennrich 2019).",
-     {"norm_kind": "rms"}, {}),
-    ("swiglu", "+ SwiGLU", "A gate decides what the feed-forward layer lets through (Shazeer 2020).",
-     {"activation": "silu", "mlp_gate": True, "d_ff": 170}, {}),
-    ("grouped", "+ grouped keys and values", "Two heads share one head's keys and values (Ainslie et al. 2023).",
-     {"n_kv_heads": 2}, {}),
-    ("muon", "+ Muon", "The same model; its matrices are trained by orthogonal steps (Jordan et al. 2024).",
-     {}, {"optimizer": "muon", "learning_rate": 2e-2}),
-)  # fmt: skip
+    (
+        "paper",
+        "The paper's decoder",
+        "As it was in 2017: post-norm, sines and cosines, ReLU (Vaswani et al. 2017).",
+        {},
+        {},
+    ),
+    (
+        "pre-norm",
+        "+ pre-norm",
+        "Norms read the stream and no longer stand in its way (Xiong et al. 2020).",
+        {"norm": "pre"},
+        {},
+    ),
+    (
+        "learned",
+        "+ learned positions",
+        "Each place has a vector of its own, to be learnt (Radford et al. 2018).",
+        {"positions": "learned"},
+        {},
+    ),
+    (
+        "rotary",
+        "+ rotary positions",
+        "Queries and keys are turned by their place, so that scores know distances (Su et al. 2021).",
+        {"positions": "rotary"},
+        {},
+    ),
+    (
+        "rms",
+        "+ RMSNorm",
+        "Norms divide by the length alone; no mean is taken off (Zhang & Sennrich 2019).",
+        {"norm_kind": "rms"},
+        {},
+    ),
+    (
+        "swiglu",
+        "+ SwiGLU",
+        "A gate decides what the feed-forward layer lets through (Shazeer 2020).",
+        {"activation": "silu", "mlp_gate": True, "d_ff": 170},
+        {},
+    ),
+    (
+        "grouped",
+        "+ grouped keys and values",
+        "Two heads share one head's keys and values (Ainslie et al. 2023).",
+        {"n_kv_heads": 2},
+        {},
+    ),
+    (
+        "muon",
+        "+ Muon",
+        "The same model; its matrices are trained by orthogonal steps (Jordan et al. 2024).",
+        {},
+        {"optimizer": "muon", "learning_rate": 2e-2},
+    ),
+)
 """Name, title, summary, and what shape and training have that the rung below hasn't."""
 
 

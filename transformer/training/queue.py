@@ -96,8 +96,9 @@ class Queue:
         """Give free places, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
         if self._waiting:
             now = time.monotonic()
-            self._placed = [job for job in self._placed
-                            if not (job.state == "paused" and now - job.paused_at >= self._patience)]  # fmt: skip
+            self._placed = [
+                job for job in self._placed if not (job.state == "paused" and now - job.paused_at >= self._patience)
+            ]
         given = self._waiting[: max(self.limit - len(self._placed), 0)]
         for job in given:
             self._waiting.remove(job)

@@ -36,8 +36,14 @@ _QUICK = (
         summary="The smallest encoder–decoder there is.",
         group=Group.TASKS,
         task="next-vowel",
-        shape={"n_layers": 1, "n_heads": 1, "d_model": 16, "norm": "post", "tie_embeddings": True,
-               "scale_embeddings": True},
+        shape={
+            "n_layers": 1,
+            "n_heads": 1,
+            "d_model": 16,
+            "norm": "post",
+            "tie_embeddings": True,
+            "scale_embeddings": True,
+        },
         training=TrainingConfig(steps=500, learning_rate=1e-2, warmup_steps=50, weight_decay=0.0, seed=1),
         batch=64,
         evaluate_every=25,
@@ -49,8 +55,14 @@ _QUICK = (
         summary="The transformer of the paper, small.",
         group=Group.TASKS,
         task="number-words",
-        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "norm": "post", "tie_embeddings": True,
-               "scale_embeddings": True},
+        shape={
+            "n_layers": 2,
+            "n_heads": 4,
+            "d_model": 64,
+            "norm": "post",
+            "tie_embeddings": True,
+            "scale_embeddings": True,
+        },
         training=TrainingConfig(
             steps=600, learning_rate=5e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
         ),
@@ -78,11 +90,16 @@ _QUICK = (
         summary="Reads who has what, who is where, and who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary",
-               "attention_windows": (6, 12, 0, 0)},
+        shape={
+            "n_layers": 4,
+            "n_heads": 2,
+            "d_model": 64,
+            "d_ff": 128,
+            "positions": "rotary",
+            "attention_windows": (6, 12, 0, 0),
+        },
         training=TrainingConfig(
-            steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01,
-            seed=1337,
+            steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),
         batch=128,
         evaluate_every=50,
@@ -132,6 +149,6 @@ _QUICK = (
         evaluate_every=100,
         examples=(),
     ),
-)  # fmt: skip
+)
 
 QUICK = {preset.name: preset for preset in _QUICK}

@@ -212,8 +212,12 @@ class Runner:
             self._best_loss, self._best_step = loss if math.isfinite(loss) else math.inf, self.run.step
             self._best = {name: tensor.cpu().clone() for name, tensor in self.run.best_model.state_dict().items()}
         if self._state:
-            notes = {"best_loss": self._best_loss, "best_step": self._best_step, "recent": list(self._recent),
-                     "seconds": self._clock.seconds}  # fmt: skip
+            notes = {
+                "best_loss": self._best_loss,
+                "best_step": self._best_step,
+                "recent": list(self._recent),
+                "seconds": self._clock.seconds,
+            }
             self.run.save(self._state, kept=self._best, notes=notes)
 
 

@@ -27,11 +27,13 @@ STYLES = {
 }
 _MOUNTS = {
     kind: st.components.v2.component(
-        f"headsup_{kind}", html=MARKUP, js=frontend_script(f"{kind}/on_page.js"),
+        f"headsup_{kind}",
+        html=MARKUP,
+        js=frontend_script(f"{kind}/on_page.js"),
         css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "on_page.css", *styles]),
     )
     for kind, styles in STYLES.items()
-}  # fmt: skip
+}
 
 
 def asks_of(
@@ -49,11 +51,17 @@ def asks_of(
 
 
 def instrument(
-    kind: str, *, key: str, model: OpenModel, asks: Mapping[str, Any], about: Mapping[str, Any],
-    on_turn: Callable[[Mapping[str, Any]], None], on_change: Callable[[Mapping[str, Any]], None] | None = None,
+    kind: str,
+    *,
+    key: str,
+    model: OpenModel,
+    asks: Mapping[str, Any],
+    about: Mapping[str, Any],
+    on_turn: Callable[[Mapping[str, Any]], None],
+    on_change: Callable[[Mapping[str, Any]], None] | None = None,
     on_text: Callable[[Mapping[str, Any]], None] | None = None,
     on_look: Callable[[Mapping[str, Any]], None] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
 
     about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with

@@ -40,8 +40,10 @@ def glossary_terms() -> list[dict[str, Any]]:
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
 
 
-MODULES = Modules({"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
-                  {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()})  # fmt: skip
+MODULES = Modules(
+    {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
+    {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()},
+)
 
 
 def address(path: str) -> str:

@@ -46,9 +46,7 @@ def room(width: int, row_labels: Sequence[str]) -> float:
     return width - MARGINS - CHARACTER * LARGEST * (longest_label(row_labels) - 1)
 
 
-def token_axis(
-    labels: Sequence[str], places: np.ndarray, pitch: float, *, upright: bool = True
-) -> tuple[dict, int]:
+def token_axis(labels: Sequence[str], places: np.ndarray, pitch: float, *, upright: bool = True) -> tuple[dict, int]:
     """A numeric axis that reads as tokens, and the height in pixels that its labels take below a plot.
 
     Numeric, because a category axis merges tokens that are equal. pitch: a cell's size in pixels where the figure is

@@ -27,8 +27,10 @@ def lines_by_position(
     numbers end, but no lower than 0.1.
     """
     places = np.arange(len(labels)) + offset
-    words = [f"after {plotly_label(label)}, before {plotly_label(after)}"
-             for label, after in zip(labels, following, strict=True)]  # fmt: skip
+    words = [
+        f"after {plotly_label(label)}, before {plotly_label(after)}"
+        for label, after in zip(labels, following, strict=True)
+    ]
     traces = [
         dict(
             name=name,

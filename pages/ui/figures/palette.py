@@ -52,10 +52,7 @@ def sequential_stops(n: int = 64) -> list[str]:
         raise ValueError(f"sequential_stops got n={n}; a colour scale needs at least 2 stops")
     places, stops = zip(*SEQUENTIAL, strict=True)
     channels = np.array([colors.hex_to_rgb(stop) for stop in stops]) / 255
-    return [
-        _hex(color)
-        for color in np.stack([np.interp(np.linspace(0, 1, n), places, c) for c in channels.T], axis=1)
-    ]
+    return [_hex(color) for color in np.stack([np.interp(np.linspace(0, 1, n), places, c) for c in channels.T], axis=1)]
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,7 @@ def summarise_by_distance(
     distances, similarity = np.asarray(distances), np.asarray(similarity, dtype=np.float64)
     if distances.shape != similarity.shape or not distances.size:
         raise ValueError(
-            f"distances have shape {distances.shape} and similarity {similarity.shape}; "
-            "give one of each for every pair"
+            f"distances have shape {distances.shape} and similarity {similarity.shape}; give one of each for every pair"
         )
     each, group = np.unique(distances.ravel(), return_inverse=True)
     groups = [similarity.ravel()[group == index] for index in range(len(each))]
@@ -95,9 +94,7 @@ def encoding_waves(
     return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE))
 
 
-def similarity_by_distance(
-    distances: np.ndarray, products: np.ndarray, *, theme: Theme = LIGHT
-) -> go.Figure:
+def similarity_by_distance(distances: np.ndarray, products: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
     """The mean dot product of two positions against their distance, in a band from the least to the greatest.
 
     Both have one entry a pair, in any shape they share: `pair_distances(n)` and `dot_products(table)`. For sinusoids

@@ -58,8 +58,14 @@ def paired_bars(
         for name, odds, color in zip(map(plotly_text, names), both, CATEGORICAL, strict=False)
     ]
     limit = float(np.nanmax([0.0, *np.concatenate(both)])) or 1.0
-    layout = style(theme, height=(PAIR if len(both) == 2 else SINGLE) * len(labels), across="probability", down="",
-                   top=36 if len(both) == 2 else 8, bottom=44)  # fmt: skip
+    layout = style(
+        theme,
+        height=(PAIR if len(both) == 2 else SINGLE) * len(labels),
+        across="probability",
+        down="",
+        top=36 if len(both) == 2 else 8,
+        bottom=44,
+    )
     layout["xaxis"] |= dict(range=[0, 1.25 * limit], nticks=5, tickformat=".0%" if limit > 0.02 else ".1%")
     layout["yaxis"] |= dict(range=[len(labels) - 0.5, -0.5], showgrid=False, ticks="", tickmode="array")
     layout["yaxis"] |= dict(tickvals=places, ticktext=texts, tickfont=dict(family=MONOSPACE, size=13))

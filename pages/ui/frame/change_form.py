@@ -50,9 +50,21 @@ HOW = {
 }
 LAST_POSITION = 10**5
 FIRST: dict[str, Any] = {
-    "what": "head", "how": "silence", "where": None, "head": None, "one": False, "position": 0, "factor": 1.0,
-    "toward": "", "against": "", "rule": "mask", "query": 0, "key": 0, "weight": 1.0, "renormalised": True,
-}  # fmt: skip
+    "what": "head",
+    "how": "silence",
+    "where": None,
+    "head": None,
+    "one": False,
+    "position": 0,
+    "factor": 1.0,
+    "toward": "",
+    "against": "",
+    "rule": "mask",
+    "query": 0,
+    "key": 0,
+    "weight": 1.0,
+    "renormalised": True,
+}
 """What the form says at first; a place and a head that aren't chosen are those that are looked at."""
 
 
@@ -78,8 +90,9 @@ def show(name: str, prompt: str) -> None:
     # One that can't be pressed would say nothing of why; what is missing is said above it.
     if wanted is not None:
         st.caption(f"{plain(changes.sentence(wanted))}")
-        st.button("Change this", type="primary", width="stretch", key="change_this",
-                  on_click=changes.add, args=(wanted,))  # fmt: skip
+        st.button(
+            "Change this", type="primary", width="stretch", key="change_this", on_click=changes.add, args=(wanted,)
+        )
 
 
 def close() -> None:
@@ -90,8 +103,12 @@ def close() -> None:
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:
     """A part that is silenced, scaled or replaced; None while something is missing."""
     points = places(shape, what)
-    where = _of("Where", points, lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point),
-                looked_at(shape, points))  # fmt: skip
+    where = _of(
+        "Where",
+        points,
+        lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point),
+        looked_at(shape, points),
+    )
     head = _head(shape) if what == "head" else None
     how = widgets.selectbox("How", HOW, _tie("how"), HOW.get)
     position = None
@@ -153,8 +170,12 @@ def looked_at(shape: ModelConfig, points: list[str]) -> int:
         return 0
     modules = attention_modules(shape)[kind]
     module = modules[min(current.layer or 0, len(modules) - 1)]
-    found = (at for begin in (module, module.rpartition(".")[0])
-             for at, point in enumerate(points) if point.startswith(f"{begin}."))  # fmt: skip
+    found = (
+        at
+        for begin in (module, module.rpartition(".")[0])
+        for at, point in enumerate(points)
+        if point.startswith(f"{begin}.")
+    )
     return next(found, 0)
 
 
@@ -207,8 +228,10 @@ def _compare_lengths(name: str, prompt: str, other: _Other) -> None:
     there = len(other.source or other.tokens)
     here = 0 if tokenizer.unknown_pieces(prompt) else len(tokenizer.encode(prompt))
     if here > there:
-        st.caption(f"The other prompt has {counted(there, 'token')}, and yours {here}: what comes after stays as it "
-                   "is. With two prompts of one length all of it is replaced.")  # fmt: skip
+        st.caption(
+            f"The other prompt has {counted(there, 'token')}, and yours {here}: what comes after stays as it "
+            "is. With two prompts of one length all of it is replaced."
+        )
 
 
 def _factor() -> float:

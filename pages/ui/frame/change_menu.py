@@ -19,8 +19,9 @@ from transformer.inference.places_in_words import part_in_words, place_in_words
 def show(index: int, change: Change, shape: ModelConfig) -> None:
     """The menu of the change of this number."""
     # Opening it runs the page: what it offers is made only then.
-    opened = st.popover("Menu of this change", icon=":material/tune:", type="tertiary", key=f"change_menu_{index}",
-                        on_change="rerun")  # fmt: skip
+    opened = st.popover(
+        "Menu of this change", icon=":material/tune:", type="tertiary", key=f"change_menu_{index}", on_change="rerun"
+    )
     if not opened.open:
         return
     with opened:
@@ -38,13 +39,16 @@ class _Menu:
         """All that fits it."""
         own, shape = self._own, self._shape
         for words, other in others(own):
-            st.button(words, key=f"turn_{self._index}_{words}", width="stretch",
-                      on_click=self._become, args=(other,))  # fmt: skip
+            st.button(words, key=f"turn_{self._index}_{words}", width="stretch", on_click=self._become, args=(other,))
         if isinstance(own, Scaled | Steered):
             widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, self._tie("factor"), step=0.1)
         if isinstance(own, Without):
-            self._select("Where", change_form.wheres(shape, own.rule), "where",
-                         lambda where: place_in_words(where) if where else "everywhere")  # fmt: skip
+            self._select(
+                "Where",
+                change_form.wheres(shape, own.rule),
+                "where",
+                lambda where: place_in_words(where) if where else "everywhere",
+            )
             return
         self._select("Where", change_form.alike(shape, own.point), "point", self._named)
         if own.head is not None:
@@ -62,8 +66,9 @@ class _Menu:
 
     def _show_position(self) -> None:
         position = self._own.position
-        tie = Tie(f"change_{self._index}_one", position is not None,
-                  take=lambda one: self._set(position=0 if one else None))  # fmt: skip
+        tie = Tie(
+            f"change_{self._index}_one", position is not None, take=lambda one: self._set(position=0 if one else None)
+        )
         if widgets.checkbox("At one position only", tie):
             widgets.number_input("Position", 0, LAST_POSITION, self._tie("position"))
 
@@ -76,8 +81,11 @@ class _Menu:
 
     def _tie(self, field: str) -> Tie:
         value = getattr(self._own, field)
-        return Tie(f"change_{self._index}_{field}", 0 if value is None else value,
-                   take=lambda chosen: self._set(**{field: chosen}))  # fmt: skip
+        return Tie(
+            f"change_{self._index}_{field}",
+            0 if value is None else value,
+            take=lambda chosen: self._set(**{field: chosen}),
+        )
 
     def _set(self, **fields: Any) -> None:
         self._become(replace(self._own, **fields))
@@ -92,8 +100,11 @@ def others(own: Intervention) -> list[tuple[str, Intervention]]:
         case Scaled() | Averaged() | Replaced():
             place = {"point": own.point, "head": own.head, "position": own.position}
             factor = own.factor if isinstance(own, Scaled) else 1.0
-            found = [("Silence it", Scaled(**place)), ("Its opposite", Scaled(**place, factor=-factor or -1.0)),
-                     ("Its mean over the text", Averaged(**place))]  # fmt: skip
+            found = [
+                ("Silence it", Scaled(**place)),
+                ("Its opposite", Scaled(**place, factor=-factor or -1.0)),
+                ("Its mean over the text", Averaged(**place)),
+            ]
         case Steered():
             found = [("Its opposite", replace(own, factor=-own.factor))]
         case Weighed():

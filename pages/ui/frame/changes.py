@@ -17,16 +17,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
-from pages.ui.models.changes import (
-    LONGEST,
-    MOST,
-    Change,
-    Changes,
-    apart_from_dials,
-    in_force,
-    joined,
-    problem_of,
-)
+from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, in_force, joined, problem_of
 from transformer import Intervention, ModelConfig, from_code, to_code
 
 MOST_STEPS = 100
@@ -105,9 +96,7 @@ def remove(index: int) -> None:
 def toggle(index: int) -> None:
     """Turn a change off, or on again."""
     changes = visitor().changes
-    _become(tuple(
-        Change(change.intervention, change.on != (place == index)) for place, change in enumerate(changes)
-    ))  # fmt: skip
+    _become(tuple(Change(change.intervention, change.on != (place == index)) for place, change in enumerate(changes)))
 
 
 def replace(index: int, intervention: Intervention, config: ModelConfig) -> None:
@@ -171,8 +160,14 @@ def show(menu: Callable[[int, Change], None]) -> None:
                 _chip(index, change, menu)
     if changes or _shelf().before:
         with st.container(horizontal=True, gap="small"):
-            st.button("Undo", key="undo_change", type="tertiary", icon=":material/undo:", on_click=undo,
-                      disabled=not _shelf().before)  # fmt: skip
+            st.button(
+                "Undo",
+                key="undo_change",
+                type="tertiary",
+                icon=":material/undo:",
+                on_click=undo,
+                disabled=not _shelf().before,
+            )
             if len(changes) > 1:
                 st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
 
@@ -214,11 +209,18 @@ def sentence(intervention: Intervention) -> str:
 
 def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        widgets.checkbox(plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
-                         width="stretch")  # fmt: skip
+        widgets.checkbox(
+            plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)), width="stretch"
+        )
         menu(index, change)
-        st.button("Remove this change", key=f"remove_change_{index}_{hash(change)}", type="tertiary",
-                  icon=":material/close:", on_click=remove, args=(index,))  # fmt: skip
+        st.button(
+            "Remove this change",
+            key=f"remove_change_{index}_{hash(change)}",
+            type="tertiary",
+            icon=":material/close:",
+            on_click=remove,
+            args=(index,),
+        )
 
 
 def _become(changes: Changes) -> None:

@@ -13,9 +13,22 @@ DEFAULT_MODEL = "shakespeare"
 """The model of a link that names none."""
 FIRST_MODEL = "stories"
 """The model that the app opens with."""
-LONGEST = {"prompt": 5_000, "other_prompt": 2_000, "batch": 4_000, "text": 20_000, "model": 200, "other_model": 200,
-           "inside": 200, "branches": 4_000, "own_text": LONGEST_TEXT, "change_toward": 500, "change_against": 500,
-           "lesson": 80, "room": 20, "room_key": 64}  # fmt: skip
+LONGEST = {
+    "prompt": 5_000,
+    "other_prompt": 2_000,
+    "batch": 4_000,
+    "text": 20_000,
+    "model": 200,
+    "other_model": 200,
+    "inside": 200,
+    "branches": 4_000,
+    "own_text": LONGEST_TEXT,
+    "change_toward": 500,
+    "change_against": 500,
+    "lesson": 80,
+    "room": 20,
+    "room_key": 64,
+}
 """Characters a text may have."""
 READS = ("chat", "plain")
 PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}

@@ -28,21 +28,77 @@ LIMITS: dict[str, tuple[float, float]] = {
 """The numbers that dials go from and to; whole ones where both ends are."""
 MOST_WAVES = 6
 MOST_DIMENSIONS = 4
-LOOKED = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation",
-          "inside", "place", "source_place", "cell", "heads", "moment", "folds", "candidate", "circuit", "step",
-          "written", "branches", "temperature", "top_k", "top_p", "seed", "tokens", "pace", "attention")  # fmt: skip
+LOOKED = (
+    "layer",
+    "head",
+    "query",
+    "key",
+    "stage",
+    "zoom",
+    "without",
+    "order",
+    "direction",
+    "share",
+    "derivation",
+    "inside",
+    "place",
+    "source_place",
+    "cell",
+    "heads",
+    "moment",
+    "folds",
+    "candidate",
+    "circuit",
+    "step",
+    "written",
+    "branches",
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+    "tokens",
+    "pace",
+    "attention",
+)
 """What the browser holds: what is looked at, a text, and how it is written; `frontend/looked.js` has the same names."""
-TRAINED = {"task", "corpus", "shape", "rung", "n_layers", "n_heads", "d_model", "context", "positions", "norm", "steps",
-           "snapshot"}  # fmt: skip
+TRAINED = {
+    "task",
+    "corpus",
+    "shape",
+    "rung",
+    "n_layers",
+    "n_heads",
+    "d_model",
+    "context",
+    "positions",
+    "norm",
+    "steps",
+    "snapshot",
+}
 """What the page Train has beside what it learns from, which stands in a link wherever one of these does."""
-TOO_LONG = {"written": "what was written", "branches": "its branches", "batch": "the batch", "prompt": "the prompt",
-            "other_prompt": "the other prompt", "answers": "your answers",
-            "changes": "the changes of the model"}  # fmt: skip
+TOO_LONG = {
+    "written": "what was written",
+    "branches": "its branches",
+    "batch": "the batch",
+    "prompt": "the prompt",
+    "other_prompt": "the other prompt",
+    "answers": "your answers",
+    "changes": "the changes of the model",
+}
 """The texts that a link may have no room for, and what they are called."""
-_VIEWS = ((), ("written",), ("batch",), ("written", "batch"), ("other_prompt",), ("written", "other_prompt"),
-          ("written", "batch", "other_prompt"), ("written", "prompt"), ("written", "prompt", "other_prompt"),
-          ("written", "batch", "prompt", "other_prompt"),
-          ("written", "batch", "prompt", "other_prompt", "changes"))  # fmt: skip
+_VIEWS = (
+    (),
+    ("written",),
+    ("batch",),
+    ("written", "batch"),
+    ("other_prompt",),
+    ("written", "other_prompt"),
+    ("written", "batch", "other_prompt"),
+    ("written", "prompt"),
+    ("written", "prompt", "other_prompt"),
+    ("written", "batch", "prompt", "other_prompt"),
+    ("written", "batch", "prompt", "other_prompt", "changes"),
+)
 SACRIFICES = ((), ("branches",), *(("branches", "answers", *names) for names in _VIEWS))
 """What is left out of a link that would be too long: the first of these that makes it short enough."""
 BELONGS_TO = {

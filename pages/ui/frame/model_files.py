@@ -22,24 +22,37 @@ from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 def exchange() -> None:
     """Upload a model that was downloaded before, here or elsewhere; download or remove those the visitor has."""
     with st.expander("Your models as files", icon=":material/folder_zip:"):
-        uploaded = st.file_uploader("Upload a model that was downloaded from HeadsUp", type="zip", key="model_file",
-                                    max_upload_size=32)  # fmt: skip
+        uploaded = st.file_uploader(
+            "Upload a model that was downloaded from HeadsUp", type="zip", key="model_file", max_upload_size=32
+        )
         if uploaded is not None:
             _take(uploaded)
         for token, entry in own_models().items():
             title = plain(entry.card.title, 60)
             with st.container(horizontal=True, gap="small"):
-                offer_download(f"Download {title}", entry.card.title, lambda name=token: library.model(name),
-                               key=f"download_{token}")  # fmt: skip
-                st.button(f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove,
-                          args=(token,))  # fmt: skip
+                offer_download(
+                    f"Download {title}",
+                    entry.card.title,
+                    lambda name=token: library.model(name),
+                    key=f"download_{token}",
+                )
+                st.button(
+                    f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove, args=(token,)
+                )
         st.caption(f"You can have {MOST} models. Each goes once it hasn't been used for a day.")
 
 
 def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: str) -> None:
     """A button that saves a model as one file. load: opens it once the button is pressed."""
-    st.download_button(label, lambda: pack_checkpoint(load()), f"{slug(title)}.headsup.zip",
-                       "application/zip", key=key, on_click="ignore", icon=":material/download:")  # fmt: skip
+    st.download_button(
+        label,
+        lambda: pack_checkpoint(load()),
+        f"{slug(title)}.headsup.zip",
+        "application/zip",
+        key=key,
+        on_click="ignore",
+        icon=":material/download:",
+    )
 
 
 def _remove(token: str) -> None:

@@ -41,15 +41,19 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
         if entry.problem:
             st.warning(plain(f"One model can't be used. {entry.problem}"), icon=":material/broken_image:")
     if not entries:
-        st.error(f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
-                 "Train one with `python -m transformer train shakespeare`.")  # fmt: skip
+        st.error(
+            f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
+            "Train one with `python -m transformer train shakespeare`."
+        )
         stop()
     if current.model not in entries:
         fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
         if is_own(current.model):
-            missing = ("The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
-                       "nobody uses goes after a day")  # fmt: skip
+            missing = (
+                "The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
+                "nobody uses goes after a day"
+            )
         else:
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")

@@ -153,8 +153,9 @@ def open_page(
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
-    st.session_state["session"] = Session(current, text, theme(), name, library.config(name), prompt, tokens, source,
-                                          current.changes, interventions)  # fmt: skip
+    st.session_state["session"] = Session(
+        current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
+    )
 
 
 def session() -> Session:
@@ -167,8 +168,9 @@ def finish(places: Places) -> None:
     with places.tools:
         _share()
     if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
-        places.notices.caption(f"Too long for the link, and left out of it: {missing}. That is lost when this tab is "
-                               "closed.")  # fmt: skip
+        places.notices.caption(
+            f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed."
+        )
     state.write_address()
     session_record().own_text = visitor().own_text
     restoring.stay_here()
@@ -245,17 +247,23 @@ def _changed(
     if not found or tokens is None:
         return found
     if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
-        st.warning("Changed like this, the model's numbers grow too large to be computed with. The page shows the "
-                   "unchanged model; turn one of the changes off.", icon=":material/science:")  # fmt: skip
+        st.warning(
+            "Changed like this, the model's numbers grow too large to be computed with. The page shows the "
+            "unchanged model; turn one of the changes off.",
+            icon=":material/science:",
+        )
         return ()
     st.markdown(f":material/science: {plain(changes.in_words(found))}")
     return found
 
 
 def _text(
-    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...],
+    current: Visitor,
+    name: str,
+    tokens: tuple[int, ...] | None,
+    source: tuple[int, ...],
     interventions: tuple[Intervention, ...],
-) -> Text:  # fmt: skip
+) -> Text:
     """The text on the page; what was written after another prompt, or by another model, isn't part of it."""
     model = library.opened(name)
     if tokens is None:

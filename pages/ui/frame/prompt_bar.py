@@ -29,8 +29,14 @@ def offer_tools(name: str, prompt: str) -> None:
     """What can be done with a model and its prompt, each folded behind a button."""
     examples = library.model(name).card.examples
     if examples:
-        st.menu_button("Examples", list(examples), key=f"examples_{name}", format_func=_one_line,
-                       on_click=_use_example, args=(name,))  # fmt: skip
+        st.menu_button(
+            "Examples",
+            list(examples),
+            key=f"examples_{name}",
+            format_func=_one_line,
+            on_click=_use_example,
+            args=(name,),
+        )
     _show_changes(name, prompt)
     model_picker.show_card(name)
     _choose_reading(visitor(), name, prompt)
@@ -49,21 +55,26 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
-        st.info("The prompt is empty. A model needs at least one token to start from: type something, or pick an "
-                "example.")  # fmt: skip
+        st.info(
+            "The prompt is empty. A model needs at least one token to start from: type something, or pick an example."
+        )
         return None, ()
     over = len(tokens) - shape.context_length
     if shape.architecture == "encoder-decoder":
         if over > 0:
-            st.error(f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
-                     f"Take {over:,} away.")  # fmt: skip
+            st.error(
+                f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
+                f"Take {over:,} away."
+            )
             return None, ()
         return (card.start_token_id,), tokens
     if over > 0:
         begin = library.window_start(name, len(tokens))
         unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
-        st.info(f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-                f"It reads the last {len(tokens) - begin}; {unread} reach it.")  # fmt: skip
+        st.info(
+            f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
+            f"It reads the last {len(tokens) - begin}; {unread} reach it."
+        )
     return tokens, ()
 
 
@@ -78,8 +89,12 @@ def _show_changes(name: str, prompt: str) -> None:
     """What is changed in the model, and a form that changes more, folded behind a button that counts them."""
     count = sum(change.on for change in visitor().changes)
     # Opening it runs the page: what the form offers is made only then.
-    opened = st.popover(counted(count, "change") if count else "Changes", on_change="rerun",
-                        type="primary" if count else "secondary", key="popover_changes")  # fmt: skip
+    opened = st.popover(
+        counted(count, "change") if count else "Changes",
+        on_change="rerun",
+        type="primary" if count else "secondary",
+        key="popover_changes",
+    )
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         if opened.open:
@@ -110,8 +125,10 @@ def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
     with st.popover("Read as"):
         widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
         if current.reads == "chat":
-            st.caption("This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
-                       "names in ⟨…⟩ are single tokens of its own:")  # fmt: skip
+            st.caption(
+                "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
+                "names in ⟨…⟩ are single tokens of its own:"
+            )
             st.code(_marked(f"{around.before}{prompt}{around.after}"), language=None, wrap_lines=True)
 
 

@@ -163,8 +163,20 @@ def write_address(key: str = "tab") -> None:
         _know(parameters)
     path = urlsplit(st.context.url or "").path
     wants = st.session_state.pop("wants_looked", False)
-    tab(urlencode(parameters), at, kept=left_out, told=told, knows=knows, wants=wants, leave=leave, path=path,
-        begins=begins, key=key, on_return=_take_up, on_held=lambda held: looked.take(current, held))  # fmt: skip
+    tab(
+        urlencode(parameters),
+        at,
+        kept=left_out,
+        told=told,
+        knows=knows,
+        wants=wants,
+        leave=leave,
+        path=path,
+        begins=begins,
+        key=key,
+        on_return=_take_up,
+        on_held=lambda held: looked.take(current, held),
+    )
 
 
 def _written() -> dict[str, str] | None:

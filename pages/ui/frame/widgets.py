@@ -80,16 +80,20 @@ def segmented_control(label: str, options: Iterable[Any], tie: str | Tie, labels
     """One of a few, side by side; returns it."""
     options = list(options)
     widget = _one_of(options, tie, labels)
-    return widget.settle(st.segmented_control(label, options, default=widget.value, required=True, format_func=labels,
-                                              **widget.ties, **look))  # fmt: skip
+    return widget.settle(
+        st.segmented_control(
+            label, options, default=widget.value, required=True, format_func=labels, **widget.ties, **look
+        )
+    )
 
 
 def pills(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
     """One of a few, as pills; returns it."""
     options = list(options)
     widget = _one_of(options, tie, labels)
-    return widget.settle(st.pills(label, options, default=widget.value, required=True, format_func=labels,
-                                  **widget.ties, **look))  # fmt: skip
+    return widget.settle(
+        st.pills(label, options, default=widget.value, required=True, format_func=labels, **widget.ties, **look)
+    )
 
 
 def pills_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
@@ -113,9 +117,7 @@ def select_slider(
     """One of several in order; returns it. grows: options are added while it is in use, and none changes its label."""
     options = list(options)
     widget = _one_of(options, tie, labels, offered="grows" if grows else None)
-    return widget.settle(
-        st.select_slider(label, options, widget.value, format_func=labels, **widget.ties, **look)
-    )
+    return widget.settle(st.select_slider(label, options, widget.value, format_func=labels, **widget.ties, **look))
 
 
 def multiselect(label: str, options: Iterable[Any], tie: str | Tie, *, most: int, **look: Any) -> tuple:
@@ -130,9 +132,7 @@ def multiselect(label: str, options: Iterable[Any], tie: str | Tie, *, most: int
     kept = tuple(part for part in shown if _is_one(part, options))[:most]
     value = kept if kept or not shown else tuple(tie.default)
     widget = _widget(tie, ("several", tuple(options), most), value, allows, read=tuple)
-    return widget.settle(
-        st.multiselect(label, options, list(value), max_selections=most, **widget.ties, **look), tuple
-    )
+    return widget.settle(st.multiselect(label, options, list(value), max_selections=most, **widget.ties, **look), tuple)
 
 
 def slider(label: str, low: float, high: float, tie: str | Tie, *, step: float | None = None, **look: Any) -> Any:

@@ -21,11 +21,15 @@ MOST_NODES = 80
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "len": len}
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 SIGNS = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-COMPARISONS = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-               ast.Eq: operator.eq, ast.NotEq: operator.ne}  # fmt: skip
-CAN_BE_USED = (
-    "names of measures, numbers, texts, + − * /, comparisons, and, or, not, abs, min, max, len, [0], [a, b]"
-)
+COMPARISONS = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+CAN_BE_USED = "names of measures, numbers, texts, + − * /, comparisons, and, or, not, abs, min, max, len, [0], [a, b]"
 PLACEHOLDER = re.compile(r"\{(?P<expression>[^{}:\n]+)(?::(?P<form>[^{}\n]*))?\}")
 MATHS_OR_CODE = re.compile(r"(`+)(?:(?!\1).)*?\1|(?P<maths>\$\$.*?\$\$|\$[^$\n]+\$)", re.DOTALL)
 FORM = re.compile(r"\+?,?(\.[0-9])?[f%d]?")
@@ -67,9 +71,7 @@ class Expression:
         except ExpressionError:
             raise
         except ArithmeticError:
-            raise ExpressionError(
-                f"“{self.text}” can't be computed: it divides by zero, or grows too large"
-            ) from None
+            raise ExpressionError(f"“{self.text}” can't be computed: it divides by zero, or grows too large") from None
         except (TypeError, ValueError, IndexError, KeyError):
             raise ExpressionError(f"“{self.text}” doesn't fit what was measured") from None
         return found
@@ -91,9 +93,7 @@ def _check(node: ast.expr) -> None:
         case ast.BoolOp(values=values):
             for each in values:
                 _check(each)
-        case ast.Compare(left=left, ops=ops, comparators=others) if all(
-            type(op) in COMPARISONS for op in ops
-        ):
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in COMPARISONS for op in ops):
             for each in (left, *others):
                 _check(each)
         case ast.List(elts=[_, *_] as elements):
@@ -151,9 +151,7 @@ def _whole(node: ast.expr) -> int | None:
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(
-            value, bool
-        ):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(value, bool):
             return -value
     return None
 
@@ -189,8 +187,7 @@ class Words:
     def filled(self, names: Mapping[str, Any], show: Callable[[str], str]) -> str:
         """The words with what was measured. show: how a text, a token's, is written. Raises ExpressionError."""
         return "".join(
-            part if isinstance(part, str) else in_words(part[0].value(names), part[1], show)
-            for part in self.parts
+            part if isinstance(part, str) else in_words(part[0].value(names), part[1], show) for part in self.parts
         )
 
 

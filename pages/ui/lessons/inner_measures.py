@@ -26,22 +26,17 @@ def _attention(scene: Scene, layer: int, head: int, attention: str) -> tuple[str
     """The kind of attention, and its module. attention: as in a link, "" for the model's own."""
     kinds = attention_modules(library.config(scene.name))
     kind = attention or next(reversed(kinds), "")
-    if (
-        kind not in kinds
-        or not 0 <= layer < len(kinds[kind])
-        or not 0 <= head < library.config(scene.name).n_heads
-    ):
-        raise MeasureError(
-            f"{scene.model} has no head {layer}.{head} {f'of its {attention}' if attention else ''}"
-        )
+    if kind not in kinds or not 0 <= layer < len(kinds[kind]) or not 0 <= head < library.config(scene.name).n_heads:
+        raise MeasureError(f"{scene.model} has no head {layer}.{head} {f'of its {attention}' if attention else ''}")
     return kind, kinds[kind][layer]
 
 
 def _pattern(scene: Scene, layer: int, head: int, attention: str) -> np.ndarray:
     """(query, key): the weights of one head over the tokens that fit the context."""
     kind, _ = _attention(scene, layer, head, attention)
-    return activations.pattern(scene.name, scene.window, scene.source, kind, layer,
-                               in_window(scene.interventions, scene.begin))[head]  # fmt: skip
+    return activations.pattern(
+        scene.name, scene.window, scene.source, kind, layer, in_window(scene.interventions, scene.begin)
+    )[head]
 
 
 def _row(scene: Scene, layer: int, head: int, query: int, attention: str) -> np.ndarray:
@@ -156,11 +151,7 @@ def silencing(scene: Scene, layer: int, head: int) -> float:
     ending = f"{layer}.hook_mlp_out" if head == -1 else f"{layer}.attn.hook_z"
     wanted = None if head == -1 else head
     for part, rise in zip(found.parts, found.loss, strict=True):
-        if (
-            part.point.endswith(f"blocks.{ending}")
-            and part.head == wanted
-            and not part.point.startswith("encoder")
-        ):
+        if part.point.endswith(f"blocks.{ending}") and part.head == wanted and not part.point.startswith("encoder"):
             return float(rise)
     raise MeasureError(f"{scene.model} has no head {layer}.{head}")
 
@@ -169,8 +160,11 @@ def silencing(scene: Scene, layer: int, head: int) -> float:
 def least_needed_heads(scene: Scene, below: float) -> int:
     """How many heads the text's mean loss rises by less than `below` nats without, each silenced alone."""
     found = _needed(scene)
-    rises = [] if found.loss is None else [rise for part, rise in zip(found.parts, found.loss, strict=True)
-                                           if part.head is not None]  # fmt: skip
+    rises = (
+        []
+        if found.loss is None
+        else [rise for part, rise in zip(found.parts, found.loss, strict=True) if part.head is not None]
+    )
     return sum(rise < below for rise in rises)
 
 
@@ -195,10 +189,7 @@ def logit_lens_losses(scene: Scene) -> list:
 
 @remembered
 def _lens_losses(
-    checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
-    interventions: tuple[Intervention, ...],
+    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
 ) -> np.ndarray:
     found = logit_lens(whole_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
     right = torch.tensor(tokens[1:])[None, :, None].expand(len(found), -1, 1)
@@ -209,9 +200,7 @@ def _lens_losses(
 def logit_lens_probability(scene: Scene, token: str, height: int, place: int = -1) -> float:
     """How likely a token would be to follow, had the model ended at a height of the stream: 0 is the embedding."""
     place = scene.place(place) - scene.begin
-    found = beside.said_at(
-        scene.name, scene.window, scene.source, place, scene.begin, scene.interventions
-    ).logits
+    found = beside.said_at(scene.name, scene.window, scene.source, place, scene.begin, scene.interventions).logits
     if not -len(found) <= height < len(found):
         raise MeasureError(f"a height is from 0 to {len(found) - 1} in this model, not {height}")
     logits = found[height].astype(np.float64)
@@ -235,20 +224,19 @@ def vector_length(scene: Scene, tensor: str, place: int = -1) -> float:
 
 
 def _tensor(scene: Scene, name: str) -> np.ndarray:
-    return _recorded(
-        scene.name, scene.window, scene.source, name, in_window(scene.interventions, scene.begin)
-    )
+    return _recorded(scene.name, scene.window, scene.source, name, in_window(scene.interventions, scene.begin))
 
 
 @remembered
 def _recorded(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], name: str,
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    source: tuple[int, ...],
+    name: str,
     interventions: tuple[Intervention, ...],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     if name not in checkpoint.model.hook_names():
-        raise MeasureError(
-            f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has"
-        )
+        raise MeasureError(f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has")
     return (
         whole_pass(checkpoint.model, tokens, source, names=name, interventions=interventions, outputs=False)
         .tensors[name]

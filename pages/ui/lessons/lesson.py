@@ -14,13 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pages.ui.lessons import (  # noqa: F401, which fill the registry of measures
-    inner_measures,
-    measures,
-    model_measures,
-    own_measures,
-    text_measures,
-)
+from pages.ui.lessons import inner_measures, measures, model_measures, own_measures, text_measures  # noqa: F401, which fill the registry of measures
 from pages.ui.lessons.calls import Call
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
 from pages.ui.lessons.questions import Question, read_question
@@ -159,9 +153,15 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
         raise _Problem(line, "minutes is a whole number from 1 to 120")
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
         raise _Problem(line, "aims is a list of texts")
-    return dict(title=title, minutes=minutes, aims=tuple(aims), asks=found.get("asks", ""),
-                teacher=found.get("teacher", ""), needs=found.get("needs", ""),
-                get=found.get("get", "")), ends[1] + 1  # fmt: skip
+    return dict(
+        title=title,
+        minutes=minutes,
+        aims=tuple(aims),
+        asks=found.get("asks", ""),
+        teacher=found.get("teacher", ""),
+        needs=found.get("needs", ""),
+        get=found.get("get", ""),
+    ), ends[1] + 1
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:
@@ -177,13 +177,10 @@ def _parts(lines: list[str], begin: int) -> list[_Part]:
             parts.append(_Part(line[3:].strip(), number + 1))
         elif not parts:
             if line.strip():
-                raise _Problem(
-                    number + 1, "what comes before the first step belongs into one: begin it with “## ”"
-                )
+                raise _Problem(number + 1, "what comes before the first step belongs into one: begin it with “## ”")
         elif fence:
             end = next(
-                (later for later in range(number + 1, len(lines)) if lines[later].rstrip() == fence["ticks"]),
-                None,
+                (later for later in range(number + 1, len(lines)) if lines[later].rstrip() == fence["ticks"]), None
             )
             if end is None:
                 raise _Problem(number + 1, f"this block isn't closed; it needs a line of {fence['ticks']}")
@@ -212,11 +209,15 @@ def _step(part: _Part, known: Mapping[str, Call]) -> Step:
     if "measure" in blocks:
         scope |= _measures(blocks["measure"], view, known)
     words = _read(Words.read, "\n".join(part.words).strip(), part.line, scope)
-    claims = tuple(
-        _read(Expression.read, line.strip(), blocks["claim"].line + number, scope)
-        for number, line in enumerate(blocks["claim"].text.split("\n"))
-        if line.strip() and not line.lstrip().startswith("#")
-    ) if "claim" in blocks else ()  # fmt: skip
+    claims = (
+        tuple(
+            _read(Expression.read, line.strip(), blocks["claim"].line + number, scope)
+            for number, line in enumerate(blocks["claim"].text.split("\n"))
+            if line.strip() and not line.lstrip().startswith("#")
+        )
+        if "claim" in blocks
+        else ()
+    )
     reveal, to_try = (
         _read(Words.read, blocks[name].text.strip(), blocks[name].line, scope) if name in blocks else None
         for name in ("reveal", "try")
@@ -257,9 +258,7 @@ def _view(block: _Block) -> View:
     try:
         _parameters(link)
     except ValueError:
-        raise _Problem(
-            block.line, "the link isn't one; copy what stands after the ? in the address bar"
-        ) from None
+        raise _Problem(block.line, "the link isn't one; copy what stands after the ? in the address bar") from None
     return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
 
 
@@ -270,17 +269,11 @@ def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> di
     calls = {}
     for name, given in found.items():
         if not NAME.fullmatch(name) or name in FUNCTIONS or keyword.iskeyword(name):
-            raise _Problem(
-                block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do"
-            )
+            raise _Problem(block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do")
         if name in known:
-            raise _Problem(
-                block.line, f"an earlier step measures something under the name {name}; take another"
-            )
+            raise _Problem(block.line, f"an earlier step measures something under the name {name}; take another")
         if not isinstance(given, dict):
-            raise _Problem(
-                block.line, f'{name} needs a table: [{name}], and below it what = "probability", say'
-            )
+            raise _Problem(block.line, f'{name} needs a table: [{name}], and below it what = "probability", say')
         try:
             calls[name] = Call.read(given, view.parameters if view else {})
         except ExpressionError as error:
@@ -300,9 +293,7 @@ def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, 
 def _known(names: frozenset[str], scope: Mapping[str, Call], line: int) -> None:
     if missing := sorted(names - scope.keys()):
         known = ", ".join(sorted(scope)) or "nothing yet"
-        raise _Problem(
-            line, f"nothing is measured under the name {missing[0][:40]}; what is measured here: {known}"
-        )
+        raise _Problem(line, f"nothing is measured under the name {missing[0][:40]}; what is measured here: {known}")
 
 
 def _only(found: Mapping[str, Any], kinds: Mapping[str, type], line: int) -> None:

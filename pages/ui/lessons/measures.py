@@ -16,14 +16,7 @@ from pages.ui.lessons.calls import MEASURES, measure
 from pages.ui.lessons.scenes import MeasureError, Scene
 from pages.ui.models import activations, changed, library
 from pages.ui.models.cache import remembered
-from transformer import (
-    TASKS,
-    Checkpoint,
-    Intervention,
-    Sampling,
-    in_window,
-    sampling_distribution,
-)
+from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 
 CARD = ("validation_loss", "train_loss", "accuracy")
 MOST_EXAMPLES = 100
@@ -129,8 +122,9 @@ def number_of_tokens(scene: Scene) -> int:
 @measure
 def chosen(scene: Scene, temperature: float = 1.0, top_k: int = 0, seed: int = 1) -> str:
     """The token that is drawn next, with these dials."""
-    found = changed.written(scene.name, scene.tokens, scene.source, _sampling(temperature, top_k, seed), 1,
-                            scene.interventions)  # fmt: skip
+    found = changed.written(
+        scene.name, scene.tokens, scene.source, _sampling(temperature, top_k, seed), 1, scene.interventions
+    )
     return scene.label(found[0])
 
 
@@ -138,9 +132,7 @@ def chosen(scene: Scene, temperature: float = 1.0, top_k: int = 0, seed: int = 1
 def drawn_probability(scene: Scene, token: str, temperature: float = 1.0, top_k: int = 0) -> float:
     """How likely a token is to be drawn next, with these dials."""
     logits = activations.next_token(scene.name, scene.tokens, scene.source, scene.interventions)[0]
-    return float(
-        sampling_distribution(torch.tensor(logits), _sampling(temperature, top_k, 0))[scene.token(token)]
-    )
+    return float(sampling_distribution(torch.tensor(logits), _sampling(temperature, top_k, 0))[scene.token(token)])
 
 
 @measure
@@ -148,8 +140,9 @@ def written(scene: Scene, tokens: int = 60, seed: int = 1, temperature: float = 
     """What the model writes on, without its end token; temperature 0 always takes the likeliest."""
     if not 1 <= tokens <= MOST_WRITTEN:
         raise MeasureError(f"it writes 1 to {MOST_WRITTEN} tokens, not {tokens}")
-    found = changed.written(scene.name, scene.tokens, scene.source, _sampling(temperature, 0, seed), tokens,
-                            scene.interventions)  # fmt: skip
+    found = changed.written(
+        scene.name, scene.tokens, scene.source, _sampling(temperature, 0, seed), tokens, scene.interventions
+    )
     end = library.model(scene.name).card.end_token_id
     return scene.tokenizer.decode([token for token in found if token != end])
 
@@ -177,11 +170,7 @@ def accuracy(scene: Scene, examples: int = 50) -> float:
 
 @remembered
 def _accuracy(checkpoint: Checkpoint, examples: int, interventions: tuple[Intervention, ...]) -> float:
-    asked, tokenizer, known = (
-        TASKS[checkpoint.card.task].sample(examples),
-        checkpoint.tokenizer,
-        checkpoint.card,
-    )
+    asked, tokenizer, known = (TASKS[checkpoint.card.task].sample(examples), checkpoint.tokenizer, checkpoint.card)
     translates = checkpoint.model.config.architecture == "encoder-decoder"
     right = 0
     for example in asked:

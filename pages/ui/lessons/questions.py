@@ -25,8 +25,13 @@ from pages.ui.models.answers import Answer
 KINDS = ("choose", "number", "token", "cell", "order")
 FEWEST, MOST = 2, 10
 """Options."""
-OWN = {"choose": ("options",), "number": ("low", "high", "step", "unit", "near"), "token": (),
-       "cell": ("layer", "head", "attention"), "order": ("options", "descending")}  # fmt: skip
+OWN = {
+    "choose": ("options",),
+    "number": ("low", "high", "step", "unit", "near"),
+    "token": (),
+    "cell": ("layer", "head", "attention"),
+    "order": ("options", "descending"),
+}
 """What each kind can have beside its text and what is right."""
 
 
@@ -103,9 +108,14 @@ def read_question(found: Mapping[str, Any]) -> Question:
     if kind == "order" and isinstance(right[0], str) and sorted(right) != sorted(options):
         raise ExpressionError("right has the same texts as options, in the right order")
     return Question(
-        kind=kind, text=Words.read(text), right=right, options=tuple(map(Words.read, options)),
-        descending=_flag(found, "descending"), **_numbers(kind, found), **_head(found),
-    )  # fmt: skip
+        kind=kind,
+        text=Words.read(text),
+        right=right,
+        options=tuple(map(Words.read, options)),
+        descending=_flag(found, "descending"),
+        **_numbers(kind, found),
+        **_head(found),
+    )
 
 
 def _right(kind: str, given: Any, options: tuple[str, ...]) -> tuple[Expression, ...] | tuple[str, ...]:
@@ -163,9 +173,7 @@ def _flag(found: Mapping[str, Any], name: str) -> bool:
 
 
 def _texts(given: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(
-        isinstance(each, str) and 0 < len(each.strip()) <= 300 for each in given
-    ):
+    if not isinstance(given, list) or not all(isinstance(each, str) and 0 < len(each.strip()) <= 300 for each in given):
         raise ExpressionError(f"{name} is a list of texts")
     return tuple(each.strip() for each in given)
 

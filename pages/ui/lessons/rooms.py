@@ -201,9 +201,7 @@ class Rooms:
     def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
         if not 0 < len(answer) <= LONGEST_ANSWER:
-            raise RoomError(
-                f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}."
-            )
+            raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
         with self._room(code) as room:
             if member not in room.members:
                 raise RoomError("You are no longer in this room. Join it again with its code.")
@@ -254,8 +252,14 @@ class Rooms:
             poll.phase, poll.first.keys() | poll.second.keys()
         )
         pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
-        return Tally(poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted),
-                     len(here | voted), pairs)  # fmt: skip
+        return Tally(
+            poll.phase,
+            Counter(poll.first.values()),
+            Counter(poll.second.values()),
+            len(voted),
+            len(here | voted),
+            pairs,
+        )
 
     def _poll(self, room: _Room, place: StepPlace) -> Poll:
         if place not in room.polls and len(room.polls) >= MOST_POLLS:

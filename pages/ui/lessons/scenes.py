@@ -115,9 +115,7 @@ class Scene:
         """A place of the text, counted from 0, or from its end if negative. Raises MeasureError for none."""
         found = place + len(self.tokens) if place < 0 else place
         if not self.begin <= found < len(self.tokens):
-            raise MeasureError(
-                f"{what} is from {self.begin} to {len(self.tokens) - 1} in this text, not {place}"
-            )
+            raise MeasureError(f"{what} is from {self.begin} to {len(self.tokens) - 1} in this text, not {place}")
         return found
 
     @property

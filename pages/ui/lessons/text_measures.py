@@ -91,9 +91,7 @@ def settled_height(scene: Scene, place: int = -1) -> int:
 def _lens(scene: Scene, place: int) -> np.ndarray:
     """(height, vocab)."""
     place = scene.place(place) - scene.begin
-    return beside.said_at(
-        scene.name, scene.window, scene.source, place, scene.begin, scene.interventions
-    ).logits  # fmt: skip
+    return beside.said_at(scene.name, scene.window, scene.source, place, scene.begin, scene.interventions).logits
 
 
 @measure
@@ -145,9 +143,7 @@ def _first_weights(scene: Scene) -> np.ndarray:
 
 
 @remembered
-def _on_first(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: tuple[Intervention, ...]
-) -> np.ndarray:  # fmt: skip
+def _on_first(checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: tuple[Intervention, ...]) -> np.ndarray:
     hooks = hooks_of(interventions, checkpoint.model)
     with torch.no_grad():
         cache = checkpoint.model.run_until_recorded(

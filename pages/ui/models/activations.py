@@ -66,8 +66,10 @@ def _next_token(
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
         logits = model(*inputs, newest=True)
-    layers = {kind: [f"{module}.hook_pattern" for module in modules]
-              for kind, modules in attention_modules(model.config).items()}  # fmt: skip
+    layers = {
+        kind: [f"{module}.hook_pattern" for module in modules]
+        for kind, modules in attention_modules(model.config).items()
+    }
     found = {kind: np.stack([rows[name] for name in names]) for kind, names in layers.items() if names[0] in rows}
     return logits[0, -1].numpy(), found
 
@@ -92,9 +94,13 @@ def scored(
 
 @remembered
 def pattern(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], kind: str, layer: int,
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    source: tuple[int, ...],
+    kind: str,
+    layer: int,
     interventions: Interventions = (),
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
     point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
     hooks = hooks_of(interventions, checkpoint.model)
@@ -137,9 +143,14 @@ def _is_newest_pattern(point: str) -> bool:
 
 
 def _run(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], names_filter: NamesFilter,
-    hooks: Sequence[ForwardHook], *, newest: bool = False,
-) -> tuple[torch.Tensor, ActivationCache]:  # fmt: skip
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    source: tuple[int, ...],
+    names_filter: NamesFilter,
+    hooks: Sequence[ForwardHook],
+    *,
+    newest: bool = False,
+) -> tuple[torch.Tensor, ActivationCache]:
     inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
     with torch.no_grad():
         return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks, newest=newest)

@@ -135,11 +135,7 @@ def from_text(text: str) -> dict[StepPlace, Given]:
     found = {}
     for code in text.split(BETWEEN)[:MOST] if text else ():
         lesson, *rest = code.split(WITHIN)
-        if (
-            not LESSON.fullmatch(lesson)
-            or not 2 <= len(rest) <= 3
-            or not re.fullmatch(r"[0-9]{1,3}", rest[0])
-        ):
+        if not LESSON.fullmatch(lesson) or not 2 <= len(rest) <= 3 or not re.fullmatch(r"[0-9]{1,3}", rest[0]):
             raise ValueError("answers are copied from the link of whoever gave them")
         answers = [_answer(part) for part in rest[1:]]
         found[StepPlace(lesson, int(rest[0]))] = Given(answers[0], answers[1] if answers[1:] else None)

@@ -44,17 +44,21 @@ def said_at(
     """
     points = heights(checkpoint.model.config, "decoder." if source else "")
     wanted = frozenset(name for height in points for name in height)
-    found = whole_pass(checkpoint.model, tokens, source, names=wanted.__contains__,
-                       interventions=in_window(interventions, begin), outputs=False)  # fmt: skip
+    found = whole_pass(
+        checkpoint.model,
+        tokens,
+        source,
+        names=wanted.__contains__,
+        interventions=in_window(interventions, begin),
+        outputs=False,
+    )
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
     return Heights(lens.heights, lens.logits[:, 0].numpy())
 
 
 @remembered
-def decoded(
-    checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()
-) -> tuple[int, ...]:  # fmt: skip
+def decoded(checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()) -> tuple[int, ...]:
     """What the decoder of an encoder–decoder reads: its start token, and the answer that it would give."""
     text = (checkpoint.card.start_token_id,)
     text += greedy_answer(checkpoint, text, source, interventions)

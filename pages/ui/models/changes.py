@@ -108,8 +108,11 @@ def _in_python(value: Any) -> str:
     """A value as it is written, without what it would have anyway."""
     if not dataclasses.is_dataclass(value):
         return repr(value)
-    given = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)
-             if getattr(value, field.name) != field.default]  # fmt: skip
+    given = [
+        (field.name, getattr(value, field.name))
+        for field in dataclasses.fields(value)
+        if getattr(value, field.name) != field.default
+    ]
     first, *others = given
     arguments = [_in_python(first[1]), *(f"{name}={_in_python(one)}" for name, one in others)]
     return f"{type(value).__name__}({', '.join(arguments)})"

@@ -32,8 +32,9 @@ class Stand:
 
 def rungs(group: Group) -> dict[str, CheckpointEntry]:
     """The rungs of a ladder that there are, from the lowest to the highest."""
-    found = {name: entry for name, entry in library.usable().items()
-             if entry.card is not None and entry.card.group == group}  # fmt: skip
+    found = {
+        name: entry for name, entry in library.usable().items() if entry.card is not None and entry.card.group == group
+    }
     return dict(sorted(found.items()))
 
 

@@ -47,8 +47,11 @@ def catalogue() -> tuple[CheckpointEntry, ...]:
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if not entry.problem}
-    seen = {name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
-            for name, model in _seen().items() if not model.is_own}  # fmt: skip
+    seen = {
+        name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
+        for name, model in _seen().items()
+        if not model.is_own
+    }
     return there | seen | shared_models() | own_models()
 
 

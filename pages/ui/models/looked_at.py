@@ -80,9 +80,11 @@ def is_circuit(circuit: Any, extent: Extent) -> bool:
     """Whether a model has this circuit, and its matrix may have this cell."""
     match circuit:
         case (str(kind), str(attention), head, *places) if kind in extent.circuits.get(attention, ()):
-            return _is_within(head, extent.heads) and len(places) in (1, 3) and all(
-                _is_within(place, FARTHEST) for place in places
-            )  # fmt: skip
+            return (
+                _is_within(head, extent.heads)
+                and len(places) in (1, 3)
+                and all(_is_within(place, FARTHEST) for place in places)
+            )
     return False
 
 

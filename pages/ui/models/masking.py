@@ -83,9 +83,15 @@ def filler_token(name: str) -> int:
 
 @remembered
 def padding_effect(
-    checkpoint: Checkpoint, prompt: tuple[int, ...], filler: int, side: str, *, causal: bool, padding: bool,
+    checkpoint: Checkpoint,
+    prompt: tuple[int, ...],
+    filler: int,
+    side: str,
+    *,
+    causal: bool,
+    padding: bool,
     interventions: Interventions = (),
-) -> float:  # fmt: skip
+) -> float:
     """How far padding moves any probability that the model gives at a real token of the prompt, at most.
 
     filler: how many padding tokens stand on the "left" or "right". causal, padding: which masks are in force where
@@ -119,8 +125,10 @@ def padding_effect(
         target = (start + greedy_answer(checkpoint, start, prompt, interventions))[: shape.context_length]
         alone = _logits(checkpoint, target, prompt, [], interventions)
         filled = _logits(checkpoint, target, padded, [mask_of(seen)], interventions)
-    return max(float((with_it.double().softmax(-1) - without.double().softmax(-1)).abs().max())
-               for (_, with_it), (_, without) in zip(filled, alone, strict=True))  # fmt: skip
+    return max(
+        float((with_it.double().softmax(-1) - without.double().softmax(-1)).abs().max())
+        for (_, with_it), (_, without) in zip(filled, alone, strict=True)
+    )
 
 
 def _filler(shape: ModelConfig) -> int:
@@ -142,9 +150,13 @@ def _is_of_source(point: str) -> bool:
 
 
 def _logits(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], hooks: list[ForwardHook],
-    interventions: Interventions, positions: slice = slice(None),
-) -> Iterator[tuple[slice, Tensor]]:  # fmt: skip
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    source: tuple[int, ...],
+    hooks: list[ForwardHook],
+    interventions: Interventions,
+    positions: slice = slice(None),
+) -> Iterator[tuple[slice, Tensor]]:
     """Some positions' logits after others, as `logits_in_pieces` gives them."""
     model = checkpoint.model
     stream = stream_of(model, tokens, source, [*hooks_of(interventions, model), *hooks])

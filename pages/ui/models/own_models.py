@@ -40,8 +40,10 @@ def problem_of_room(more: int = 0) -> str | None:
     if len(sizes) >= MOST:
         return f"You have {MOST} models, as many as one can have. Remove one under “Your models as files” first."
     if sizes and sum(sizes) + more > LARGEST_TOGETHER:
-        return (f"Your models may have {LARGEST_TOGETHER / 1e6:,.0f} MB together, and this one doesn't fit any more. "
-                "Remove one under “Your models as files” first.")  # fmt: skip
+        return (
+            f"Your models may have {LARGEST_TOGETHER / 1e6:,.0f} MB together, and this one doesn't fit any more. "
+            "Remove one under “Your models as files” first."
+        )
     return None
 
 

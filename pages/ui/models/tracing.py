@@ -51,17 +51,28 @@ PAIRS = {
 what to change is found by trying."""
 FACTS = (
     ("The capital of France is", "The capital of Italy is"),
-    ("When Mary and John went to the store, John gave a drink to",
-     "When Mary and John went to the store, Mary gave a drink to"),
+    (
+        "When Mary and John went to the store, John gave a drink to",
+        "When Mary and John went to the store, Mary gave a drink to",
+    ),
     ("The opposite of hot is", "The opposite of big is"),
-)  # fmt: skip
+)
 """The same for a large model, which has read more than one text: what it knows is asked for, to be gone on with."""
 ALIKE = (
     "France Italy Spain Germany England Japan China Russia Greece Egypt Poland Portugal India Brazil Canada",
     "Paris Rome Madrid Berlin London Tokyo Moscow Athens",
-    "Mary John Anna Tom Peter Lucy", "man woman boy girl", "king queen", "father mother", "he she", "He She",
-    "red blue green white black", "hot cold big small", "one two three four five", "dog cat horse bird", "day night",
-)  # fmt: skip
+    "Mary John Anna Tom Peter Lucy",
+    "man woman boy girl",
+    "king queen",
+    "father mother",
+    "he she",
+    "He She",
+    "red blue green white black",
+    "hot cold big small",
+    "one two three four five",
+    "dog cat horse bird",
+    "day night",
+)
 """Words that can stand for one another in a text for a large model, for which trying tokens takes too long."""
 CLASSES = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """One character stands in for another of its kind."""
@@ -125,8 +136,10 @@ def pair(
         written = [greedy_answer(checkpoint, start, source) for source in (own, other)]
         same = next((place for place, (a, b) in enumerate(zip(*written, strict=False)) if a != b), 0)
         tokens, sources = (start + written[0][:same],) * 2, (own, other)
-    logits = [_logits(checkpoint, [text], [source] if source else [], interventions)
-              for text, source in zip(tokens, sources, strict=True)]  # fmt: skip
+    logits = [
+        _logits(checkpoint, [text], [source] if source else [], interventions)
+        for text, source in zip(tokens, sources, strict=True)
+    ]
     return Pair(tokens, sources, torch.cat(logits).numpy())
 
 
@@ -144,8 +157,18 @@ def traced(
 
     stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
     """
-    found = patching(checkpoint.model, tokens[1], tokens[0], answers[1], answers[0], sources[1], sources[0],
-                     stack=stack, interventions=interventions, on_progress=progress)  # fmt: skip
+    found = patching(
+        checkpoint.model,
+        tokens[1],
+        tokens[0],
+        answers[1],
+        answers[0],
+        sources[1],
+        sources[0],
+        stack=stack,
+        interventions=interventions,
+        on_progress=progress,
+    )
     return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 

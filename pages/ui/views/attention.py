@@ -64,8 +64,9 @@ def choose(session: Session, kind: str) -> Looked:
         kinds = [other for other in KINDS if other in places.attentions(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
-        kind = widgets.selectbox("Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get,
-                                 label_visibility="collapsed")  # fmt: skip
+        kind = widgets.selectbox(
+            "Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get, label_visibility="collapsed"
+        )
     text = _text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
@@ -85,8 +86,9 @@ def choose(session: Session, kind: str) -> Looked:
 
 def choose_text(session: Session) -> None:
     """Which text: below the picture, as it matters once something is written."""
-    widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written,
-                              label_visibility="collapsed")  # fmt: skip
+    widgets.segmented_control(
+        "Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written, label_visibility="collapsed"
+    )
 
 
 def explain(session: Session, looked: Looked) -> None:
@@ -96,7 +98,7 @@ def explain(session: Session, looked: Looked) -> None:
         "encoder": "Every token of the source sees every other: there is no causal mask.",
         "decoder": "Each token that the decoder has read sees itself and what came before it.",
         "cross": "A row shows where in the source the decoder looked to choose the token after the arrow.",
-    }  # fmt: skip
+    }
     whose = "" if session.text.written else " It isn't written yet: the model would write it."
     st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
 

@@ -31,20 +31,23 @@ def offer_files(session: Session, looked: Looked) -> None:
     current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
-    opened = st.expander("Take these numbers along", icon=":material/download:", key="drawer_numbers",
-                         on_change="rerun")  # fmt: skip
+    opened = st.expander(
+        "Take these numbers along", icon=":material/download:", key="drawer_numbers", on_change="rerun"
+    )
     if not opened.open:
         return
     looked_at.want()
     with opened:
         if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
-            st.markdown(
-                "Everything above, all layers and heads, as one page that opens without a network:"
-            )
+            st.markdown("Everything above, all layers and heads, as one page that opens without a network:")
             st.download_button(
-                "Save as a page", lambda: _page(session, looked).encode(), f"{title}-attention.html", key="save_page",
-                on_click="ignore", icon=":material/html:",
-            )  # fmt: skip
+                "Save as a page",
+                lambda: _page(session, looked).encode(),
+                f"{title}-attention.html",
+                key="save_page",
+                on_click="ignore",
+                icon=":material/html:",
+            )
         else:
             st.markdown("The numbers of this attention are too many for one page. With a shorter text it can be saved.")
         st.markdown(
@@ -56,9 +59,11 @@ def offer_files(session: Session, looked: Looked) -> None:
             lambda: exports.whole_layer(
                 looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
             ).to_bytes(),
-            f"{title}-attention.safetensors", key="save_recording", on_click="ignore",
+            f"{title}-attention.safetensors",
+            key="save_recording",
+            on_click="ignore",
             icon=":material/download:",
-        )  # fmt: skip
+        )
         st.markdown("In Python:")
         st.code(lines(session, looked), language=None, wrap_lines=True)
 
@@ -71,16 +76,24 @@ def lines(session: Session, looked: Looked) -> str:
     is_own = library.opened(session.name).is_own
     return LINES.format(
         path="the folder of your model" if is_own else f"checkpoints/{session.name}",
-        text=list(looked.tokens), source=list(looked.source), kind=looked.kind, layer=current.layer,
-        head=current.head, pattern=f"{module}.hook_pattern",
+        text=list(looked.tokens),
+        source=list(looked.source),
+        kind=looked.kind,
+        layer=current.layer,
+        head=current.head,
+        pattern=f"{module}.hook_pattern",
         names=", ".join(sorted([*names, "load_checkpoint", "record", "show"])),
         changes=f", interventions={changed}" if names else "",
-    )  # fmt: skip
+    )
 
 
 def _page(session: Session, looked: Looked) -> str:
     current = session.visitor
     return exports.attention_page(
-        *looked.read, title=f"{session.file_name}-attention", layer=current.layer, head=current.head,
-        offsets={"queries": looked.query_offset, "keys": looked.key_offset}, next=looked.next_labels,
-    )  # fmt: skip
+        *looked.read,
+        title=f"{session.file_name}-attention",
+        layer=current.layer,
+        head=current.head,
+        offsets={"queries": looked.query_offset, "keys": looked.key_offset},
+        next=looked.next_labels,
+    )

@@ -29,9 +29,7 @@ def attention(session: Session) -> None:
 
     kind = places.chosen_attention(session.config, session.visitor.attention)
     if kind is None:
-        st.info(
-            "This model has no layers, and so no attention: it goes straight from a token to the next one's odds."
-        )
+        st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
         return
     if kind == "self":
         looked = view.choose(session, kind)
@@ -58,11 +56,19 @@ def masks(session: Session) -> None:
         reading = view.causal(session)
     with st.container(gap="small"):
         if reading is not None:
-            fold("Every prediction of the text, with the mask and without it", "every_prediction",
-                 lambda: without_mask.every_prediction(session, reading), holds=("positions_shown",))  # fmt: skip
+            fold(
+                "Every prediction of the text, with the mask and without it",
+                "every_prediction",
+                lambda: without_mask.every_prediction(session, reading),
+                holds=("positions_shown",),
+            )
         fold("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
-        fold("A batch of prompts and its padding", "batch", lambda: padded_batch.batch(session),
-             holds=("batch", "batch_row", "pad_side"))  # fmt: skip
+        fold(
+            "A batch of prompts and its padding",
+            "batch",
+            lambda: padded_batch.batch(session),
+            holds=("batch", "batch_row", "pad_side"),
+        )
 
 
 def positions(session: Session) -> None:
@@ -107,8 +113,9 @@ def what_if(session: Session) -> None:
         "beside": ("Comparison", beside.show),
         "ladder": ("The ladder", ladder.show),
     }
-    question = widgets.segmented_control("Question", QUESTIONS, "question", lambda name: views[name][0],
-                                         label_visibility="collapsed")  # fmt: skip
+    question = widgets.segmented_control(
+        "Question", QUESTIONS, "question", lambda name: views[name][0], label_visibility="collapsed"
+    )
     views[question][1](session)
 
 

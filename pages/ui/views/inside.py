@@ -104,8 +104,7 @@ def offer_numbers(session: Session, looked: Looked) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers",
-                         on_change="rerun")  # fmt: skip
+    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
     if not opened.open:
         return
     held.want()
@@ -126,8 +125,11 @@ def offer_numbers(session: Session, looked: Looked) -> None:
             lambda: exports.file_of(
                 looked.model, looked.tokens, looked.source, current.inside, looked.interventions
             ).to_bytes(),
-            file, key="save_inside", on_click="ignore", icon=":material/download:",
-        )  # fmt: skip
+            file,
+            key="save_inside",
+            on_click="ignore",
+            icon=":material/download:",
+        )
 
 
 def _too_much(looked: Looked, current: Visitor) -> str | None:

@@ -31,8 +31,10 @@ LEFT_OUT = {
 }
 """What a page can lack, in words."""
 SHORTER = "All numbers of this pass are too many for one page. With a shorter text it can be saved."
-TOO_MANY = ("This model's numbers are too many for one page, however short the text. Those of a part of it can be "
-            "saved below, for Python.")  # fmt: skip
+TOO_MANY = (
+    "This model's numbers are too many for one page, however short the text. Those of a part of it can be "
+    "saved below, for Python."
+)
 
 
 def offer_page(session: Session, looked: Looked) -> None:
@@ -49,16 +51,18 @@ def offer_page(session: Session, looked: Looked) -> None:
             can_be = page_fit(session.config, 1, min(len(looked.source), 1)) is not None
             st.markdown(SHORTER if can_be else TOO_MANY)
         else:
-            st.markdown(
-                f"One page with everything above, to be explored without a network.{_said_of(fit.kinds)}"
-            )
+            st.markdown(f"One page with everything above, to be explored without a network.{_said_of(fit.kinds)}")
             title = f"{session.file_name}-inside"
             outlined = outline(looked.model, looked.tokens, looked.source, looked.interventions)
             size = page_size(session.config, outlined, fit)
             st.download_button(
-                f"Save as a page ({in_words(size)})", lambda: _page(session, looked, title), f"{title}.html",
-                key="save_inside_page", on_click="ignore", icon=":material/html:",
-            )  # fmt: skip
+                f"Save as a page ({in_words(size)})",
+                lambda: _page(session, looked, title),
+                f"{title}.html",
+                key="save_inside_page",
+                on_click="ignore",
+                icon=":material/html:",
+            )
         st.markdown("In Python, without the app:")
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
         st.code(lines(session, looked), language=None, wrap_lines=True)
@@ -74,9 +78,10 @@ def lines(session: Session, looked: Looked) -> str:
         imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
         path="the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}",
         texts=", ".join(as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens),
-        changes=f", interventions={changed}" if names else "", numbers=_numbers(looked, chosen),
+        changes=f", interventions={changed}" if names else "",
+        numbers=_numbers(looked, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
-    )  # fmt: skip
+    )
 
 
 def _numbers(looked: Looked, chosen: Chosen) -> str:
@@ -93,9 +98,7 @@ def _numbers(looked: Looked, chosen: Chosen) -> str:
 
 def _page(session: Session, looked: Looked, title: str) -> bytes:
     options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
-    return exports.page_of(
-        looked.model, looked.tokens, looked.source, looked.interventions, options=options
-    ).encode()
+    return exports.page_of(looked.model, looked.tokens, looked.source, looked.interventions, options=options).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:

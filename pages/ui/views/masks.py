@@ -49,13 +49,18 @@ def causal(session: Session) -> Reading | None:
     panel = _causal_panel(session, tokens[-shown:], end)
     with picture:
         if reading is None:
-            st.info("This model has no layers, and so no attention and no mask to take away: "
-                    "it goes straight from a token to the next one's odds.")  # fmt: skip
+            st.info(
+                "This model has no layers, and so no attention and no mask to take away: "
+                "it goes straight from a token to the next one's odds."
+            )
         show_panels([panel], "causal", reading and without_mask.predictions(session, reading, shown))
     offer_data(lambda: _table([panel]), "This mask as a table", f"{session.file_name}-causal-mask.csv")
     if reading is not None:
-        offer_data(lambda: without_mask.candidates_table(session, reading), "These predictions as a table",
-                   f"{session.file_name}-candidates-without-mask.csv")  # fmt: skip
+        offer_data(
+            lambda: without_mask.candidates_table(session, reading),
+            "These predictions as a table",
+            f"{session.file_name}-candidates-without-mask.csv",
+        )
     return reading
 
 
@@ -89,9 +94,14 @@ def _hidden(mask: np.ndarray) -> str:
 
 def _causal_panel(session: Session, tokens: tuple[int, ...], end: int) -> Panel:
     """end: how many tokens the text has up to the last of these."""
-    used = "It has no attention, so it uses none." if not session.config.n_layers else (
-        f"This model's {'decoder' if session.source else 'attention'} uses it in "
-        f"{without_mask.every(session.config.n_layers)} and every head.{_windows(session.config)}")  # fmt: skip
+    used = (
+        "It has no attention, so it uses none."
+        if not session.config.n_layers
+        else (
+            f"This model's {'decoder' if session.source else 'attention'} uses it in "
+            f"{without_mask.every(session.config.n_layers)} and every head.{_windows(session.config)}"
+        )
+    )
     whose = " Its rows are what the decoder reads." if session.source else ""
     words = (
         "Hides the future: a token sees itself and what came before it. In training every token is followed by the "

@@ -60,14 +60,22 @@ def shuffled(session: Session) -> None:
             best = np.argsort(-probabilities, kind="stable")[:CANDIDATES]
             labels = [label(int(token)) for token in best]
             cells[-1].append(list(zip(labels, probabilities[best].tolist(), strict=True)))
-            tables.append({"order": name, "reads": way, "rank": range(1, len(best) + 1), "token": labels,
-                           "probability": probabilities[best]})  # fmt: skip
+            tables.append(
+                {
+                    "order": name,
+                    "reads": way,
+                    "rank": range(1, len(best) + 1),
+                    "token": labels,
+                    "probability": probabilities[best],
+                }
+            )
     texts = [(name, [label(token) for token in each]) for name, each in zip(TEXTS, found.texts, strict=True)]
     first.markdown(f"{_what_it_uses(session)} {_in_words(session, found)}")
     two_orders(found.ways, texts, cells, found.moved.tolist(), key="two_orders")
     st.caption(_how_it_is_done(session, found.tried, len(text) > len(read)))
-    offer_data(lambda: pd.concat(map(pd.DataFrame, tables)), "These predictions as a table",
-               f"{session.file_name}-order.csv")  # fmt: skip
+    offer_data(
+        lambda: pd.concat(map(pd.DataFrame, tables)), "These predictions as a table", f"{session.file_name}-order.csv"
+    )
 
 
 def _in_words(session: Session, found: Ordered) -> str:

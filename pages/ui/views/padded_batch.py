@@ -28,8 +28,10 @@ SIDES = {"right": "On the right", "left": "On the left"}
 
 def batch(session: Session) -> None:
     """The visitor's prompts as a rectangle, and the masks of one of them."""
-    st.markdown("A batch is one rectangle of numbers, so the prompts in it have to be equally long: padding tokens "
-                "fill up the short ones.")  # fmt: skip
+    st.markdown(
+        "A batch is one rectangle of numbers, so the prompts in it have to be equally long: padding tokens "
+        "fill up the short ones."
+    )
     found = _edit(session)
     for problem in found.problems:
         st.warning(problem, icon=":material/info:")
@@ -48,8 +50,12 @@ def _edit(session: Session) -> PromptBatch:
     current, tokenizer, context = session.visitor, library.tokenizer(session.name), session.config.context_length
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
-    typed = widgets.text_area("Prompts, one a line", Tie("batch", default=suggested), height=140,
-                              help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.")  # fmt: skip
+    typed = widgets.text_area(
+        "Prompts, one a line",
+        Tie("batch", default=suggested),
+        height=140,
+        help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.",
+    )
     st.button("Take the examples again", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
     return batches.read_batch(typed, tokenizer, context)
 
@@ -79,19 +85,29 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
-        what = (f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
-                "and serves to compute the masks only.")  # fmt: skip
+        what = (
+            f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
+            "and serves to compute the masks only."
+        )
     count = "1 is" if filled == 1 else f"{filled or 'none'} are"
-    st.caption(f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
-               f"of which {count} padding. The outlined row is the one whose masks are below. {what}")  # fmt: skip
+    st.caption(
+        f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
+        f"of which {count} padding. The outlined row is the one whose masks are below. {what}"
+    )
     st.dataframe(_costs(session, found, tokens, pad), hide_index=True)
     kept = "" if session.source else ", or whose key the causal mask hides"
-    st.caption(f"In each layer and head, every prompt of this batch takes {width} × {width} = "
-               f"{counted(width**2, 'cell')} of attention. Wasted are those whose query or key is "
-               f"padding{kept}.")  # fmt: skip
+    st.caption(
+        f"In each layer and head, every prompt of this batch takes {width} × {width} = "
+        f"{counted(width**2, 'cell')} of attention. Wasted are those whose query or key is "
+        f"padding{kept}."
+    )
     place = np.indices(tokens.shape)
-    cells = {"line": np.array(found.lines)[place[0]].ravel(), "position": place[1].ravel(),
-             "token": [label for line in labels for label in line], "padding": (tokens == pad).ravel()}  # fmt: skip
+    cells = {
+        "line": np.array(found.lines)[place[0]].ravel(),
+        "position": place[1].ravel(),
+        "token": [label for line in labels for label in line],
+        "padding": (tokens == pad).ravel(),
+    }
     offer_data(lambda: pd.DataFrame(cells), "This batch as a table", f"{session.file_name}-batch.csv")
 
 
@@ -125,13 +141,23 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
     where = "last" if session.visitor.pad_side == "right" else "first"
     columns = {0: "No prompt here is longer than this one, so it has none.", 1: f"Here it is the {where} column."}
     panels = [
-        Panel("Its padding mask", labels, padding, 0,
-              f"The columns of padding are hidden in every row. "
-              f"{columns.get(filled, f'Here they are the {where} {filled} columns.')}"),
+        Panel(
+            "Its padding mask",
+            labels,
+            padding,
+            0,
+            f"The columns of padding are hidden in every row. "
+            f"{columns.get(filled, f'Here they are the {where} {filled} columns.')}",
+        ),
         Panel("The causal mask", labels, causal, 0, "The same for every prompt: it knows nothing of padding."),
-        Panel("Both: causal and padding", labels, causal & padding, 0,
-              "A key is visible only where both masks let it be seen."),
-    ]  # fmt: skip
+        Panel(
+            "Both: causal and padding",
+            labels,
+            causal & padding,
+            0,
+            "A key is visible only where both masks let it be seen.",
+        ),
+    ]
     show_panels(panels, "batch")
     if filled:
         st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
@@ -139,8 +165,11 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
         others = "Pick a shorter one" if (tokens == pad).any() else "Add one of another length"
         st.markdown(f"This prompt has no padding. {others} to see what a padding mask is for.")
     table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
-    offer_data(lambda: matrix_table(table, labels, labels), "These masks as a table",
-               f"{session.file_name}-batch-masks-line{found.lines[row]}.csv")  # fmt: skip
+    offer_data(
+        lambda: matrix_table(table, labels, labels),
+        "These masks as a table",
+        f"{session.file_name}-batch-masks-line{found.lines[row]}.csv",
+    )
 
 
 def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:
@@ -173,15 +202,20 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         return ""
 
     def effect(causal: bool, padding: bool) -> str:
-        moved = masking.padding_effect(session.name, prompt, filled, side, causal=causal, padding=padding,
-                                       interventions=session.interventions)  # fmt: skip
+        moved = masking.padding_effect(
+            session.name, prompt, filled, side, causal=causal, padding=padding, interventions=session.interventions
+        )
         return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
 
     token = code(library.tokenizer(session.name).label(masking.filler_token(session.name)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
     if session.source:
-        return (f"{tried}the probabilities of what it writes change {effect(False, True)} with the padding "
-                f"mask, and {effect(False, False)} without it.")  # fmt: skip
+        return (
+            f"{tried}the probabilities of what it writes change {effect(False, True)} with the padding "
+            f"mask, and {effect(False, False)} without it."
+        )
     both = "" if side == "right" else f", {effect(True, True)} under both masks"
-    return (f"{tried}its probabilities at the real tokens change {effect(True, False)} under the causal mask "
-            f"alone{both}, and {effect(False, False)} with no mask, as an encoder would read.")  # fmt: skip
+    return (
+        f"{tried}its probabilities at the real tokens change {effect(True, False)} under the causal mask "
+        f"alone{both}, and {effect(False, False)} with no mask, as an encoder would read."
+    )

@@ -43,14 +43,29 @@ def sinusoidal(session: Session) -> np.ndarray:
     with middle:
         widgets.slider("Width: d_model", 2, 512, "width", step=2)
     with right:
-        widgets.number_input("Base", 2.0, 1e6, "base", step=100.0, format="%g",
-                             help="The paper has 10000. A smaller base makes the slow waves faster.")  # fmt: skip
+        widgets.number_input(
+            "Base",
+            2.0,
+            1e6,
+            "base",
+            step=100.0,
+            format="%g",
+            help="The paper has 10000. A smaller base makes the slow waves faster.",
+        )
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
     with picture:
         st.caption(_how_fast(current))
-        matrix(table, key="positions_table", name="Sinusoidal table", across="dimension", down="position",
-               unit="value", selected=(current.position, current.dimension), on_choose=_choose)  # fmt: skip
+        matrix(
+            table,
+            key="positions_table",
+            name="Sinusoidal table",
+            across="dimension",
+            down="position",
+            unit="value",
+            selected=(current.position, current.dimension),
+            on_choose=_choose,
+        )
     return table
 
 
@@ -107,14 +122,25 @@ def similarity(session: Session, table: np.ndarray) -> None:
     distances = figures.pair_distances(len(table))
     left, right = side_by_side("similarity", 2)
     with left:
-        matrix(figures.cosine_similarities(table), key="positions_similarity", name="Similarity of positions",
-               across="position", down="position", unit="cosine", square=True)  # fmt: skip
-        st.caption("Cosine of every position with every other. The stripes run parallel to the diagonal: "
-                   "only the distance counts.")  # fmt: skip
+        matrix(
+            figures.cosine_similarities(table),
+            key="positions_similarity",
+            name="Similarity of positions",
+            across="position",
+            down="position",
+            unit="cosine",
+            square=True,
+        )
+        st.caption(
+            "Cosine of every position with every other. The stripes run parallel to the diagonal: "
+            "only the distance counts."
+        )
     with right:
         _chart(figures.similarity_by_distance(distances, products, theme=session.theme), "distance")
-        st.caption("Dot product by distance, with the least and the greatest of all pairs as a band. "
-                   "For the sinusoidal table the band has no width.")  # fmt: skip
+        st.caption(
+            "Dot product by distance, with the least and the greatest of all pairs as a band. "
+            "For the sinusoidal table the band has no width."
+        )
     distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
     summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
     offer_data(lambda: pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
@@ -139,8 +165,9 @@ def rotation(session: Session) -> None:
             "queries and keys instead of adding a table."
         )
     with right:
-        figure = figures.rotation_figure(frequency, current.position, current.shift, pair=pair, theme=session.theme,
-                                         length=min(current.length, 64))  # fmt: skip
+        figure = figures.rotation_figure(
+            frequency, current.position, current.shift, pair=pair, theme=session.theme, length=min(current.length, 64)
+        )
         _chart(figure, "rotation")
 
 
@@ -150,13 +177,26 @@ def of_the_model(session: Session) -> None:
     is_blind = config.positions == "none" and not attention_modules(config)
     dims = config.turned_dims
     size = {"context": counted(config.context_length, "position"), "width": counted(config.d_model, "dimension")}
-    st.markdown(_BLIND if is_blind else _WHAT_IT_USES[config.positions].format(
-        **size, base=config.rotary_base, dims=dims,
-        turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}"))  # fmt: skip
+    st.markdown(
+        _BLIND
+        if is_blind
+        else _WHAT_IT_USES[config.positions].format(
+            **size,
+            base=config.rotary_base,
+            dims=dims,
+            turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}",
+        )
+    )
     table = activations.position_table(session.name)
     if table is not None:
-        matrix(table, key="positions_model", name="The model's own table", across="dimension", down="position",
-               unit="value")  # fmt: skip
+        matrix(
+            table,
+            key="positions_model",
+            name="The model's own table",
+            across="dimension",
+            down="position",
+            unit="value",
+        )
         st.caption(f"The model's own table: {size['context']} × {size['width']}.")
         offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.file_name}-positions.csv")
     elif config.positions == "rotary":
@@ -179,10 +219,17 @@ _BLIND = "It is told nothing about positions, and has no use for them: without a
 def _rotary(session: Session) -> None:
     config = session.config
     table = sinusoidal_encoding(config.context_length, config.turned_dims, config.rotary_base).numpy()
-    matrix(table, key="positions_model", name="Sines and cosines of rotary positions", across="column",
-           down="position", unit="value")  # fmt: skip
-    st.caption("Even columns: the sine a pair is turned with; odd columns: the cosine. "
-               "The same in every layer and head.")  # fmt: skip
+    matrix(
+        table,
+        key="positions_model",
+        name="Sines and cosines of rotary positions",
+        across="column",
+        down="position",
+        unit="value",
+    )
+    st.caption(
+        "Even columns: the sine a pair is turned with; odd columns: the cosine. The same in every layer and head."
+    )
     offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.file_name}-rotary.csv")
 
 

@@ -66,8 +66,10 @@ def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
             problems.append(f"Line {number} {problem}")
     if len(written) > MOST_LINES:
         over = len(written) - MOST_LINES
-        problems.append(f"There are {len(written)} lines, and a batch here has at most {MOST_LINES}; "
-                        f"the last {'one is' if over == 1 else f'{over} are'} left out.")  # fmt: skip
+        problems.append(
+            f"There are {len(written)} lines, and a batch here has at most {MOST_LINES}; "
+            f"the last {'one is' if over == 1 else f'{over} are'} left out."
+        )
     return PromptBatch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems))
 
 
@@ -82,8 +84,14 @@ def suggest_batch(examples: Iterable[str], tokenizer: Tokenizer, context: int) -
     texts: dict[int, str] = {}
     for tokens in prompts:
         cuts = {n: tokenizer.decode(tokens[:n]) for n in range(len(tokens), 0, -1)}
-        fitting = (n for n, text in cuts.items() if n not in texts and text == text.rstrip() and
-                   not tokenizer.unknown_pieces(text) and tokenizer.encode(text) == tokens[:n])  # fmt: skip
+        fitting = (
+            n
+            for n, text in cuts.items()
+            if n not in texts
+            and text == text.rstrip()
+            and not tokenizer.unknown_pieces(text)
+            and tokenizer.encode(text) == tokens[:n]
+        )
         if length := next(fitting, 0):
             texts[length] = cuts[length]
     return "\n".join(texts[length] for length in sorted(texts))
@@ -140,6 +148,7 @@ def _read_line(line: str, tokenizer: Tokenizer, context: int) -> tuple[tuple[int
     if len(tokens) > context and context <= LONGEST_LINE:
         return tokens[:context], f"has {len(tokens)} tokens, and this model's context holds {context}; it is cut there."
     if len(tokens) > LONGEST_LINE:
-        return tokens[:LONGEST_LINE], (f"has {len(tokens)} tokens; it is cut after {LONGEST_LINE}, "
-                                       "so that its masks can still be read.")  # fmt: skip
+        return tokens[:LONGEST_LINE], (
+            f"has {len(tokens)} tokens; it is cut after {LONGEST_LINE}, so that its masks can still be read."
+        )
     return tokens, ""

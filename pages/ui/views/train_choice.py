@@ -51,8 +51,9 @@ def show() -> None:
             bearable = choice is not None and _costs(choice)
             if problem := own_models.problem_of_room():
                 st.info(f"{problem} Else what is trained can only be downloaded.")
-            pressed = st.button("Train", type="primary", icon=":material/model_training:", disabled=not bearable,
-                                width="stretch")  # fmt: skip
+            pressed = st.button(
+                "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"
+            )
             if pressed and bearable and _start(choice):
                 st.rerun()
     if choice is not None:
@@ -92,16 +93,27 @@ def _preview(choice: Choice, chart: DeltaGenerator, text: DeltaGenerator) -> Non
     guess = math.log(choice.config.vocab_size)
     with chart:
         st.header("Loss", anchor=False)
-        loss_chart(key="loss", train=(), validation=(), references={"uniform guess": guess} if known else {},
-                   steps=choice.training.steps, here=None)  # fmt: skip
+        loss_chart(
+            key="loss",
+            train=(),
+            validation=(),
+            references={"uniform guess": guess} if known else {},
+            steps=choice.training.steps,
+            here=None,
+        )
         if known:
-            st.caption(f"An untrained model does no better than a guess among {choice.config.vocab_size} tokens: "
-                       f"{guess:.2f} nats. Press *Train*, and watch it fall.")  # fmt: skip
+            st.caption(
+                f"An untrained model does no better than a guess among {choice.config.vocab_size} tokens: "
+                f"{guess:.2f} nats. Press *Train*, and watch it fall."
+            )
     if known:
         with text:
             st.header("An excerpt", anchor=False)
-            piece = " → ".join(PROBES[choice.learn]) if choice.is_task else from_a_paragraph(
-                choice.corpus.split()[0], EXCERPT)[:EXCERPT]
+            piece = (
+                " → ".join(PROBES[choice.learn])
+                if choice.is_task
+                else from_a_paragraph(choice.corpus.split()[0], EXCERPT)[:EXCERPT]
+            )
             st.code(piece, language=None, wrap_lines=True)
 
 
@@ -112,12 +124,18 @@ def _costs(choice: Choice) -> bool:
     with st.container(horizontal=True):
         st.metric("Parameters", f"{parameter_count(choice.config):,}", width="content")
         st.metric("Memory", f"{memory / 1e6:.0f} MB", width="content")
-        st.metric("Time, estimated", in_words(seconds), width="content",
-                  help="An estimate, from a short measurement of this machine. While the machine is busy, training "
-                       "takes longer; once it runs, the time left is told by its real speed.")  # fmt: skip
+        st.metric(
+            "Time, estimated",
+            in_words(seconds),
+            width="content",
+            help="An estimate, from a short measurement of this machine. While the machine is busy, training "
+            "takes longer; once it runs, the time left is told by its real speed.",
+        )
     if seconds > LONGEST_SECONDS or memory > LARGEST_MEMORY:
-        st.error(f"That is more than one visitor's share of this machine: at most {in_words(LONGEST_SECONDS)} and "
-                 f"{LARGEST_MEMORY / 1e6:.0f} MB. Choose fewer steps, or a smaller model.")  # fmt: skip
+        st.error(
+            f"That is more than one visitor's share of this machine: at most {in_words(LONGEST_SECONDS)} and "
+            f"{LARGEST_MEMORY / 1e6:.0f} MB. Choose fewer steps, or a smaller model."
+        )
         return False
     return True
 
@@ -130,8 +148,13 @@ def _start(choice: Choice) -> bool:
             decode = plan.objective.tokenizer.decode
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
-            training.begin(plan, references(plan), source + decode(plan.probe_tokens), begun,
-                           f"**{plain(choice.title)}**  \n{_settings(choice)}")  # fmt: skip
+            training.begin(
+                plan,
+                references(plan),
+                source + decode(plan.probe_tokens),
+                begun,
+                f"**{plain(choice.title)}**  \n{_settings(choice)}",
+            )
             visitor().snapshot = None
     except (CorpusError, ValueError) as error:
         st.error(plain(str(error)))
@@ -162,14 +185,17 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
         st.caption("It isn't on this machine yet: it will be downloaded, and checked, when training starts.")
         return name, None
     corpus = _corpus(name)
-    st.caption(f"{len(corpus.text):,} characters, {corpus.source.language}. "
-               f"The last {1 - corpus.source.train_fraction:.0%} are held out to validate on.")  # fmt: skip
+    st.caption(
+        f"{len(corpus.text):,} characters, {corpus.source.language}. "
+        f"The last {1 - corpus.source.train_fraction:.0%} are held out to validate on."
+    )
     return name, corpus
 
 
 def _own_text(current: Visitor) -> Corpus | None:
-    uploaded = st.file_uploader("A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5,
-                                on_change=_take_upload)  # fmt: skip
+    uploaded = st.file_uploader(
+        "A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5, on_change=_take_upload
+    )
     name, content = session_record().uploaded_text or ("", b"")
     if name and uploaded is None:  # the page was left, or reloaded, since
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -179,8 +205,10 @@ def _own_text(current: Visitor) -> Corpus | None:
     if current.own_text.strip():
         name, content = "Your text", current.own_text
     if not content:
-        st.info(f"Upload a file or paste a text of at least {SHORTEST_TEXT:,} bytes, about half a page: a book "
-                "chapter, song lyrics, code.")  # fmt: skip
+        st.info(
+            f"Upload a file or paste a text of at least {SHORTEST_TEXT:,} bytes, about half a page: a book "
+            "chapter, song lyrics, code."
+        )
         return None
     corpus = _checked_text(content, name)
     st.caption(f"{plain(name)}: {len(corpus.text):,} characters, {len(set(corpus.text))} different ones.")
@@ -208,8 +236,10 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice
         fields, recipe, batch = _dials(current, preset, learn)
     config = ModelConfig(**fields | _decided(learn, corpus, fields))
     if corpus and len(corpus.split()[1]) <= config.context_length:
-        raise ValueError(f"The text is too short for a context of {config.context_length}: the part held out has only "
-                         f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text.")  # fmt: skip
+        raise ValueError(
+            f"The text is too short for a context of {config.context_length}: the part held out has only "
+            f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text."
+        )
     summary = "" if current.shape == "dials" else f"{_first_sentence(preset.summary)}. "
     return Choice(learn, corpus, config, recipe, batch), summary
 
@@ -249,8 +279,15 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
         "scale_embeddings": current.positions == "sinusoidal",
     }
     rate = 2e-2 * math.sqrt(64 / max(current.d_model, 64))  # wider models bear less
-    training_config = TrainingConfig(steps=current.steps, learning_rate=rate, warmup_steps=min(20, current.steps // 5),
-                                     optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1)  # fmt: skip
+    training_config = TrainingConfig(
+        steps=current.steps,
+        learning_rate=rate,
+        warmup_steps=min(20, current.steps // 5),
+        optimizer="muon",
+        momentum=0.9,
+        weight_decay=0.01,
+        seed=1,
+    )
     return fields, training_config, batch
 
 

@@ -20,12 +20,14 @@ LONGEST_EXAMPLE = 24
 SNAPSHOTS = 40
 PROBES = {
     "next-vowel": ("bcd", ""),
-    "number-words": ("seven hundred and seventy-seven thousand one hundred and twelve",
-                     "setecientos setenta y siete mil ciento doce"),
+    "number-words": (
+        "seven hundred and seventy-seven thousand one hundred and twelve",
+        "setecientos setenta y siete mil ciento doce",
+    ),
     "sort-letters": ("transform=", "afmnorrst"),
     "induction": ("kR7wZq3xB kR7wZ", "q3xB kR7wZq3xB"),
     "stories": ("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?", "garden"),
-}  # fmt: skip
+}
 """The fixed text of each task whose attention is watched: what is read, and what should be written after it."""
 
 

@@ -68,10 +68,18 @@ def _watch() -> None:
         _sample(job, chosen, own.begun)
     with losses:
         st.header("Loss", anchor=False)
-        loss_chart(key="loss", train=job.batch_losses, validation=job.validation_losses, references=own.references,
-                   steps=job.steps, here=chosen.step if chosen else None)  # fmt: skip
-        st.caption("Mean cross-entropy per token. *Batch loss* is that of the batches it is trained on, each measured "
-                   "before its step; *validation loss* is measured on what it never saw.")  # fmt: skip
+        loss_chart(
+            key="loss",
+            train=job.batch_losses,
+            validation=job.validation_losses,
+            references=own.references,
+            steps=job.steps,
+            here=chosen.step if chosen else None,
+        )
+        st.caption(
+            "Mean cross-entropy per token. *Batch loss* is that of the batches it is trained on, each measured "
+            "before its step; *validation loss* is measured on what it never saw."
+        )
     with attention:
         if chosen:
             _attention(own.probe_text, snapshots, chosen)
@@ -111,10 +119,21 @@ def _buttons(job: Job) -> None:
         if job.state == "paused":
             st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
         else:
-            st.button("Pause", icon=":material/pause:", key="train_pause", on_click=job.pause,
-                      disabled=job.state != "running" or job.finishing)  # fmt: skip
-        st.button("Stop", icon=":material/stop:", key="train_stop", on_click=job.stop, disabled=job.finishing,
-                  help="Ends the training and keeps the model as it is now.")  # fmt: skip
+            st.button(
+                "Pause",
+                icon=":material/pause:",
+                key="train_pause",
+                on_click=job.pause,
+                disabled=job.state != "running" or job.finishing,
+            )
+        st.button(
+            "Stop",
+            icon=":material/stop:",
+            key="train_stop",
+            on_click=job.stop,
+            disabled=job.finishing,
+            help="Ends the training and keeps the model as it is now.",
+        )
 
 
 def _leave() -> None:
@@ -135,13 +154,26 @@ def _result(job: Job, name: str | None) -> None:
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
-        st.markdown(f"**{plain(card.title, 90)}** is among your models now.{exact} Only you can see it, and whoever "
-                    "has a link to it. Unused, it goes after a day; a download keeps it.")  # fmt: skip
+        st.markdown(
+            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you can see it, and whoever "
+            "has a link to it. Unused, it goes after a day; a download keeps it."
+        )
         with st.container(horizontal=True, gap="small"):
-            st.button("Write with it", icon=":material/edit_note:", type="primary", key="open_generate",
-                      on_click=_open, args=(name, "Generate"))  # fmt: skip
-            st.button("Look at its attention", icon=":material/grid_on:", key="open_attention",
-                      on_click=_open, args=(name, "Attention"))  # fmt: skip
+            st.button(
+                "Write with it",
+                icon=":material/edit_note:",
+                type="primary",
+                key="open_generate",
+                on_click=_open,
+                args=(name, "Generate"),
+            )
+            st.button(
+                "Look at its attention",
+                icon=":material/grid_on:",
+                key="open_attention",
+                on_click=_open,
+                args=(name, "Attention"),
+            )
             _offer_download(job.result)
 
 
@@ -171,9 +203,13 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
         back = chosen.step if visitor().snapshot in steps else NEWEST
-        widgets.select_slider("Step", [*steps, NEWEST], Tie("snapshot", value=back, take=_go_back), grows=True,
-                              help="Go back through the training. At the right end it follows the newest step."
-                              )  # fmt: skip
+        widgets.select_slider(
+            "Step",
+            [*steps, NEWEST],
+            Tie("snapshot", value=back, take=_go_back),
+            grows=True,
+            help="Go back through the training. At the right end it follows the newest step.",
+        )
     losses = f"batch loss {chosen.batch_loss:.3f}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:.3f}"
     st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
@@ -204,9 +240,11 @@ def _tables(job: Job, chosen: Snapshot | None) -> None:
     if job.batch_losses or job.validation_losses:
         offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
-        offer_data(lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
-                   f"Attention after {counted(chosen.step, 'step')}, as a table",
-                   f"attention-step-{chosen.step}.csv")  # fmt: skip
+        offer_data(
+            lambda: pd.concat(_weights(kind, patterns) for kind, patterns in chosen.patterns.items()),
+            f"Attention after {counted(chosen.step, 'step')}, as a table",
+            f"attention-step-{chosen.step}.csv",
+        )
 
 
 def _losses(job: Job) -> pd.DataFrame:
@@ -218,5 +256,10 @@ def _losses(job: Job) -> pd.DataFrame:
 def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:
     """A row for each weight of (layer, head, query, key)."""
     places = zip(("layer", "head", "query", "key"), np.indices(patterns.shape), strict=True)
-    return pd.DataFrame({"attention": kind, **{name: index.ravel() for name, index in places},
-                         "weight": patterns.ravel().astype(np.float32)})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "attention": kind,
+            **{name: index.ravel() for name, index in places},
+            "weight": patterns.ravel().astype(np.float32),
+        }
+    )

@@ -64,8 +64,10 @@ def read(session: Session) -> Reading:
     offset = len(seen) - len(tokens)
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
-    masked, free = (masking.predicted(session.name, tokens, following, session.source, masked=masked,
-                                      interventions=kept) for masked in (True, False))  # fmt: skip
+    masked, free = (
+        masking.predicted(session.name, tokens, following, session.source, masked=masked, interventions=kept)
+        for masked in (True, False)
+    )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
     return Reading(tokens, following, offset, labels, after, masked, free)
 
@@ -78,10 +80,13 @@ def takes_mask(change: Intervention) -> bool:
 def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     """What the model expects after each of the last `shown` tokens; at first after the last one, if that shows much."""
     label = library.tokenizer(session.name).label
-    rows = [tuple([(label(int(token)), float(odds)) for token, odds in zip(found.likeliest[at], found.odds[at],
-                                                                           strict=True)]
-                  for found in (reading.masked, reading.free))
-            for at in range(len(reading.tokens))]  # fmt: skip
+    rows = [
+        tuple(
+            [(label(int(token)), float(odds)) for token, odds in zip(found.likeliest[at], found.odds[at], strict=True)]
+            for found in (reading.masked, reading.free)
+        )
+        for at in range(len(reading.tokens))
+    ]
     following = [*reading.after, None][: len(rows)]
     first = max(len(rows) - shown, 0)
     row = len(rows) - 1
@@ -98,11 +103,18 @@ def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
     tables = []
     for name, found in ((WITH, reading.masked), (WITHOUT, reading.free)):
         at, rank = np.indices(found.likeliest.shape)
-        tables.append(pd.DataFrame({
-            "mask": name, "position": at.ravel() + reading.offset, "token": [reading.labels[i] for i in at.ravel()],
-            "rank": rank.ravel() + 1, "next token": [label(int(i)) for i in found.likeliest.ravel()],
-            "probability": found.odds.ravel(),
-        }))  # fmt: skip
+        tables.append(
+            pd.DataFrame(
+                {
+                    "mask": name,
+                    "position": at.ravel() + reading.offset,
+                    "token": [reading.labels[i] for i in at.ravel()],
+                    "rank": rank.ravel() + 1,
+                    "next token": [label(int(i)) for i in found.likeliest.ravel()],
+                    "probability": found.odds.ravel(),
+                }
+            )
+        )
     return pd.concat(tables)
 
 
@@ -156,15 +168,22 @@ def every(layers: int) -> str:
 def _verdict(reading: Reading) -> None:
     masked, free = reading.masked, reading.free
     if len(reading.tokens) == 1:
-        st.info("A single token has no future: with the mask or without it, it sees only itself. "
-                "A longer text shows the difference.")  # fmt: skip
+        st.info(
+            "A single token has no future: with the mask or without it, it sees only itself. "
+            "A longer text shows the difference."
+        )
     if not len(masked.probability):
         return
     before, after = float(masked.loss.mean()), float(free.loss.mean())
     with st.container(horizontal=True):
         st.metric("Mean loss with the mask", f"{before:.4f} nats", width=220)
-        st.metric("Mean loss without it", f"{after:.4f} nats", delta=f"{after - before:+.4f} nats",
-                  delta_color="off" if abs(after - before) < ALIKE else "inverse", width=220)  # fmt: skip
+        st.metric(
+            "Mean loss without it",
+            f"{after:.4f} nats",
+            delta=f"{after - before:+.4f} nats",
+            delta_color="off" if abs(after - before) < ALIKE else "inverse",
+            width=220,
+        )
     st.markdown(f"{verdict_in_words(masked, free)} {_largest_change(reading)}")
 
 
@@ -173,8 +192,11 @@ def verdict_in_words(masked: Predicted, free: Predicted) -> str:
     change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
     better = int((free.probability > masked.probability + UNMOVED).sum())
     worse = int((free.probability < masked.probability - UNMOVED).sum())
-    verdict = "about as well as with it" if abs(change) < ALIKE else (
-        "worse than with it" if change > 0 else "better than with it")  # fmt: skip
+    verdict = (
+        "about as well as with it"
+        if abs(change) < ALIKE
+        else ("worse than with it" if change > 0 else "better than with it")
+    )
     places = "the one token" if known == 1 else f"the {known} tokens"
     return (
         f"The loss is −ln of the probability given to the token that really came next, here on average over {places} "
@@ -209,19 +231,24 @@ def _by_position(session: Session, reading: Reading) -> None:
         values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0, **options)
         chart(figure, "masks_probability")
-        st.caption("The probability that the model gave, after each token, to the token that really came next. "
-                   f"{labelling_note(figure)}")  # fmt: skip
+        st.caption(
+            "The probability that the model gave, after each token, to the token that really came next. "
+            f"{labelling_note(figure)}"
+        )
     with right:
         values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)", **options)
         chart(figure, "masks_entropy")
-        st.caption("How unsure the model was, whatever came next: 0 is certain, "
-                   f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
-                   f"was equally likely. {labelling_note(figure)}")  # fmt: skip
+        st.caption(
+            "How unsure the model was, whatever came next: 0 is certain, "
+            f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
+            f"was equally likely. {labelling_note(figure)}"
+        )
 
     def table() -> pd.DataFrame:
-        made = pd.DataFrame({"position": range(reading.offset, reading.offset + count), "token": labels,
-                             "next token": following})  # fmt: skip
+        made = pd.DataFrame(
+            {"position": range(reading.offset, reading.offset + count), "token": labels, "next token": following}
+        )
         for name, found in ((WITH, masked), (WITHOUT, free)):
             made[f"probability {name}"] = pd.Series(found.probability)
             made[f"loss {name} (nats)"] = pd.Series(found.loss)
@@ -234,8 +261,11 @@ def _by_position(session: Session, reading: Reading) -> None:
 def last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:
     """Why the prediction after the last token changes, or doesn't, although the mask hides nothing from it."""
     moved = float(np.abs(masked.last - free.last).max())
-    change = "no probability changes here" if moved < UNMOVED else (
-        f"the largest change of a probability here is {100 * moved:.3g} percentage points")
+    change = (
+        "no probability changes here"
+        if moved < UNMOVED
+        else (f"the largest change of a probability here is {100 * moved:.3g} percentage points")
+    )
     if tokens == 1:
         return f"The last token is the only one: {change}."
     if 0 < config.window(0) < tokens:

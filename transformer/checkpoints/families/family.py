@@ -16,9 +16,14 @@ from ...config import ModelConfig
 
 Layout = Literal["as it is", "transposed", "by head"]
 ACTIVATIONS = {
-    "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
-    "silu": "silu", "swish": "silu",
-}  # fmt: skip
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
 """What other people's configurations call an activation function, and what ours do."""
 MOST_LAYERS = 1_000
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
@@ -112,8 +117,9 @@ class Fields:
         if self.get(name, False):
             raise UnsupportedError(f"it sets {name}, {why}")
 
-    def rotation(self, base_name: str = "rope_theta", fraction_name: str = "partial_rotary_factor",
-                 fraction: float = 1.0) -> tuple[float, float]:  # fmt: skip
+    def rotation(
+        self, base_name: str = "rope_theta", fraction_name: str = "partial_rotary_factor", fraction: float = 1.0
+    ) -> tuple[float, float]:
         """The base of rotary positions and the share of a head that is turned, in the older or the newer spelling."""
         found = self.get("rope_parameters", {})
         scaling = self.get("rope_scaling", {})
@@ -123,8 +129,12 @@ class Fields:
             kind = each.get("rope_type", each.get("type", "default"))
             if kind != "default":
                 raise UnsupportedError(f"its rotary positions are of the type {kind!r}; only plain ones are known")
-        together = Fields({base_name: found.get("rope_theta", self.get(base_name, self.get("rope_theta"))),
-                           fraction_name: found.get("partial_rotary_factor", self.get(fraction_name))})  # fmt: skip
+        together = Fields(
+            {
+                base_name: found.get("rope_theta", self.get(base_name, self.get("rope_theta"))),
+                fraction_name: found.get("partial_rotary_factor", self.get(fraction_name)),
+            }
+        )
         return together.number(base_name, 10000.0), together.number(fraction_name, fraction)
 
 

@@ -14,25 +14,36 @@ def read_config(fields: Fields) -> ModelConfig:
     fields.refuse("scale_attn_by_inverse_layer_idx", "which divides scores by the number of the layer")
     width = fields.whole("n_embd")
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"), context_length=fields.whole("n_positions"),
-        n_layers=fields.layers("n_layer"), n_heads=fields.whole("n_head"), d_model=width,
-        d_ff=fields.whole("n_inner", 4 * width), positions="learned",
+        vocab_size=fields.whole("vocab_size"),
+        context_length=fields.whole("n_positions"),
+        n_layers=fields.layers("n_layer"),
+        n_heads=fields.whole("n_head"),
+        d_model=width,
+        d_ff=fields.whole("n_inner", 4 * width),
+        positions="learned",
         activation=fields.activation("activation_function", "gelu_new"),
         layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5),
         attention_scale=fields.flag("scale_attn_weights", True),
         tie_embeddings=fields.flag("tie_word_embeddings", True),
-    )  # fmt: skip
+    )
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
     """What config.json says of our configuration."""
     return {
-        "vocab_size": config.vocab_size, "n_positions": config.context_length, "n_layer": config.n_layers,
-        "n_head": config.n_heads, "n_embd": config.d_model, "n_inner": config.d_ff,
-        "activation_function": THEIR_ACTIVATIONS[config.activation], "layer_norm_epsilon": config.layer_norm_eps,
-        "scale_attn_weights": config.attention_scale, "tie_word_embeddings": config.tie_embeddings,
-        "bos_token_id": None, "eos_token_id": None,
-    }  # fmt: skip
+        "vocab_size": config.vocab_size,
+        "n_positions": config.context_length,
+        "n_layer": config.n_layers,
+        "n_head": config.n_heads,
+        "n_embd": config.d_model,
+        "n_inner": config.d_ff,
+        "activation_function": THEIR_ACTIVATIONS[config.activation],
+        "layer_norm_epsilon": config.layer_norm_eps,
+        "scale_attn_weights": config.attention_scale,
+        "tie_word_embeddings": config.tie_embeddings,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
 
 
 def weights(config: ModelConfig) -> list[Weight]:
@@ -42,13 +53,23 @@ def weights(config: ModelConfig) -> list[Weight]:
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."
         found += linear(f"{ours}ln1", f"{theirs}ln_1", bias=True)
         found += linear(f"{ours}ln2", f"{theirs}ln_2", bias=True)
-        for own, other in (("attn.qkv", "attn.c_attn"), ("attn.out", "attn.c_proj"), ("mlp.up", "mlp.c_fc"),
-                           ("mlp.down", "mlp.c_proj")):  # fmt: skip
+        for own, other in (
+            ("attn.qkv", "attn.c_attn"),
+            ("attn.out", "attn.c_proj"),
+            ("mlp.up", "mlp.c_fc"),
+            ("mlp.down", "mlp.c_proj"),
+        ):
             found += linear(ours + own, theirs + other, bias=True, layout="transposed")
     return [*found, *linear("ln_final", "ln_f", bias=True), *unembedding(config)]
 
 
 GPT2 = Family(
-    name="GPT-2", model_type="gpt2", architecture="GPT2LMHeadModel", prefix="transformer.",
-    ignored=r"h\.\d+\.attn\.(masked_)?bias", read_config=read_config, write_config=write_config, weights=weights,
-)  # fmt: skip
+    name="GPT-2",
+    model_type="gpt2",
+    architecture="GPT2LMHeadModel",
+    prefix="transformer.",
+    ignored=r"h\.\d+\.attn\.(masked_)?bias",
+    read_config=read_config,
+    write_config=write_config,
+    weights=weights,
+)

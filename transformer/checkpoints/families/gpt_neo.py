@@ -12,13 +12,21 @@ def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     width, layers = fields.whole("hidden_size"), fields.layers("num_layers")
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"), context_length=fields.whole("max_position_embeddings"), n_layers=layers,
-        n_heads=fields.whole("num_heads"), d_model=width, d_ff=fields.whole("intermediate_size", 4 * width),
-        positions="learned", activation=fields.activation("activation_function", "gelu_new"),
-        layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5), attention_scale=False, attention_bias=False,
-        attention_out_bias=True, attention_windows=windows(fields, layers),
+        vocab_size=fields.whole("vocab_size"),
+        context_length=fields.whole("max_position_embeddings"),
+        n_layers=layers,
+        n_heads=fields.whole("num_heads"),
+        d_model=width,
+        d_ff=fields.whole("intermediate_size", 4 * width),
+        positions="learned",
+        activation=fields.activation("activation_function", "gelu_new"),
+        layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5),
+        attention_scale=False,
+        attention_bias=False,
+        attention_out_bias=True,
+        attention_windows=windows(fields, layers),
         tie_embeddings=fields.flag("tie_word_embeddings", True),
-    )  # fmt: skip
+    )
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
@@ -42,13 +50,21 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     near = [config.window(layer) for layer in range(config.n_layers)]
     kinds = ["local" if window else "global" for window in near]
     return {
-        "vocab_size": config.vocab_size, "max_position_embeddings": config.context_length,
-        "num_layers": config.n_layers, "num_heads": config.n_heads, "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff, "activation_function": THEIR_ACTIVATIONS[config.activation],
-        "layer_norm_epsilon": config.layer_norm_eps, "window_size": max([*near, 1]), "attention_types": [[kinds, 1]],
-        "attention_layers": kinds, "tie_word_embeddings": config.tie_embeddings, "bos_token_id": None,
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "num_layers": config.n_layers,
+        "num_heads": config.n_heads,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_ff,
+        "activation_function": THEIR_ACTIVATIONS[config.activation],
+        "layer_norm_epsilon": config.layer_norm_eps,
+        "window_size": max([*near, 1]),
+        "attention_types": [[kinds, 1]],
+        "attention_layers": kinds,
+        "tie_word_embeddings": config.tie_embeddings,
+        "bos_token_id": None,
         "eos_token_id": None,
-    }  # fmt: skip
+    }
 
 
 def weights(config: ModelConfig) -> list[Weight]:
@@ -67,7 +83,12 @@ def weights(config: ModelConfig) -> list[Weight]:
 
 
 GPT_NEO = Family(
-    name="GPT-Neo", model_type="gpt_neo", architecture="GPTNeoForCausalLM", prefix="transformer.",
-    ignored=r"h\.\d+\.attn\.attention\.(masked_)?bias", read_config=read_config, write_config=write_config,
+    name="GPT-Neo",
+    model_type="gpt_neo",
+    architecture="GPTNeoForCausalLM",
+    prefix="transformer.",
+    ignored=r"h\.\d+\.attn\.attention\.(masked_)?bias",
+    read_config=read_config,
+    write_config=write_config,
     weights=weights,
-)  # fmt: skip
+)

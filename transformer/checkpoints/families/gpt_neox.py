@@ -15,30 +15,49 @@ def read_config(fields: Fields) -> ModelConfig:
     if fraction > 1:
         raise UnsupportedError(f"its rotary_pct is {fraction}, where a share of at most 1 should be")
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"), context_length=fields.whole("max_position_embeddings"),
-        n_layers=fields.layers("num_hidden_layers"), n_heads=heads, d_model=width,
-        d_ff=fields.whole("intermediate_size"), positions="rotary", rotary_base=base,
-        rotary_dims=int(width // heads * fraction), rotary_pairs="halves",
-        activation=fields.activation("hidden_act", "gelu"), layer_norm_eps=fields.number("layer_norm_eps", 1e-5),
+        vocab_size=fields.whole("vocab_size"),
+        context_length=fields.whole("max_position_embeddings"),
+        n_layers=fields.layers("num_hidden_layers"),
+        n_heads=heads,
+        d_model=width,
+        d_ff=fields.whole("intermediate_size"),
+        positions="rotary",
+        rotary_base=base,
+        rotary_dims=int(width // heads * fraction),
+        rotary_pairs="halves",
+        activation=fields.activation("hidden_act", "gelu"),
+        layer_norm_eps=fields.number("layer_norm_eps", 1e-5),
         attention_bias=fields.flag("attention_bias", True),
         parallel_residual=fields.flag("use_parallel_residual", True),
         tie_embeddings=fields.flag("tie_word_embeddings", False),
-    )  # fmt: skip
+    )
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
     """What config.json says of our configuration."""
     fraction = config.turned_dims / config.d_head
     return {
-        "vocab_size": config.vocab_size, "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers, "num_attention_heads": config.n_heads, "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff, "rotary_pct": fraction, "rotary_emb_base": config.rotary_base,
-        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base,
-                            "partial_rotary_factor": fraction},
-        "hidden_act": THEIR_ACTIVATIONS[config.activation], "layer_norm_eps": config.layer_norm_eps,
-        "attention_bias": config.attention_bias, "use_parallel_residual": config.parallel_residual,
-        "tie_word_embeddings": config.tie_embeddings, "bos_token_id": None, "eos_token_id": None,
-    }  # fmt: skip
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_ff,
+        "rotary_pct": fraction,
+        "rotary_emb_base": config.rotary_base,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": config.rotary_base,
+            "partial_rotary_factor": fraction,
+        },
+        "hidden_act": THEIR_ACTIVATIONS[config.activation],
+        "layer_norm_eps": config.layer_norm_eps,
+        "attention_bias": config.attention_bias,
+        "use_parallel_residual": config.parallel_residual,
+        "tie_word_embeddings": config.tie_embeddings,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
 
 
 def weights(config: ModelConfig) -> list[Weight]:
@@ -57,7 +76,12 @@ def weights(config: ModelConfig) -> list[Weight]:
 
 
 GPT_NEOX = Family(
-    name="GPT-NeoX", model_type="gpt_neox", architecture="GPTNeoXForCausalLM", prefix="gpt_neox.",
-    ignored=r"layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)", read_config=read_config,
-    write_config=write_config, weights=weights,
-)  # fmt: skip
+    name="GPT-NeoX",
+    model_type="gpt_neox",
+    architecture="GPTNeoXForCausalLM",
+    prefix="gpt_neox.",
+    ignored=r"layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
+    read_config=read_config,
+    write_config=write_config,
+    weights=weights,
+)

@@ -10,8 +10,9 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembeddi
 
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
-    return ModelConfig(**common_fields(fields), **biases(fields.flag("attention_bias", False)),
-                       mlp_bias=fields.flag("mlp_bias", False))  # fmt: skip
+    return ModelConfig(
+        **common_fields(fields), **biases(fields.flag("attention_bias", False)), mlp_bias=fields.flag("mlp_bias", False)
+    )
 
 
 def common_fields(fields: Fields) -> dict[str, Any]:
@@ -20,14 +21,23 @@ def common_fields(fields: Fields) -> dict[str, Any]:
     base, _ = fields.rotation()
     own_width = fields.get("head_dim")
     return {
-        "vocab_size": fields.whole("vocab_size"), "context_length": fields.whole("max_position_embeddings"),
-        "n_layers": fields.layers("num_hidden_layers"), "n_heads": heads, "d_model": fields.whole("hidden_size"),
-        "n_kv_heads": fields.whole("num_key_value_heads", heads), "d_ff": fields.whole("intermediate_size"),
-        "head_width": None if own_width is None else fields.whole("head_dim"), "norm_kind": "rms", "mlp_gate": True,
-        "layer_norm_eps": fields.number("rms_norm_eps", 1e-6), "positions": "rotary", "rotary_base": base,
-        "rotary_pairs": "halves", "activation": fields.activation("hidden_act", "silu"),
+        "vocab_size": fields.whole("vocab_size"),
+        "context_length": fields.whole("max_position_embeddings"),
+        "n_layers": fields.layers("num_hidden_layers"),
+        "n_heads": heads,
+        "d_model": fields.whole("hidden_size"),
+        "n_kv_heads": fields.whole("num_key_value_heads", heads),
+        "d_ff": fields.whole("intermediate_size"),
+        "head_width": None if own_width is None else fields.whole("head_dim"),
+        "norm_kind": "rms",
+        "mlp_gate": True,
+        "layer_norm_eps": fields.number("rms_norm_eps", 1e-6),
+        "positions": "rotary",
+        "rotary_base": base,
+        "rotary_pairs": "halves",
+        "activation": fields.activation("hidden_act", "silu"),
         "tie_embeddings": fields.flag("tie_word_embeddings", False),
-    }  # fmt: skip
+    }
 
 
 def biases(of_all: bool) -> dict[str, bool]:
@@ -43,14 +53,22 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 def write_common(config: ModelConfig) -> dict[str, Any]:
     """What Llama and Qwen2 have in common."""
     return {
-        "vocab_size": config.vocab_size, "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers, "num_attention_heads": config.n_heads, "hidden_size": config.d_model,
-        "num_key_value_heads": config.kv_heads, "intermediate_size": config.d_ff, "head_dim": config.d_head,
-        "rms_norm_eps": config.layer_norm_eps, "rope_theta": config.rotary_base,
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "hidden_size": config.d_model,
+        "num_key_value_heads": config.kv_heads,
+        "intermediate_size": config.d_ff,
+        "head_dim": config.d_head,
+        "rms_norm_eps": config.layer_norm_eps,
+        "rope_theta": config.rotary_base,
         "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
-        "hidden_act": THEIR_ACTIVATIONS[config.activation], "tie_word_embeddings": config.tie_embeddings,
-        "bos_token_id": None, "eos_token_id": None,
-    }  # fmt: skip
+        "hidden_act": THEIR_ACTIVATIONS[config.activation],
+        "tie_word_embeddings": config.tie_embeddings,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
 
 
 def weights(config: ModelConfig) -> list[Weight]:
@@ -69,7 +87,12 @@ def weights(config: ModelConfig) -> list[Weight]:
 
 
 LLAMA = Family(
-    name="Llama", model_type="llama", architecture="LlamaForCausalLM", prefix="model.",
-    ignored=r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq", read_config=read_config, write_config=write_config,
+    name="Llama",
+    model_type="llama",
+    architecture="LlamaForCausalLM",
+    prefix="model.",
+    ignored=r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",
+    read_config=read_config,
+    write_config=write_config,
     weights=weights,
-)  # fmt: skip
+)

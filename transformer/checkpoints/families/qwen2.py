@@ -12,8 +12,13 @@ from .llama import LLAMA, common_fields, weights, write_common
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     common = common_fields(fields)
-    return ModelConfig(**common, attention_bias=True, attention_out_bias=False, mlp_bias=False,
-                       attention_windows=windows(fields, common["n_layers"]))  # fmt: skip
+    return ModelConfig(
+        **common,
+        attention_bias=True,
+        attention_out_bias=False,
+        mlp_bias=False,
+        attention_windows=windows(fields, common["n_layers"]),
+    )
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
@@ -34,12 +39,20 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     """What config.json says of our configuration."""
     near = [config.window(layer) for layer in range(config.n_layers)]
     return {
-        **write_common(config), "use_sliding_window": any(near), "sliding_window": max([*near, 1]),
+        **write_common(config),
+        "use_sliding_window": any(near),
+        "sliding_window": max([*near, 1]),
         "layer_types": ["sliding_attention" if window else "full_attention" for window in near],
-    }  # fmt: skip
+    }
 
 
 QWEN2 = Family(
-    name="Qwen2", model_type="qwen2", architecture="Qwen2ForCausalLM", prefix=LLAMA.prefix, ignored=LLAMA.ignored,
-    read_config=read_config, write_config=write_config, weights=weights,
-)  # fmt: skip
+    name="Qwen2",
+    model_type="qwen2",
+    architecture="Qwen2ForCausalLM",
+    prefix=LLAMA.prefix,
+    ignored=LLAMA.ignored,
+    read_config=read_config,
+    write_config=write_config,
+    weights=weights,
+)

@@ -19,13 +19,7 @@ _cells = st.components.v2.component("headsup_cells", js=script(__file__, "cells.
 
 
 def order(
-    *,
-    items: Sequence[str],
-    order: Sequence[int],
-    label: str,
-    fixed: bool,
-    take: Callable[[list[int]], None],
-    key: str,
+    *, items: Sequence[str], order: Sequence[int], label: str, fixed: bool, take: Callable[[list[int]], None], key: str
 ) -> None:
     """Show things in an order. order: the numbers of the items; take: called with a new one; fixed: it can't change."""
 
@@ -34,8 +28,11 @@ def order(
         if is_order(found, len(items)):
             take(found)
 
-    _order(key=key, data={"items": list(items), "order": list(order), "label": label, "fixed": fixed},
-           on_chosen_change=chosen)  # fmt: skip
+    _order(
+        key=key,
+        data={"items": list(items), "order": list(order), "label": label, "fixed": fixed},
+        on_chosen_change=chosen,
+    )
 
 
 def cells(
@@ -62,18 +59,25 @@ def cells(
         if is_cell(found, len(queries), len(keys), causal):
             take(found)
 
-    _cells(key=key, data={"queries": list(queries), "keys": list(keys), "begin": list(begin), "causal": causal,
-                          "chosen": chosen and list(chosen), "right": right and list(right), "label": label,
-                          "fixed": fixed}, on_chosen_change=pick)  # fmt: skip
+    _cells(
+        key=key,
+        data={
+            "queries": list(queries),
+            "keys": list(keys),
+            "begin": list(begin),
+            "causal": causal,
+            "chosen": chosen and list(chosen),
+            "right": right and list(right),
+            "label": label,
+            "fixed": fixed,
+        },
+        on_chosen_change=pick,
+    )
 
 
 def is_order(found: Any, count: int) -> bool:
     """Whether this holds the numbers of so many items, each once."""
-    return (
-        isinstance(found, list)
-        and all(type(each) is int for each in found)
-        and sorted(found) == list(range(count))
-    )
+    return isinstance(found, list) and all(type(each) is int for each in found) and sorted(found) == list(range(count))
 
 
 def is_cell(found: Any, queries: int, keys: int, causal: bool) -> bool:

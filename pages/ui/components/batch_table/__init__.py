@@ -38,5 +38,9 @@ def build_payload(
     rows, columns = padding.shape
     if [len(row) for row in labels] != [columns] * rows or len(lines) != rows:
         raise ValueError(f"{len(lines)} rows of labels were given for a batch of shape {padding.shape}")
-    return {"labels": [list(row) for row in labels], "padding": padding.tolist(), "lines": list(lines),
-            "selected": selected}  # fmt: skip
+    return {
+        "labels": [list(row) for row in labels],
+        "padding": padding.tolist(),
+        "lines": list(lines),
+        "selected": selected,
+    }

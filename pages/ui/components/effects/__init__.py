@@ -80,9 +80,13 @@ def effects(
 
 
 def build_payload(
-    matrices: Sequence[Matrix], name: str, says: tuple[str, str], acts: tuple[str, str], limit: float | None,
+    matrices: Sequence[Matrix],
+    name: str,
+    says: tuple[str, str],
+    acts: tuple[str, str],
+    limit: float | None,
     pitch: int = PITCH,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """What the browser gets: numbers with five significant digits. Raises: ValueError for labels that don't fit."""
     for matrix in matrices:
         sides = len(matrix.rows), len(matrix.columns)

@@ -25,9 +25,13 @@ _mount = st.components.v2.component(
 
 
 def guide(
-    *, begins: bool, asked: int, changed: tuple[str, list[str]], on_present: Callable[[bool], None],
+    *,
+    begins: bool,
+    asked: int,
+    changed: tuple[str, list[str]],
+    on_present: Callable[[bool], None],
     on_undo: Callable[[Any], None],
-) -> None:  # fmt: skip
+) -> None:
     """Show its buttons, and have it at hand.
 
     begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. asked: how often it
@@ -45,6 +49,10 @@ def guide(
     def undone() -> None:
         on_undo(told("guide", "undo"))
 
-    data = {"terms": address(GLOSSARY), "begins": begins, "asked": asked,
-            "changed": dict(zip(("model", "codes"), changed, strict=True))}  # fmt: skip
+    data = {
+        "terms": address(GLOSSARY),
+        "begins": begins,
+        "asked": asked,
+        "changed": dict(zip(("model", "codes"), changed, strict=True)),
+    }
     _mount(key="guide", data=data, on_presenting_change=presented, on_undo_change=undone)

@@ -82,5 +82,5 @@ def build_payload(panels: Sequence[Panel], predictions: Predictions | None = Non
                 "visible": "".join("1" if cell else "0" for cell in panel.mask.ravel().tolist()),
             }
             for panel in panels
-        ]
+        ],
     }

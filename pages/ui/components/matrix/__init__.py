@@ -49,8 +49,15 @@ def matrix(
         if cell is not None and on_choose:
             on_choose(cell)
 
-    about = {"name": name, "across": across, "down": down, "unit": unit, "square": square,
-             "selected": selected and list(selected), "chooses": on_choose is not None}  # fmt: skip
+    about = {
+        "name": name,
+        "across": across,
+        "down": down,
+        "unit": unit,
+        "square": square,
+        "selected": selected and list(selected),
+        "chooses": on_choose is not None,
+    }
     _mount(key=key, data=build_payload(values, about), on_chosen_change=chosen)
 
 

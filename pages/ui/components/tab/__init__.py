@@ -15,10 +15,20 @@ _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js")
 
 
 def tab(
-    query: str, at: float, *, kept: Mapping[str, str], told: Mapping[str, str | None], knows: Mapping[str, str],
-    wants: bool, leave: str | None, path: str, begins: bool, key: str, on_return: Callable[[str, dict[str, str]], None],
+    query: str,
+    at: float,
+    *,
+    kept: Mapping[str, str],
+    told: Mapping[str, str | None],
+    knows: Mapping[str, str],
+    wants: bool,
+    leave: str | None,
+    path: str,
+    begins: bool,
+    key: str,
+    on_return: Callable[[str, dict[str, str]], None],
     on_held: Callable[[dict[str, str]], None],
-) -> None:  # fmt: skip
+) -> None:
     """Put parameters into the address bar.
 
     query: encoded, without what the browser writes by itself. at: when they were; what is older than the last is
@@ -41,8 +51,17 @@ def tab(
         if found is not None:
             on_held(found)
 
-    data = {"query": query, "at": at, "kept": dict(kept), "told": dict(told), "knows": dict(knows), "wants": wants,
-            "leave": leave, "path": path, "begins": begins}  # fmt: skip
+    data = {
+        "query": query,
+        "at": at,
+        "kept": dict(kept),
+        "told": dict(told),
+        "knows": dict(knows),
+        "wants": wants,
+        "leave": leave,
+        "path": path,
+        "begins": begins,
+    }
     _mount(key=key, data=data, on_before_change=returned, on_held_change=held)
 
 

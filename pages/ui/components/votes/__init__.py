@@ -48,6 +48,12 @@ def votes(
     rounds: what each is called, and its bars. line and points instead, for numbers: of each round the numbers, each in
     words, too, and how many gave it. turns: whenever this grows, the question and its votes are brought into sight.
     """
-    _mount(key=key, data={"rounds": [[title, [*map(list, bars)]] for title, bars in rounds], "line": line and [*line],
-                          "points": [[title, [*map(list, each)]] for title, each in points],
-                          "turns": turns})  # fmt: skip
+    _mount(
+        key=key,
+        data={
+            "rounds": [[title, [*map(list, bars)]] for title, bars in rounds],
+            "line": line and [*line],
+            "points": [[title, [*map(list, each)]] for title, each in points],
+            "turns": turns,
+        },
+    )

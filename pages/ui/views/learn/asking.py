@@ -78,24 +78,33 @@ def _show_votes(question: Question, entered: Entered, values: Values) -> None:
         except ExpressionError:  # which is said where the question stands
             return False
 
-    leading.tally(
-        entered.place, question, _said(entered, values), is_right if entered.is_revealed else None
-    )
+    leading.tally(entered.place, question, _said(entered, values), is_right if entered.is_revealed else None)
 
 
 def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
     """The buttons that take an answer."""
     with st.container(horizontal=True):
         changing = room.is_changing(entered.place)
-        st.button("Answer" if given is None else "Answer again", key="lesson_answer", type="primary",
-                  disabled=answer is None, on_click=_change if changing else _take, args=(entered, answer))  # fmt: skip
+        st.button(
+            "Answer" if given is None else "Answer again",
+            key="lesson_answer",
+            type="primary",
+            disabled=answer is None,
+            on_click=_change if changing else _take,
+            args=(entered, answer),
+        )
         if changing:
             st.button("Keep my answer", key="lesson_keep", on_click=room.changed)
         elif given is not None:
             st.button("Keep my answer", key="lesson_stay", on_click=_take, args=(entered, given.first))
         elif room.phase(entered.place) is None:  # in a room, its teacher says when it is talked over
-            st.button("Answer, and talk it over first", key="lesson_discuss", disabled=answer is None, on_click=_take,
-                      args=(entered, answer, True))  # fmt: skip
+            st.button(
+                "Answer, and talk it over first",
+                key="lesson_discuss",
+                disabled=answer is None,
+                on_click=_take,
+                args=(entered, answer, True),
+            )
     if given is not None and not changing:
         st.caption("Your first answer is kept. Tell somebody why you gave it, hear theirs, and answer again.")
 
@@ -124,11 +133,22 @@ def _answered(question: Question, entered: Entered, values: Values, given: Given
     if not entered.is_revealed:
         st.markdown(f":material/how_to_vote: You said {said}. What is right is shown when the room is ready.")
         if room.can_change(entered.place):
-            st.button("Change my answer", key="lesson_change", type="tertiary", icon=":material/edit:",
-                      on_click=room.change, args=(entered.place,))  # fmt: skip
+            st.button(
+                "Change my answer",
+                key="lesson_change",
+                type="tertiary",
+                icon=":material/edit:",
+                on_click=room.change,
+                args=(entered.place,),
+            )
         if given.second is None and room.phase(entered.place) is None:
-            st.button("Answer again", key="lesson_again", type="tertiary",
-                      on_click=session_record().answers.discuss, args=(entered.place,))  # fmt: skip
+            st.button(
+                "Answer again",
+                key="lesson_again",
+                type="tertiary",
+                on_click=session_record().answers.discuss,
+                args=(entered.place,),
+            )
         return
     try:
         found = verdict(question, values, given.last)
@@ -171,16 +191,26 @@ def _unanswered(question: Question, entered: Entered, values: Values) -> None:
     st.info(f"{_it_is(question, entered, values, found.correct)}.", icon=":material/lightbulb:")
 
 
-def _show_picture(
-    question: Question, entered: Entered, values: Values, answer: Answer, found: Verdict
-) -> None:
+def _show_picture(question: Question, entered: Entered, values: Values, answer: Answer, found: Verdict) -> None:
     if question.kind == "order":
         st.caption("In the right order")
-        answering.order(items=_said(entered, values).options(), order=found.correct, label="In the right order",
-                        fixed=True, take=lambda order: None, key="lesson_order_right")  # fmt: skip
+        answering.order(
+            items=_said(entered, values).options(),
+            order=found.correct,
+            label="In the right order",
+            fixed=True,
+            take=lambda order: None,
+            key="lesson_order_right",
+        )
     if question.kind == "cell" and (picture := _picture(question, entered)):
-        answering.cells(**picture._asdict(), chosen=picture.within(answer), right=picture.within(found.correct),
-                        fixed=True, take=lambda cell: None, key="lesson_cells_right")  # fmt: skip
+        answering.cells(
+            **picture._asdict(),
+            chosen=picture.within(answer),
+            right=picture.within(found.correct),
+            fixed=True,
+            take=lambda cell: None,
+            key="lesson_cells_right",
+        )
 
 
 # What answers each kind
@@ -192,8 +222,9 @@ def _answer_with(question: Question, entered: Entered, values: Values, given: Gi
     match question.kind:
         case "choose":
             texts = [option.filled(values, passage) for option in question.options]
-            return widgets.radio_or_none("Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__,
-                                         label_visibility="collapsed")  # fmt: skip
+            return widgets.radio_or_none(
+                "Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__, label_visibility="collapsed"
+            )
         case "number":
             return _number(question, draft)
         case "token":
@@ -202,9 +233,7 @@ def _answer_with(question: Question, entered: Entered, values: Values, given: Gi
             return _cell(question, entered, draft)
     items = _said(entered, values).options()
     order = draft.value if draft.value is not None else list(range(len(items)))
-    answering.order(
-        items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order"
-    )
+    answering.order(items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order")
     return order
 
 
@@ -218,12 +247,16 @@ def _number(question: Question, draft: _Draft) -> float | None:
 
     middle = low + round((high - low) / 2 / step) * step
     begun = middle if draft.value is None else draft.value * scale
-    tie = Tie("lesson_number", value=begun if draft.shown is None else draft.shown,
-              take=lambda value: draft.take(within(value), shown=value))  # fmt: skip
+    tie = Tie(
+        "lesson_number",
+        value=begun if draft.shown is None else draft.shown,
+        take=lambda value: draft.take(within(value), shown=value),
+    )
     unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
     digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
-    found = widgets.slider("Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}",
-                           label_visibility="collapsed")  # fmt: skip
+    found = widgets.slider(
+        "Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}", label_visibility="collapsed"
+    )
     if draft.value is None and found == begun:
         if not room.leads():
             st.caption("Move the slider to answer.")
@@ -235,9 +268,11 @@ def _token(entered: Entered, draft: _Draft) -> int | None:
     scene = _scene(entered)
     labels = scene.tokenizer.labels(scene.read[:MOST_TOKENS])
     return widgets.pills_or_none(
-        "Choose a token; the small number is its place.", range(len(labels)), draft.tie("token"),
+        "Choose a token; the small number is its place.",
+        range(len(labels)),
+        draft.tie("token"),
         lambda place: f"{plain(labels[place])}{str(place).translate(SUBSCRIPTS)}",
-    )  # fmt: skip
+    )
 
 
 def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | None:
@@ -249,8 +284,14 @@ def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | No
     def take(cell: list[int]) -> None:
         draft.take([cell[0] + begin[0], cell[1] + begin[1]])
 
-    answering.cells(**picture._asdict(), chosen=chosen and picture.within(chosen), right=None, fixed=False,
-                    take=take, key="lesson_cells")  # fmt: skip
+    answering.cells(
+        **picture._asdict(),
+        chosen=chosen and picture.within(chosen),
+        right=None,
+        fixed=False,
+        take=take,
+        key="lesson_cells",
+    )
     return chosen
 
 

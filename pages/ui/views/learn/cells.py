@@ -59,6 +59,9 @@ def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
         for name, own in (("layer", question.layer), ("head", question.head))
     )
     return Picture(
-        labels(queries[first[0] :]), labels(keys[first[1] :]), (begins[0] + first[0], begins[1] + first[1]),
-        causal=kind in ("self", "decoder"), label=f"The cells of head {head} of layer {layer}",
-    )  # fmt: skip
+        labels(queries[first[0] :]),
+        labels(keys[first[1] :]),
+        (begins[0] + first[0], begins[1] + first[1]),
+        causal=kind in ("self", "decoder"),
+        label=f"The cells of head {head} of layer {layer}",
+    )

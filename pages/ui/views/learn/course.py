@@ -22,8 +22,17 @@ from pages.ui.views.learn import glossary, room_views, teacher
 from pages.ui.views.learn.entering import go_to
 from pages.ui.views.learn.said import Said, said_of
 
-COLUMNS = ("lesson", "step", "title", "question", "answered at", "first answer", "first is right", "second answer",
-           "second is right")  # fmt: skip
+COLUMNS = (
+    "lesson",
+    "step",
+    "title",
+    "question",
+    "answered at",
+    "first answer",
+    "first is right",
+    "second answer",
+    "second is right",
+)
 
 
 def show(session: Session) -> None:
@@ -68,14 +77,32 @@ def _go_on(own: Answers) -> None:
     last = shelf.lesson(own.last.lesson) if own.last else None
     with st.container(horizontal=True, vertical_alignment="center"):
         if last and not _is_done(last, own):
-            st.button(f"Go on: {plain(last.title)}, step {own.last.step + 1}", key="learn_go_on", type="primary",
-                      icon=":material/play_arrow:", on_click=go_to, args=(own.last,))  # fmt: skip
+            st.button(
+                f"Go on: {plain(last.title)}, step {own.last.step + 1}",
+                key="learn_go_on",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=go_to,
+                args=(own.last,),
+            )
         elif last and (following := after(last)):
-            st.button(f"Next lesson: {plain(following.title)}", key="learn_go_on", type="primary",
-                      icon=":material/play_arrow:", on_click=go_to, args=(_first_open(following, own),))  # fmt: skip
+            st.button(
+                f"Next lesson: {plain(following.title)}",
+                key="learn_go_on",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=go_to,
+                args=(_first_open(following, own),),
+            )
         elif lessons and own.is_empty:
-            st.button("Begin with the first lesson", key="learn_begin", type="primary", icon=":material/play_arrow:",
-                      on_click=go_to, args=(StepPlace(lessons[0].name, 0),))  # fmt: skip
+            st.button(
+                "Begin with the first lesson",
+                key="learn_begin",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=go_to,
+                args=(StepPlace(lessons[0].name, 0),),
+            )
         if lessons:
             done = sum(_is_done(lesson, own) for lesson in lessons)
             minutes = sum(lesson.minutes for lesson in lessons)
@@ -83,8 +110,9 @@ def _go_on(own: Answers) -> None:
 
 
 def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
-    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small",
-                      key=f"lesson_card_{lesson.name}"):  # fmt: skip
+    with st.container(
+        border=True, horizontal=True, vertical_alignment="center", gap="small", key=f"lesson_card_{lesson.name}"
+    ):
         said = plain(lesson.asks or ". ".join(lesson.aims))
         facts = [f"{lesson.minutes} minutes", _progress(lesson, own)]
         if missing:
@@ -92,17 +120,26 @@ def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
         st.markdown(f"**{number}. {plain(lesson.title)}**  \n{said}  \n:small[{' · '.join(filter(None, facts))}]")
         if not missing:
             begun = lesson.name in own.opened
-            st.button("Open" if begun else "Begin", key=f"lesson_{lesson.name}", on_click=go_to,
-                      args=(_first_open(lesson, own),),
-                      help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims))  # fmt: skip
+            st.button(
+                "Open" if begun else "Begin",
+                key=f"lesson_{lesson.name}",
+                on_click=go_to,
+                args=(_first_open(lesson, own),),
+                help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims),
+            )
 
 
 def _first_open(lesson: Lesson, own: Answers) -> StepPlace:
     """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
     places = [StepPlace(lesson.name, number) for number in range(len(lesson.steps))]
-    return next((place for place, step in zip(places, lesson.steps, strict=True)
-                 if place.step not in own.opened.get(lesson.name, ()) or (step.question and place not in own.given)),
-                places[0])  # fmt: skip
+    return next(
+        (
+            place
+            for place, step in zip(places, lesson.steps, strict=True)
+            if place.step not in own.opened.get(lesson.name, ()) or (step.question and place not in own.given)
+        ),
+        places[0],
+    )
 
 
 def _progress(lesson: Lesson, own: Answers) -> str:
@@ -127,16 +164,27 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         def share(on: bool) -> None:
             own.is_shared = on
 
-        widgets.checkbox(
-            "Put my answers into the link", Tie("share_answers", value=own.is_shared, take=share)
-        )
+        widgets.checkbox("Put my answers into the link", Tie("share_answers", value=own.is_shared, take=share))
         begun = [lesson for lesson in lessons if lesson.name in own.opened]
         with st.container(horizontal=True):
             for lesson in begun:
-                st.button(f"Forget: {plain(lesson.title)}", key=f"forget_{lesson.name}", type="tertiary",
-                          icon=":material/delete:", on_click=own.clear, args=(lesson.name,))  # fmt: skip
-        st.download_button("Save my results", results_csv(own, lessons).encode("utf-8-sig"), "headsup-results.csv",
-                           "text/csv", key="save_results", icon=":material/download:", on_click="ignore")  # fmt: skip
+                st.button(
+                    f"Forget: {plain(lesson.title)}",
+                    key=f"forget_{lesson.name}",
+                    type="tertiary",
+                    icon=":material/delete:",
+                    on_click=own.clear,
+                    args=(lesson.name,),
+                )
+        st.download_button(
+            "Save my results",
+            results_csv(own, lessons).encode("utf-8-sig"),
+            "headsup-results.csv",
+            "text/csv",
+            key="save_results",
+            icon=":material/download:",
+            on_click="ignore",
+        )
 
 
 def results_csv(own: Answers, lessons: list[Lesson]) -> str:
@@ -151,8 +199,14 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
 def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
     for place, given in sorted(own.given.items(), key=lambda item: (item[0].lesson, item[0].step)):
         if (lesson := lessons.get(place.lesson)) and (said := said_of(lesson, place.step)):
-            yield [lesson.title, str(place.step + 1), lesson.steps[place.step].title, said.asked(), given.at,
-                   *_told(said, given)]  # fmt: skip
+            yield [
+                lesson.title,
+                str(place.step + 1),
+                lesson.steps[place.step].title,
+                said.asked(),
+                given.at,
+                *_told(said, given),
+            ]
 
 
 def _told(said: Said, given: Given) -> list[str]:

@@ -21,9 +21,7 @@ from pages.ui.models.session_store import session_record
 from pages.ui.views.bodies import NEEDS_NO_TEXT
 from pages.ui.views.learn import room
 
-LIST = (
-    "Short lessons. Each asks what you expect, and then shows what the model really does."
-)
+LIST = "Short lessons. Each asks what you expect, and then shows what the model really does."
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
 BESIDE = {
@@ -63,9 +61,7 @@ class Entered:
     @property
     def is_revealed(self) -> bool:
         """Whether what the model does may be computed: it was answered, and a room's teacher has revealed it."""
-        return not self.is_open and (
-            not self.step.question or room.phase(self.place) in (None, Phase.REVEALED)
-        )
+        return not self.is_open and (not self.step.question or room.phase(self.place) in (None, Phase.REVEALED))
 
     @property
     def shows_view(self) -> bool:
@@ -145,13 +141,9 @@ def _wanted(current: Visitor) -> Entered | None:
         return None
     lesson = shelf.lesson(current.lesson)
     if lesson is None:
-        current.notices.append(
-            f"There is no lesson “{current.lesson[:40]}” here; these are the lessons there are."
-        )
+        current.notices.append(f"There is no lesson “{current.lesson[:40]}” here; these are the lessons there are.")
     elif missing := shelf.missing_model(lesson):
-        current.notices.append(
-            f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here."
-        )
+        current.notices.append(f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here.")
         lesson = None
     if lesson is None:
         leave()

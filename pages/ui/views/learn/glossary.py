@@ -18,8 +18,10 @@ def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
     st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
     st.subheader("Glossary", anchor=False)
-    st.caption("Wherever one of these words is underlined with dots, pointing at it says what is said here. "
-               "? lists those of a page.")  # fmt: skip
+    st.caption(
+        "Wherever one of these words is underlined with dots, pointing at it says what is said here. "
+        "? lists those of a page."
+    )
     glossary.glossary(key="glossary")
 
 

@@ -29,10 +29,17 @@ LATER = "This is computed while you watch: open the lesson in the app."
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
     """The button that saves a lesson as a handout. It is made when it is asked for, not before."""
-    st.download_button("Save as a handout", lambda: handout(lesson).encode(), f"{lesson.name}.html", "text/html",
-                       key=key, on_click="ignore", type="tertiary", icon=":material/print:",
-                       help="One page to print: the questions, with room for answers, and what is right at the "
-                       "end.")  # fmt: skip
+    st.download_button(
+        "Save as a handout",
+        lambda: handout(lesson).encode(),
+        f"{lesson.name}.html",
+        "text/html",
+        key=key,
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/print:",
+        help="One page to print: the questions, with room for answers, and what is right at the end.",
+    )
 
 
 def handout(lesson: Lesson) -> str:

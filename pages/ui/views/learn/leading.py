@@ -37,15 +37,26 @@ def panel(own: Seat, place: StepPlace | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             shows = st.session_state.get(SHOWS_CODE, False)
             _count_members(own, with_address=not shows)
-            st.button("Hide the QR code" if shows else "QR code", key="room_code", icon=":material/qr_code_2:",
-                      on_click=_show_code, args=(not shows,))  # fmt: skip
+            st.button(
+                "Hide the QR code" if shows else "QR code",
+                key="room_code",
+                icon=":material/qr_code_2:",
+                on_click=_show_code,
+                args=(not shows,),
+            )
             if place and state.place is None:
-                st.button("Lead from here", key="room_lead", icon=":material/co_present:", on_click=room.move,
-                          args=(place,))  # fmt: skip
+                st.button(
+                    "Lead from here", key="room_lead", icon=":material/co_present:", on_click=room.move, args=(place,)
+                )
             elif state.place is not None:
-                st.button("Let them go", key="room_let_go", icon=":material/directions_walk:", on_click=room.move,
-                          args=(None,), help="Everybody takes the steps as they like, and sees answers at "
-                          "once.")  # fmt: skip
+                st.button(
+                    "Let them go",
+                    key="room_let_go",
+                    icon=":material/directions_walk:",
+                    on_click=room.move,
+                    args=(None,),
+                    help="Everybody takes the steps as they like, and sees answers at once.",
+                )
             _keep_or_end(own)
         if shows:
             _way_in(own)
@@ -62,15 +73,37 @@ def controls(place: StepPlace) -> None:
         return
     shown = st.session_state.get(OPEN_VOTES) == place
     with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
-        st.button("Reveal", key="room_reveal", type="primary", icon=":material/visibility:", on_click=_advance,
-                  args=(place, Phase.REVEALED))  # fmt: skip
-        st.button("Hide the votes" if shown else "Show the votes", key="room_show_votes", icon=":material/bar_chart:",
-                  on_click=_open_votes, args=(None if shown else place,))  # fmt: skip
+        st.button(
+            "Reveal",
+            key="room_reveal",
+            type="primary",
+            icon=":material/visibility:",
+            on_click=_advance,
+            args=(place, Phase.REVEALED),
+        )
+        st.button(
+            "Hide the votes" if shown else "Show the votes",
+            key="room_show_votes",
+            icon=":material/bar_chart:",
+            on_click=_open_votes,
+            args=(None if shown else place,),
+        )
         if state.phase is Phase.FIRST:
-            st.button("Discuss and vote again", key="room_again", icon=":material/forum:", on_click=_advance,
-                      args=(place, Phase.SECOND))  # fmt: skip
-        st.button("One minute more" if state.deadline else "One minute", key="room_time", icon=":material/timer:",
-                  type="tertiary", on_click=_give_time, args=(place,))  # fmt: skip
+            st.button(
+                "Discuss and vote again",
+                key="room_again",
+                icon=":material/forum:",
+                on_click=_advance,
+                args=(place, Phase.SECOND),
+            )
+        st.button(
+            "One minute more" if state.deadline else "One minute",
+            key="room_time",
+            icon=":material/timer:",
+            type="tertiary",
+            on_click=_give_time,
+            args=(place,),
+        )
 
 
 def tally(place: StepPlace, question: Question, said: Said, right: Callable[[Answer], bool] | None) -> None:
@@ -92,17 +125,32 @@ def tally(place: StepPlace, question: Question, said: Said, right: Callable[[Ans
     turns = st.session_state.get(TURNS, 0)
     if question.kind == "number":
         correct = said.correct() if right is not None else None
-        line = Line(question.low, question.high, said.text(question.low), said.text(question.high),
-                    None if correct is None else (float(correct), said.text(correct)))  # fmt: skip
-        points = [(title, [(float(room.answer_of(text)), said.text(room.answer_of(text)), count)
-                           for text, count in votes.items()]) for title, votes in rounds]  # fmt: skip
+        line = Line(
+            question.low,
+            question.high,
+            said.text(question.low),
+            said.text(question.high),
+            None if correct is None else (float(correct), said.text(correct)),
+        )
+        points = [
+            (
+                title,
+                [
+                    (float(room.answer_of(text)), said.text(room.answer_of(text)), count)
+                    for text, count in votes.items()
+                ],
+            )
+            for title, votes in rounds
+        ]
         votes(key="room_votes", turns=turns, line=line, points=points)
     else:
         votes(key="room_votes", turns=turns, rounds=_bars(found, rounds, said, right))
     if right is not None and found.pairs:
         better, worse = found.turned(lambda text: right(room.answer_of(text)))
-        st.caption(f"Of {len(found.pairs)} who voted twice, {better} went from a wrong answer to the right one, and "
-                   f"{worse} the other way.")  # fmt: skip
+        st.caption(
+            f"Of {len(found.pairs)} who voted twice, {better} went from a wrong answer to the right one, and "
+            f"{worse} the other way."
+        )
 
 
 def time_left(deadline: float | None) -> str:
@@ -177,17 +225,27 @@ def _way_in(own: Seat) -> None:
             st.markdown(f"Point a phone's camera at it, or open\n## {_short_address(own)}")
             st.caption(f"Or open *Learn* here, and join with the code **{own.code}**.")
             if urlsplit(link).hostname in LOCAL:
-                st.caption(":material/warning: This address works on this computer alone. Open the app by the "
-                           "computer's name or number in the network; then phones find it, too.")  # fmt: skip
+                st.caption(
+                    ":material/warning: This address works on this computer alone. Open the app by the "
+                    "computer's name or number in the network; then phones find it, too."
+                )
 
 
 def _keep_or_end(own: Seat) -> None:
-    with st.popover("Keep", icon=":material/key:", key="room_keep",
-                    help="A link by which you come back, and the votes as a file."):  # fmt: skip
+    with st.popover(
+        "Keep", icon=":material/key:", key="room_keep", help="A link by which you come back, and the votes as a file."
+    ):
         st.markdown("**Your private link.** It brings you back as the teacher, votes and all. Show it to nobody.")
         st.code(address(room=own.code, room_key=own.key), language=None, wrap_lines=True)
-        st.download_button("Save the votes", lambda: _file(own), f"room-{own.code}.csv", "text/csv", key="room_save",
-                           icon=":material/download:", on_click="ignore")  # fmt: skip
+        st.download_button(
+            "Save the votes",
+            lambda: _file(own),
+            f"room-{own.code}.csv",
+            "text/csv",
+            key="room_save",
+            icon=":material/download:",
+            on_click="ignore",
+        )
     with st.popover("End the room", type="tertiary", key="room_ending"):
         st.markdown("It ends for everybody, and its votes are gone.")
         st.button("End it", key="room_end", type="primary", on_click=room.end)
@@ -235,10 +293,15 @@ def _bars(
     answers = [answer for answer, _ in both.most_common(MOST_BARS)]
     rest = [answer for answer in both if answer not in answers]
     return [
-        (title, [
-            *(Bar(said.text(room.answer_of(text)), count[text], right is not None and right(room.answer_of(text)))
-              for text in answers),
-            *([Bar("other answers", sum(count[text] for text in rest), right=False)] if rest else []),
-        ])
+        (
+            title,
+            [
+                *(
+                    Bar(said.text(room.answer_of(text)), count[text], right is not None and right(room.answer_of(text)))
+                    for text in answers
+                ),
+                *([Bar("other answers", sum(count[text] for text in rest), right=False)] if rest else []),
+            ],
+        )
         for title, count in rounds
-    ]  # fmt: skip
+    ]

@@ -52,16 +52,16 @@ def around(place: StepPlace | None) -> Iterator[None]:
 
 
 def _ways_in(place: StepPlace | None, *, expanded: bool) -> None:
-    with st.expander(
-        "A class answers together: open a room, or join one", icon=":material/groups:", expanded=expanded
-    ):
+    with st.expander("A class answers together: open a room, or join one", icon=":material/groups:", expanded=expanded):
         join_side, open_side = st.columns(2, gap="large")
         with join_side:
-            widgets.short_form("Join a room with its code", "room", "Join", room.join, key="room_join",
-                               placeholder="Five letters")  # fmt: skip
+            widgets.short_form(
+                "Join a room with its code", "room", "Join", room.join, key="room_join", placeholder="Five letters"
+            )
         with open_side:
-            st.button("Open a room", icon=":material/co_present:", on_click=room.open_room, args=(place,),
-                      key="room_open")  # fmt: skip
+            st.button(
+                "Open a room", icon=":material/co_present:", on_click=room.open_room, args=(place,), key="room_open"
+            )
             st.caption("You lead, from step to step. Votes are counted without names, and hidden until you show them.")
 
 

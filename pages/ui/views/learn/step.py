@@ -63,8 +63,13 @@ def _found(entered: Entered, values: Values) -> None:
         with st.container(key="lesson_reveal"):
             _words(step.reveal, values, partly=room.phase(entered.place) is not None)
     if problems := unmet(step, values):
-        st.warning(plain("The model that is here isn't the one this lesson was written for. What it says, and what was "
-                         f"measured: {'; '.join(problems)}."), icon=":material/rule:")  # fmt: skip
+        st.warning(
+            plain(
+                "The model that is here isn't the one this lesson was written for. What it says, and what was "
+                f"measured: {'; '.join(problems)}."
+            ),
+            icon=":material/rule:",
+        )
     if step.to_try:
         with st.container(border=True, key="lesson_try"):
             st.markdown(":material/experiment: **Try it**")
@@ -76,29 +81,42 @@ def _move(entered: Entered) -> None:
     lesson, number = entered.place.lesson, entered.place.step
     led = room.led() is not None
     with st.container(horizontal=True, key="lesson_moves"):
-        st.button("All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave,
-                  disabled=led)  # fmt: skip
-        st.button("Previous", key="learn_previous", icon=":material/arrow_back:", on_click=go_to,
-                  args=(StepPlace(lesson, number - 1),), disabled=led or number == 0)  # fmt: skip
+        st.button(
+            "All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave, disabled=led
+        )
+        st.button(
+            "Previous",
+            key="learn_previous",
+            icon=":material/arrow_back:",
+            on_click=go_to,
+            args=(StepPlace(lesson, number - 1),),
+            disabled=led or number == 0,
+        )
         last = number == len(entered.lesson.steps) - 1
         following = course.after(entered.lesson) if last else None
         answered = "primary" if entered.is_revealed else "secondary"
         if following:
-            st.button(f"Next lesson: {plain(following.title)}", key="learn_next", type=answered,
-                      icon=":material/arrow_forward:", on_click=go_to, args=(StepPlace(following.name, 0),),
-                      disabled=led)  # fmt: skip
-        elif last:
             st.button(
-                "Finish",
+                f"Next lesson: {plain(following.title)}",
                 key="learn_next",
                 type=answered,
-                icon=":material/check:",
-                on_click=leave,
+                icon=":material/arrow_forward:",
+                on_click=go_to,
+                args=(StepPlace(following.name, 0),),
                 disabled=led,
             )
+        elif last:
+            st.button("Finish", key="learn_next", type=answered, icon=":material/check:", on_click=leave, disabled=led)
         else:
-            st.button("Next", key="learn_next", type=answered, icon=":material/arrow_forward:", on_click=go_to,
-                      args=(StepPlace(lesson, number + 1),), disabled=led)  # fmt: skip
+            st.button(
+                "Next",
+                key="learn_next",
+                type=answered,
+                icon=":material/arrow_forward:",
+                on_click=go_to,
+                args=(StepPlace(lesson, number + 1),),
+                disabled=led,
+            )
         if last:
             handout.offer(entered.lesson)
     if led:
@@ -117,11 +135,22 @@ def _live_view(session: Session, entered: Entered) -> None:
             else ("whatever you turn here is computed anew")
         )
         st.markdown(f"**{plain(page)}**, live: {turns}.", width="content")
-        st.button("Back to the step's view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:",
-                  on_click=show_again)  # fmt: skip
+        st.button(
+            "Back to the step's view",
+            key="lesson_reset",
+            type="tertiary",
+            icon=":material/restart_alt:",
+            on_click=show_again,
+        )
         if not entered.is_open:
-            st.button(f"Open on the page {plain(page)}", key="lesson_open", type="tertiary",
-                      icon=":material/open_in_full:", on_click=_turn_to, args=(page,))  # fmt: skip
+            st.button(
+                f"Open on the page {plain(page)}",
+                key="lesson_open",
+                type="tertiary",
+                icon=":material/open_in_full:",
+                on_click=_turn_to,
+                args=(page,),
+            )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
 

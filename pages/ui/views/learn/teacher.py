@@ -30,9 +30,16 @@ def show() -> None:
     lessons = [each for each in shelf.shelf() if isinstance(each, Lesson)]
     with st.container(horizontal=True):
         st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
-        st.download_button("Save all of this to print", lambda: sheet(lessons).encode(), "for-teachers.html",
-                           "text/html", key="save_sheet", on_click="ignore", type="tertiary",
-                           icon=":material/print:")  # fmt: skip
+        st.download_button(
+            "Save all of this to print",
+            lambda: sheet(lessons).encode(),
+            "for-teachers.html",
+            "text/html",
+            key="save_sheet",
+            on_click="ignore",
+            type="tertiary",
+            icon=":material/print:",
+        )
     with st.container(key="teachers_guide"):
         st.markdown(GUIDE.read_text(encoding="utf-8"))
     st.header("Lesson by lesson", anchor=False)
@@ -62,8 +69,13 @@ def _lesson(lesson: Lesson) -> None:
         st.markdown("**Steps.** " + " · ".join(plain(step.title) for step in lesson.steps))
         if not missing:
             with st.container(horizontal=True):
-                st.button("Open", key=f"teach_{lesson.name}", icon=":material/play_arrow:", on_click=go_to,
-                          args=(StepPlace(lesson.name, 0),))  # fmt: skip
+                st.button(
+                    "Open",
+                    key=f"teach_{lesson.name}",
+                    icon=":material/play_arrow:",
+                    on_click=go_to,
+                    args=(StepPlace(lesson.name, 0),),
+                )
                 handout.offer(lesson, f"handout_{lesson.name}")
 
 

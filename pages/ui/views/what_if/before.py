@@ -48,8 +48,10 @@ class Said:
 
 def said(session: Session, reading: Read) -> Said | None:
     """The two distributions; None after saying that there are none."""
-    logits = [activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
-              for each in ((), session.interventions)]  # fmt: skip
+    logits = [
+        activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
+        for each in ((), session.interventions)
+    ]
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
         return None
@@ -66,16 +68,23 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
             for title, odds in (("Likeliest, unchanged", old), ("Likeliest, changed", new)):
                 best = int(odds.argmax())
                 st.metric(title, f"{plain(tokenizer.label(best))} · {percent(odds[best])}", width=150)
-            st.metric("KL(unchanged ‖ changed)", nats(float(divergence(found.unchanged, found.changed))), width=190,
-                      help="The mean of ln (unchanged ÷ changed) over what the unchanged model expects: how much worse "
-                           "the changed one would predict it. 0 if they are the same.")  # fmt: skip
+            st.metric(
+                "KL(unchanged ‖ changed)",
+                nats(float(divergence(found.unchanged, found.changed))),
+                width=190,
+                help="The mean of ln (unchanged ÷ changed) over what the unchanged model expects: how much worse "
+                "the changed one would predict it. 0 if they are the same.",
+            )
     else:
-        st.caption(f"The likeliest tokens {after_what(session, reading)}. Silence a part, and the changed model's "
-                   "stand beside them.")  # fmt: skip
+        st.caption(
+            f"The likeliest tokens {after_what(session, reading)}. Silence a part, and the changed model's "
+            "stand beside them."
+        )
     union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
     shown = union[np.argsort(-old[union], kind="stable")]
-    figure = paired_bars(tokenizer.labels(shown.tolist()), old[shown], new[shown] if is_changed else None,
-                         theme=session.theme)  # fmt: skip
+    figure = paired_bars(
+        tokenizer.labels(shown.tolist()), old[shown], new[shown] if is_changed else None, theme=session.theme
+    )
     chart(figure, "what_if_next")
 
 
@@ -104,11 +113,16 @@ def offer_table(session: Session, found: Said) -> None:
     labels = library.tokenizer(session.name).labels(range(len(found.unchanged)))
 
     def table() -> pd.DataFrame:
-        return pd.DataFrame({
-            "token id": range(len(labels)), "token": labels, "probability unchanged": np.exp(found.unchanged),
-            "probability changed": np.exp(found.changed), "ln unchanged": found.unchanged,
-            "ln changed": found.changed,
-        }).sort_values("probability unchanged", ascending=False)  # fmt: skip
+        return pd.DataFrame(
+            {
+                "token id": range(len(labels)),
+                "token": labels,
+                "probability unchanged": np.exp(found.unchanged),
+                "probability changed": np.exp(found.changed),
+                "ln unchanged": found.unchanged,
+                "ln changed": found.changed,
+            }
+        ).sort_values("probability unchanged", ascending=False)
 
     offer_data(table, "Both distributions as a table", f"{session.file_name}-before-and-after.csv")
 
@@ -122,8 +136,10 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
     told = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
         order = [token for token in np.argsort(-sign * change, kind="stable")[:MOVED] if sign * change[token] > UNMOVED]
-        named = [f"{code(label)} {percent(old[token])} → {percent(new[token])}"
-                 for token, label in zip(order, labels(order), strict=True)]  # fmt: skip
+        named = [
+            f"{code(label)} {percent(old[token])} → {percent(new[token])}"
+            for token, label in zip(order, labels(order), strict=True)
+        ]
         told.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
     return "\n".join(told)
 
@@ -132,17 +148,28 @@ def writing(session: Session, reading: Read) -> None:
     """The text that both models write, with the first difference marked."""
     st.header("What it writes", anchor=False)
     sampling = session.visitor.sampling
-    both = [changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
-            for each in ((), session.interventions)]  # fmt: skip
+    both = [
+        changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
+        for each in ((), session.interventions)
+    ]
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
-    versions(key="what_if_versions", versions=[
-        _version(session, title, reading.before, tokens, same)
-        for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
-    ])  # fmt: skip
-    dials = "always the likeliest token" if sampling.temperature == 0 else (
-        f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
-    told = "Both write the same." if len(set(both)) == 1 else (
-        "They differ from the first token on." if same == 0 else f"They differ after {counted(same, 'token')}.")
+    versions(
+        key="what_if_versions",
+        versions=[
+            _version(session, title, reading.before, tokens, same)
+            for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
+        ],
+    )
+    dials = (
+        "always the likeliest token"
+        if sampling.temperature == 0
+        else (f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
+    )
+    told = (
+        "Both write the same."
+        if len(set(both)) == 1
+        else ("They differ from the first token on." if same == 0 else f"They differ after {counted(same, 'token')}.")
+    )
     end = " to the end of the text" if session.source else ""
     st.caption(f"{told} Up to {LENGTH} tokens{end}, with {dials}.")
 

@@ -61,8 +61,9 @@ def show(session: Session) -> None:
     both = sides.choose(session)
     if both is None:
         return
-    found = [beside.said_at(side.name, side.tokens, side.source, side.place, side.begin, side.interventions)
-             for side in both]  # fmt: skip
+    found = [
+        beside.said_at(side.name, side.tokens, side.source, side.place, side.begin, side.interventions) for side in both
+    ]
     if not all(np.isfinite(each.logits).all() for each in found):
         st.warning(TOO_LARGE)
         return
@@ -79,9 +80,12 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
     labels = [beside.vocabulary(side.name) for side in both]
     odds = [dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)]
     st.markdown(" ".join(_likeliest(side, names, log) for side, names, log in zip(both, labels, logs, strict=True)))
-    best = [names[token] for names, log in zip(labels, logs, strict=True)
-            for rank, token in enumerate(np.argsort(-log, kind="stable")[:CANDIDATES])
-            if rank == 0 or log[token] > np.log(UNSEEN)]  # fmt: skip
+    best = [
+        names[token]
+        for names, log in zip(labels, logs, strict=True)
+        for rank, token in enumerate(np.argsort(-log, kind="stable")[:CANDIDATES])
+        if rank == 0 or log[token] > np.log(UNSEEN)
+    ]
     drawn = sorted(dict.fromkeys(best), key=lambda name: -max(each.get(name, 0.0) for each in odds))
     values = [np.array([each.get(name, np.nan) for name in drawn]) for each in odds]
     chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
@@ -92,8 +96,10 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights])
 
     def table() -> pd.DataFrame:
         every = list(dict.fromkeys([*labels[0], *labels[1]]))
-        columns = {f"probability: {side.title}": [each.get(name, np.nan) for name in every]
-                   for side, each in zip(both, odds, strict=True)}  # fmt: skip
+        columns = {
+            f"probability: {side.title}": [each.get(name, np.nan) for name in every]
+            for side, each in zip(both, odds, strict=True)
+        }
         if shared:
             columns["difference"] = [odds[1][name] - odds[0][name] for name in every]
         return pd.DataFrame({"token": every, **columns})
@@ -116,8 +122,10 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
     order = [token for token in np.argsort(-np.abs(change), kind="stable")[:MOVED] if abs(change[token]) > UNMOVED]
     named = ", ".join(f"{code(labels[token])} {100 * change[token]:+.3f}" for token in order)
     first, second = (plain(side.title) for side in both)
-    return (f"From the first to the second, in percentage points: {named}. "
-            f"KL({first} ‖ {second}): {nats(float(divergence(one, other)))}.")  # fmt: skip
+    return (
+        f"From the first to the second, in percentage points: {named}. "
+        f"KL({first} ‖ {second}): {nats(float(divergence(one, other)))}."
+    )
 
 
 def _attention(session: Session, both: tuple[Side, Side]) -> None:
@@ -143,21 +151,34 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
     for number, (place, panel) in enumerate(zip(side_by_side("beside", count), panels, strict=False)):
         with place:
             st.markdown(f"**{plain(panel.title)}**")
-            figure = attention_panel(panel.weights, panel.queries, panel.keys, panel.hidden, offsets=panel.offsets,
-                                     is_difference=number == 2, theme=session.theme)  # fmt: skip
+            figure = attention_panel(
+                panel.weights,
+                panel.queries,
+                panel.keys,
+                panel.hidden,
+                offsets=panel.offsets,
+                is_difference=number == 2,
+                theme=session.theme,
+            )
             chart(figure, f"what_if_beside_head_{number}")
             st.caption(f"{panel.words} {labelling_note(figure)}")
-    offer_data(lambda: pd.concat(
-        matrix_table({"weight": panel.weights}, panel.queries, panel.keys).assign(side=panel.title) for panel in panels
-    ), "These weights as a table", f"{session.file_name}-beside-attention.csv")  # fmt: skip
+    offer_data(
+        lambda: pd.concat(
+            matrix_table({"weight": panel.weights}, panel.queries, panel.keys).assign(side=panel.title)
+            for panel in panels
+        ),
+        "These weights as a table",
+        f"{session.file_name}-beside-attention.csv",
+    )
 
 
 def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     """A head's weights; of a model that has fewer layers or heads, the last it has."""
     kind = places.chosen_attention(side.config, wish) or ""
     layer, head = min(layer, places.depth(side.config, kind) - 1), min(head, side.config.n_heads - 1)
-    weights = activations.pattern(side.name, side.tokens, side.source, kind, layer,
-                                  in_window(side.interventions, side.begin))[head]  # fmt: skip
+    weights = activations.pattern(
+        side.name, side.tokens, side.source, kind, layer, in_window(side.interventions, side.begin)
+    )[head]
     window = side.config.window(layer) if kind == "self" else 0
     is_causal = kind in ("self", "decoder")
     hidden = ~causal_mask(*weights.shape, window=window).numpy() if is_causal else np.zeros(weights.shape, bool)
@@ -167,9 +188,15 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     words = "Rows are queries, columns are keys; a row sums to one."
     if any(first):
         words += f" Of a longer text, the last {MOST} tokens are drawn."
-    return Panel(f"{side.title}, layer {layer}, head {head}", weights[first[0] :, first[1] :],
-                 hidden[first[0] :, first[1] :], queries[first[0] :], keys[first[1] :],
-                 (offsets[0] + first[0], offsets[1] + first[1]), words)  # fmt: skip
+    return Panel(
+        f"{side.title}, layer {layer}, head {head}",
+        weights[first[0] :, first[1] :],
+        hidden[first[0] :, first[1] :],
+        queries[first[0] :],
+        keys[first[1] :],
+        (offsets[0] + first[0], offsets[1] + first[1]),
+        words,
+    )
 
 
 def _is_alike(one: Panel, other: Panel) -> bool:
@@ -183,8 +210,15 @@ def _less(one: Panel, other: Panel) -> Panel:
         [a if a == b else f"{a}|{b}" for a, b in zip(*pair, strict=True)]
         for pair in ((one.queries, other.queries), (one.keys, other.keys))
     )
-    return Panel("The difference", other.weights - one.weights, one.hidden & other.hidden, queries, keys, one.offsets,
-                 "The second less the first: red where the second looks more, blue where it looks less.")  # fmt: skip
+    return Panel(
+        "The difference",
+        other.weights - one.weights,
+        one.hidden & other.hidden,
+        queries,
+        keys,
+        one.offsets,
+        "The second less the first: red where the second looks more, blue where it looks less.",
+    )
 
 
 def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
@@ -203,10 +237,23 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
-    st.caption(f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
-               "height of the stream to its odds (the logit lens).")  # fmt: skip
-    offer_data(lambda: pd.concat(
-        pd.DataFrame({"side": side.title, "height": each.names, "likeliest": says, "probability": found_odds.max(1),
-                      "probability of its last": found_odds[:, token]})
-        for side, each, says, found_odds, token in zip(both, found, said, odds, best, strict=True)
-    ), "The heights as a table", f"{session.file_name}-beside-heights.csv")  # fmt: skip
+    st.caption(
+        f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
+        "height of the stream to its odds (the logit lens)."
+    )
+    offer_data(
+        lambda: pd.concat(
+            pd.DataFrame(
+                {
+                    "side": side.title,
+                    "height": each.names,
+                    "likeliest": says,
+                    "probability": found_odds.max(1),
+                    "probability of its last": found_odds[:, token],
+                }
+            )
+            for side, each, says, found_odds, token in zip(both, found, said, odds, best, strict=True)
+        ),
+        "The heights as a table",
+        f"{session.file_name}-beside-heights.csv",
+    )

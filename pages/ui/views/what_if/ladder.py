@@ -66,14 +66,14 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
     chart(figure, "what_if_ladder")
     context = min(entry.config.context_length for entry in rungs.values())
     one = "" if np.isfinite(losses).any() else " A single token has no loss: nothing comes before it."
-    st.caption(f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that "
-               "of the text that was held out from training. One short prompt can be easier, or harder, than the rest."
-               f"{one}")  # fmt: skip
+    st.caption(
+        f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that "
+        "of the text that was held out from training. One short prompt can be easier, or harder, than the rest."
+        f"{one}"
+    )
 
 
-def _rung(
-    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, before: Stand | None
-) -> None:
+def _rung(session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, before: Stand | None) -> None:
     """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
     entry, labels = rungs[name], library.tokenizer(name).labels
     with st.container(border=True, key=f"view_{name}"):
@@ -84,16 +84,19 @@ def _rung(
             else:
                 st.button("Choose this rung", key=f"rung_{name}", on_click=_choose, args=(name, session.prompt))
         order = np.argsort(-found.odds, kind="stable")[:LIKELIEST]
-        named = ", ".join(f"{code(label)} {percent(found.odds[token])}"
-                          for token, label in zip(order, labels(order.tolist()), strict=True))  # fmt: skip
+        named = ", ".join(
+            f"{code(label)} {percent(found.odds[token])}"
+            for token, label in zip(order, labels(order.tolist()), strict=True)
+        )
         st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next: {named}.")
         st.caption(f"It writes {LENGTH} more characters:")
         st.code(session.prompt + found.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):
             title = plain(rungs[higher].card.title)
             st.caption("It has no attention that chooses where to look.")
-            st.button(f"Go on to {title}", key="to_attention", type="primary", on_click=_choose,
-                      args=(higher, session.prompt))  # fmt: skip
+            st.button(
+                f"Go on to {title}", key="to_attention", type="primary", on_click=_choose, args=(higher, session.prompt)
+            )
 
 
 def _loss_in_words(found: Stand, before: Stand | None) -> str:
@@ -113,8 +116,12 @@ def _first_with_attention(rungs: dict[str, CheckpointEntry], name: str) -> str |
 
 
 def _lead_to(name: str, rungs: dict[str, CheckpointEntry]) -> None:
-    st.button(f"Go on to {plain(rungs[name].card.title)}, and its own prompt", type="primary", on_click=choose_model,
-              args=(name,))  # fmt: skip
+    st.button(
+        f"Go on to {plain(rungs[name].card.title)}, and its own prompt",
+        type="primary",
+        on_click=choose_model,
+        args=(name,),
+    )
 
 
 def _choose(name: str, prompt: str) -> None:
@@ -126,9 +133,15 @@ def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> pd.Da
     rows = []
     for name, found in stands.items():
         best = int(found.odds.argmax())
-        rows.append({
-            "rung": rungs[name].card.title, "parameters": rungs[name].card.parameters, "loss (nats)": found.loss,
-            "validation loss (nats)": rungs[name].card.validation_loss,
-            "next token": library.tokenizer(name).label(best), "probability": found.odds[best], "writes": found.text,
-        })  # fmt: skip
+        rows.append(
+            {
+                "rung": rungs[name].card.title,
+                "parameters": rungs[name].card.parameters,
+                "loss (nats)": found.loss,
+                "validation loss (nats)": rungs[name].card.validation_loss,
+                "next token": library.tokenizer(name).label(best),
+                "probability": found.odds[best],
+                "writes": found.text,
+            }
+        )
     return pd.DataFrame(rows)

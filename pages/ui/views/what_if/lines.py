@@ -66,20 +66,28 @@ def _before(session: Session, reading: Read, count: int) -> str:
     end = library.model(session.name).card.end_token_id
     room = session.config.context_length - len(reading.before) if reading.source else count
     return BEFORE.format(
-        names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])), path=_path(session),
-        text=list(reading.before), source=list(reading.source), changes=changes, count=max(min(count, room), 1),
-        sampling=_sampling(session.visitor.sampling), stop=[] if end is None else [end],
-    )  # fmt: skip
+        names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
+        path=_path(session),
+        text=list(reading.before),
+        source=list(reading.source),
+        changes=changes,
+        count=max(min(count, room), 1),
+        sampling=_sampling(session.visitor.sampling),
+        stop=[] if end is None else [end],
+    )
 
 
 def _needed(session: Session, reading: Read, token: int | None) -> str:
     names, changes = as_python(in_window(session.interventions, reading.begin))
     return NEEDED.format(
-        names=", ".join(sorted([*names, "load_checkpoint", "silencing"])), path=_path(session),
-        text=list(reading.tokens), source=list(reading.source), changes=f", {changes}" if names else "",
+        names=", ".join(sorted([*names, "load_checkpoint", "silencing"])),
+        path=_path(session),
+        text=list(reading.tokens),
+        source=list(reading.source),
+        changes=f", {changes}" if names else "",
         effects="found.loss(text)" if token is None else f"found.logit({reading.place}, {token})",
         note=NOTE if names else "",
-    )  # fmt: skip
+    )
 
 
 def traced(
@@ -90,15 +98,24 @@ def traced(
     answers: the token that is the prompt's own, and the other's. stack: as in `patching`.
     """
     names, changes = as_python(interventions)
-    options = "".join([
-        f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
-        f", stack={stack!r}" if pair.sources[0] else "",
-        f", interventions={changes}" if names else "",
-    ])  # fmt: skip
-    _show(TRACED.format(
-        names=", ".join(sorted([*names, "load_checkpoint", "patching"])), path=_path(session),
-        own=list(pair.tokens[0]), other=list(pair.tokens[1]), answer=answers[1], against=answers[0], options=options,
-    ))  # fmt: skip
+    options = "".join(
+        [
+            f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
+            f", stack={stack!r}" if pair.sources[0] else "",
+            f", interventions={changes}" if names else "",
+        ]
+    )
+    _show(
+        TRACED.format(
+            names=", ".join(sorted([*names, "load_checkpoint", "patching"])),
+            path=_path(session),
+            own=list(pair.tokens[0]),
+            other=list(pair.tokens[1]),
+            answer=answers[1],
+            against=answers[0],
+            options=options,
+        )
+    )
 
 
 def beside(sides: tuple[Side, Side]) -> None:
@@ -114,8 +131,9 @@ def beside(sides: tuple[Side, Side]) -> None:
 
 def _show(*codes: str) -> None:
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander("The lines of Python that compute this", icon=":material/code:", key="drawer_python",
-                         on_change="rerun")  # fmt: skip
+    opened = st.expander(
+        "The lines of Python that compute this", icon=":material/code:", key="drawer_python", on_change="rerun"
+    )
     if opened.open:
         for code in codes:
             opened.code(code, language=None, wrap_lines=True)
@@ -126,6 +144,9 @@ def _path(model: Session | Side) -> str:
 
 
 def _sampling(sampling: Sampling) -> str:
-    given = {name: value for name in ("temperature", "top_k", "top_p", "seed")
-             if (value := getattr(sampling, name)) is not None}  # fmt: skip
+    given = {
+        name: value
+        for name in ("temperature", "top_k", "top_p", "seed")
+        if (value := getattr(sampling, name)) is not None
+    }
     return f"Sampling({', '.join(f'{name}={value!r}' for name, value in given.items())})"

@@ -64,8 +64,10 @@ def show(session: Session, reading: Read) -> Mapped | None:
             return None
         token = _token(session, found) if on == "logit" else None
     if on == "loss" and found.loss is None:
-        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
-                "at the logit of a token.")  # fmt: skip
+        st.info(
+            "A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
+            "at the logit of a token."
+        )
         return None
     values = found.loss if token is None else (found.logits - found.kept)[:, _column(found, token)]
     if not np.isfinite(values).all():
@@ -101,17 +103,26 @@ def show(session: Session, reading: Read) -> Mapped | None:
 
 def offer_table(session: Session, mapped: Mapped) -> None:
     """The numbers, to be read and saved."""
-    offer_data(lambda: _table(session, mapped.found, mapped.token), "These effects as a table",
-               f"{session.file_name}-needed.csv")  # fmt: skip
+    offer_data(
+        lambda: _table(session, mapped.found, mapped.token),
+        "These effects as a table",
+        f"{session.file_name}-needed.csv",
+    )
 
 
 def needed_here(session: Session, reading: Read) -> Ablation | None:
     """What each part is needed for; of a large model None until it has been asked for and computed."""
     return computed(
-        changed.needed, session.name, reading.tokens, reading.source, reading.place, reading.begin,
-        session.interventions, ask="Silence one part after another", does="Every head and every feed-forward layer is "
-        "silenced by itself, and the text read again.",
-    )  # fmt: skip
+        changed.needed,
+        session.name,
+        reading.tokens,
+        reading.source,
+        reading.place,
+        reading.begin,
+        session.interventions,
+        ask="Silence one part after another",
+        does="Every head and every feed-forward layer is silenced by itself, and the text read again.",
+    )
 
 
 def colour_limit(values: np.ndarray) -> float:
@@ -136,12 +147,13 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
             grid[cell] = values[index]
         names = {row: place_in_words(parts[index].point) for (row, _), index in cells.items()}
         matrix = Matrix(
-            title, grid,
+            title,
+            grid,
             rows=[names[row] for row in range(rows)],
             columns=[f"head {column}" if column < heads else "feed-forward" for column in range(columns)],
             row_labels=[f"layer {row}" for row in range(rows)],
             marked=[cell for cell, index in cells.items() if parts[index] in interventions],
-        )  # fmt: skip
+        )
         found.append(Placed(matrix, {cell: parts[index] for cell, index in cells.items()}))
     return found
 
@@ -152,8 +164,10 @@ def _token(session: Session, found: Ablation) -> int:
     order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
     if chosen is not None and chosen not in found.tokens:
         if chosen < session.config.vocab_size:
-            st.warning(f"Of this model the {len(found.tokens)} likeliest tokens can be chosen, and "
-                       f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken.")  # fmt: skip
+            st.warning(
+                f"Of this model the {len(found.tokens)} likeliest tokens can be chosen, and "
+                f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken."
+            )
         session.visitor.token = chosen = None
     if chosen is not None and chosen not in order:
         order.append(chosen)
@@ -197,12 +211,14 @@ def _verdict(found: Ablation, values: np.ndarray, unit: str) -> str:
 
 
 def _table(session: Session, found: Ablation, token: int | None) -> pd.DataFrame:
-    made = pd.DataFrame({
-        "part": [part_in_words(part) for part in found.parts],
-        "hook point": [part.point for part in found.parts],
-        "head": pd.array([part.head for part in found.parts], dtype="Int64"),
-        "silenced": [part in session.interventions for part in found.parts],
-    })  # fmt: skip
+    made = pd.DataFrame(
+        {
+            "part": [part_in_words(part) for part in found.parts],
+            "hook point": [part.point for part in found.parts],
+            "head": pd.array([part.head for part in found.parts], dtype="Int64"),
+            "silenced": [part in session.interventions for part in found.parts],
+        }
+    )
     if found.loss is not None:
         made["rise of the loss (nats)"] = found.loss
     column = int(found.kept[0].argmax()) if token is None else _column(found, token)

@@ -26,8 +26,9 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
     """
     found = tracing.suggestion(session.name, session.prompt)
     suggested = found or session.prompt
-    typed = widgets.text_area("Another prompt", Tie("other_prompt", default=suggested), height=90,
-                              help="Ctrl + Enter applies what you typed.")  # fmt: skip
+    typed = widgets.text_area(
+        "Another prompt", Tie("other_prompt", default=suggested), height=90, help="Ctrl + Enter applies what you typed."
+    )
     if typed != suggested and found is not None:
         st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
     return read_text(session.name, typed, "The other prompt")
@@ -62,8 +63,14 @@ def offer_pairs(session: Session) -> None:
         st.caption("Try", width="content")
         for number, (one, other) in enumerate(pairs):
             label = plain(f"{_short(one, other)} | {_short(other, one)}")
-            st.button(label, key=f"pair_{session.name}_{number}", type="tertiary", on_click=_take, args=(one, other),
-                      width="content")  # fmt: skip
+            st.button(
+                label,
+                key=f"pair_{session.name}_{number}",
+                type="tertiary",
+                on_click=_take,
+                args=(one, other),
+                width="content",
+            )
 
 
 def swap(session: Session) -> None:

@@ -35,11 +35,18 @@ def computed(what: Remembered, name: str, *args: Any, ask: str, does: str, **kwa
     if job is None or job.is_over:
         if job is not None and job.was_stopped:
             st.caption("Stopped.")
-        st.caption(f"{does} With a model of this size that takes a while; the page stays usable meanwhile, and it can "
-                   "be stopped.")  # fmt: skip
+        st.caption(
+            f"{does} With a model of this size that takes a while; the page stays usable meanwhile, and it can "
+            "be stopped."
+        )
         compute = what.later(model, *args, **kwargs)
-        st.button(ask, type="primary", icon=":material/play_arrow:", key=f"begin_{ask}",
-                  on_click=lambda: jobs.begin(key, compute))  # fmt: skip
+        st.button(
+            ask,
+            type="primary",
+            icon=":material/play_arrow:",
+            key=f"begin_{ask}",
+            on_click=lambda: jobs.begin(key, compute),
+        )
         return None
     st.fragment(_watch, run_every=EVERY)(job, does)
     return None

@@ -57,8 +57,9 @@ def _read_answer(session: Session) -> Read:
     labels = library.tokenizer(session.name).labels(tokens)
     place = 0
     if len(places) > 1:
-        place = widgets.select_slider("What comes after", places, Tie("place", default=0),
-                                      lambda at: f"{at} · {labels[at]}")  # fmt: skip
+        place = widgets.select_slider(
+            "What comes after", places, Tie("place", default=0), lambda at: f"{at} · {labels[at]}"
+        )
     return Read(tokens, session.source, 0, place, tokens[: place + 1])
 
 
@@ -81,12 +82,17 @@ def divergence(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def lead_on(session: Session) -> None:
     """Of a model without layers: say that there is nothing to take away, and lead on to one with attention."""
-    st.info("This model has no layers, and so no attention and nothing to take away: it goes straight from a token "
-            "to the next one's odds.")  # fmt: skip
+    st.info(
+        "This model has no layers, and so no attention and nothing to take away: it goes straight from a token "
+        "to the next one's odds."
+    )
     models = library.usable()
     own = models[session.name].card.group
-    able = [name for name, entry in models.items()
-            if entry.config is not None and entry.config.n_layers and entry.config.attention == "softmax"]  # fmt: skip
+    able = [
+        name
+        for name, entry in models.items()
+        if entry.config is not None and entry.config.n_layers and entry.config.attention == "softmax"
+    ]
     if able:
         name = min(able, key=lambda name: (models[name].card.group != own, name))
         st.button(f"Go on to {plain(models[name].card.title)}", type="primary", on_click=choose_model, args=(name,))

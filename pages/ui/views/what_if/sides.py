@@ -78,8 +78,9 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     if wish is not None and wish not in names:
         st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
-    name = widgets.selectbox("Other model", names, Tie("other_model", default=default),
-                             lambda other: entries[other].card.title, width=320)  # fmt: skip
+    name = widgets.selectbox(
+        "Other model", names, Tie("other_model", default=default), lambda other: entries[other].card.title, width=320
+    )
     tokens = read_text(name, session.prompt, f"To {entries[name].card.title}, your prompt")
     if tokens is None:
         return None
@@ -92,9 +93,11 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
 
 
 def _sides(
-    session: Session, titles: tuple[str, str], texts: tuple[tuple[int, ...], tuple[int, ...]],
+    session: Session,
+    titles: tuple[str, str],
+    texts: tuple[tuple[int, ...], tuple[int, ...]],
     changes: tuple[tuple[Intervention, ...], tuple[Intervention, ...]],
-) -> tuple[Side, Side]:  # fmt: skip
+) -> tuple[Side, Side]:
     """Two texts, or one, in the model that is selected.
 
     Answers of an encoder–decoder are looked at where they part; with its changes and without them it reads one answer,

@@ -67,19 +67,32 @@ def show(session: Session) -> None:
         st.warning(TOO_LARGE)
         return
     if pair.differing > tracing.MOST:
-        st.info(f"From the first token that differs to the end there are {pair.differing} tokens; at most "
-                f"{tracing.MOST} can be traced. Let the prompts differ later, or shorten both.")  # fmt: skip
+        st.info(
+            f"From the first token that differs to the end there are {pair.differing} tokens; at most "
+            f"{tracing.MOST} can be traced. Let the prompts differ later, or shorten both."
+        )
         return
     answers = _answers(session, pair)
     _explain(session, pair, answers)
     if put_in:
-        st.caption("What is put in from another prompt already is left out of this picture: it puts in one place at a "
-                   "time.")  # fmt: skip
+        st.caption(
+            "What is put in from another prompt already is left out of this picture: it puts in one place at a time."
+        )
     try:
-        found = {stack: computed(tracing.traced, session.name, pair.tokens, pair.sources, answers, stack,
-                                 interventions=kept, ask="Trace", does="One place after another is read as it is on "
-                                 "the other prompt.")
-                 for stack in (STACKS if session.source else ("self",))}  # fmt: skip
+        found = {
+            stack: computed(
+                tracing.traced,
+                session.name,
+                pair.tokens,
+                pair.sources,
+                answers,
+                stack,
+                interventions=kept,
+                ask="Trace",
+                does="One place after another is read as it is on the other prompt.",
+            )
+            for stack in (STACKS if session.source else ("self",))
+        }
         if None in found.values():
             return
     except ValueError as error:
@@ -87,8 +100,11 @@ def show(session: Session) -> None:
         return
     for stack, traced in found.items():
         _picture(session, pair, stack, traced)
-    offer_data(lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
-               "These shares as a table", f"{session.file_name}-traced.csv")  # fmt: skip
+    offer_data(
+        lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
+        "These shares as a table",
+        f"{session.file_name}-traced.csv",
+    )
     lines.traced(session, pair, answers, next(iter(found)), kept)
 
 
@@ -96,15 +112,20 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
     """Whether two prompts can be traced; if not, what to do is said."""
     longest = session.config.context_length
     if max(len(own), len(other)) > longest:
-        st.info(f"Your prompt has {counted(len(own), 'token')}, the other one {counted(len(other), 'token')}, and this "
-                f"model's context holds {longest}. Shorten them until they fit.")  # fmt: skip
+        st.info(
+            f"Your prompt has {counted(len(own), 'token')}, the other one {counted(len(other), 'token')}, and this "
+            f"model's context holds {longest}. Shorten them until they fit."
+        )
     elif len(own) != len(other):
         do = f"Add {len(own) - len(other)} to" if len(own) > len(other) else f"Take {len(other) - len(own)} away from"
-        st.info(f"Your prompt has {counted(len(own), 'token')}, the other one {len(other)}. One place is put in for "
-                f"another, so both need the same number. {do} the other prompt, or let one be suggested.")  # fmt: skip
+        st.info(
+            f"Your prompt has {counted(len(own), 'token')}, the other one {len(other)}. One place is put in for "
+            f"another, so both need the same number. {do} the other prompt, or let one be suggested."
+        )
     elif own == other:
-        st.info("Both prompts are the same, so there is nothing to trace. Change a word, or a letter, of the "
-                "other one.")  # fmt: skip
+        st.info(
+            "Both prompts are the same, so there is nothing to trace. Change a word, or a letter, of the other one."
+        )
     else:
         return True
     return False
@@ -124,11 +145,16 @@ def _answers(session: Session, pair: Pair) -> tuple[int, int]:
                 setattr(current, field, None)
                 wish = None
             options = list(dict.fromkeys([default, *likeliest, *([] if wish is None else [wish])]))
-            chosen.append(widgets.selectbox(
-                label, options, Tie(field, default=default),
-                lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
-                width=260, help="Its probability after your prompt, and after the other one.",
-            ))  # fmt: skip
+            chosen.append(
+                widgets.selectbox(
+                    label,
+                    options,
+                    Tie(field, default=default),
+                    lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
+                    width=260,
+                    help="Its probability after your prompt, and after the other one.",
+                )
+            )
     return chosen[0], chosen[1]
 
 
@@ -140,8 +166,11 @@ def _explain(session: Session, pair: Pair, answers: tuple[int, int]) -> None:
     if session.source:
         written = " ".join(labels(pair.tokens[0][1:]))
         whose = f" Its decoder has read {code(written)} by then, which both sources begin with." if written else ""
-    same = " Both prompts lead to the same likeliest token, so this is about the two whose odds move most." if len(
-        set(pair.logits.argmax(1).tolist())) == 1 else ""  # fmt: skip
+    same = (
+        " Both prompts lead to the same likeliest token, so this is about the two whose odds move most."
+        if len(set(pair.logits.argmax(1).tolist())) == 1
+        else ""
+    )
     st.markdown(
         f"What is compared is the logit of {code(other)} less that of {code(own)}: {first:+.2f} after your prompt, "
         f"{then:+.2f} after the other one.{whose}{same} A cell is (with that place put in − yours) ÷ (the other's − "
@@ -153,17 +182,22 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
     """A heatmap for each kind of place. Choosing a cell puts that place in, on every page."""
     texts = pair.sources if stack == "encoder" else pair.tokens
     labels, others = map(library.tokenizer(session.name).labels, texts)
-    names = [f"position {place}, {one}" if one == other else f"position {place}, {one} (the other prompt has {other})"
-             for place, (one, other) in enumerate(zip(labels, others, strict=True))]  # fmt: skip
+    names = [
+        f"position {place}, {one}" if one == other else f"position {place}, {one} (the other prompt has {other})"
+        for place, (one, other) in enumerate(zip(labels, others, strict=True))
+    ]
     drawn = [one if one == other else f"{one}|{other}" for one, other in zip(labels, others, strict=True)]
     changing = np.flatnonzero(found.shares.any((0, 1)))
     first = max(int(changing[0]) - BEFORE, 0) if len(changing) else 0
-    changed = {(site, layer, place): tracing.replacement(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
-               for site, layer, place in np.ndindex(found.shares.shape)}  # fmt: skip
+    changed = {
+        (site, layer, place): tracing.replacement(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
+        for site, layer, place in np.ndindex(found.shares.shape)
+    }
     in_force = [cell for cell, change in changed.items() if change in session.interventions]
     matrices = [
         Matrix(
-            SITES[kind], shares[:, first:],
+            SITES[kind],
+            shares[:, first:],
             rows=[place_in_words(point) for point in points],
             columns=names[first:],
             row_labels=[f"layer {layer}" for layer in range(len(points))],
@@ -171,7 +205,7 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
             marked=[(layer, place - first) for site, layer, place in in_force if site == number and place >= first],
         )
         for number, (kind, points, shares) in enumerate(zip(found.sites, found.points, found.shares, strict=True))
-    ]  # fmt: skip
+    ]
 
     def choose(cell: Cell) -> None:
         change = changed[cell.matrix, cell.row, cell.column + first]
@@ -186,15 +220,19 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
         matrices,
         key=f"what_if_traced_{stack}",
         name=STACKS.get(stack, "Where the difference is carried"),
-        says=("{cell} takes it {value} of the way to the other answer.",
-              "{cell} takes it {value} of the way in the other direction."),
+        says=(
+            "{cell} takes it {value} of the way to the other answer.",
+            "{cell} takes it {value} of the way in the other direction.",
+        ),
         acts=("put this place in, on every page", "take it out again"),
         limit=1.0,
         on_choose=choose,
-    )  # fmt: skip
+    )
     if first:
-        st.caption(f"The picture begins at position {first}: before it both prompts are the same, and no place changes "
-                   "anything.")  # fmt: skip
+        st.caption(
+            f"The picture begins at position {first}: before it both prompts are the same, and no place changes "
+            "anything."
+        )
     st.markdown(_in_words(labels, found))
 
 
@@ -207,8 +245,10 @@ def _in_words(labels: list[str], found: Traced) -> str:
             continue
         layer, place = np.unravel_index(int(shares.argmax()), shares.shape)
         if shares[layer, place] > SLIGHT:
-            said.append(f"{SITES[site]} counts for most in layer {layer} at position {place}, {code(labels[place])}: "
-                        f"{shares[layer, place]:.2f}.")  # fmt: skip
+            said.append(
+                f"{SITES[site]} counts for most in layer {layer} at position {place}, {code(labels[place])}: "
+                f"{shares[layer, place]:.2f}."
+            )
     return " ".join(filter(None, said))
 
 
@@ -221,8 +261,11 @@ def _path(labels: list[str], shares: np.ndarray) -> str:
             continue
         where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
         steps.append(f"entering {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
-    return f"In the residual stream it stands {', then '.join(steps)}." if steps else (
-        "No single position of the residual stream carries much of it.")
+    return (
+        f"In the residual stream it stands {', then '.join(steps)}."
+        if steps
+        else ("No single position of the residual stream carries much of it.")
+    )
 
 
 def _range(values: np.ndarray) -> str:
@@ -234,7 +277,12 @@ def _table(session: Session, pair: Pair, stack: str, found: Traced) -> pd.DataFr
     texts = pair.sources if stack == "encoder" else pair.tokens
     own, other = (np.array(library.tokenizer(session.name).labels(text), dtype=object) for text in texts)
     site, layer, place = (indices.ravel() for indices in np.indices(found.shares.shape))
-    return pd.DataFrame({
-        "hook point": [found.points[row][column] for row, column in zip(site, layer, strict=True)],
-        "position": place, "token": own[place], "other token": other[place], "share": found.shares.ravel(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "hook point": [found.points[row][column] for row, column in zip(site, layer, strict=True)],
+            "position": place,
+            "token": own[place],
+            "other token": other[place],
+            "share": found.shares.ravel(),
+        }
+    )
