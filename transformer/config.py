@@ -35,9 +35,9 @@ class ModelConfig:
     n_heads: int
     d_model: int
     architecture: Architecture = "decoder-only"
-    n_encoder_layers: int | None = None
+    n_encoder_layers: int = None  # pyright: ignore[reportAssignmentType]  (filled in)
     """Depth of the encoder; None means n_layers."""
-    d_ff: int | None = None
+    d_ff: int = None  # pyright: ignore[reportAssignmentType]  (filled in)
     """None means 4 · d_model, as in the paper (§3.3); 0 leaves the feed-forward layer out."""
     positions: Positions = "sinusoidal"
     attention: AttentionKind = "softmax"

@@ -91,10 +91,10 @@ def create_app(
     app.state.service = service
     app.state.modules = Modules({"frontend": FOLDER})
     app.add_middleware(limits)
-    app.add_exception_handler(ApiError, on_api_error)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(Exception, on_exception)
+    app.exception_handler(ApiError)(on_api_error)
+    app.exception_handler(RequestValidationError)(on_invalid)
+    app.exception_handler(HTTPException)(on_http_error)
+    app.exception_handler(Exception)(on_exception)
     app.include_router(_about(service))
     app.include_router(_passes(service))
     app.include_router(generate.routes(service, both))
@@ -313,10 +313,10 @@ def both(
     """Registers a handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
 
     def register(handler: Callable) -> Callable:
-        async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:
+        async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:  # pyright: ignore[reportInvalidTypeForm]
             return await handler(request, query)
 
-        async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:
+        async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:  # pyright: ignore[reportInvalidTypeForm]
             return await handler(request, query)
 
         for method, answer in (("GET", by_get), ("POST", by_post)):
@@ -339,9 +339,9 @@ def _listed(library: Library) -> list[dict[str, Any]]:
     """Every model that can be asked, with what a question needs to know of it."""
     found = []
     for entry in library.entries():
-        if entry.problem:
-            continue
         card, config = entry.card, entry.config
+        if card is None or config is None:
+            continue
         found.append(
             {
                 "name": entry.name,

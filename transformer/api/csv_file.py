@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -18,7 +18,7 @@ MOST_ROWS = 500_000
 
 
 def csv_file(
-    part: Part, values: np.ndarray, texts: dict[str, Sequence[str]], vocabulary: Callable[[Sequence[int]], list[str]]
+    part: Part, values: np.ndarray, texts: Mapping[str, Sequence[str]], vocabulary: Callable[[Sequence[int]], list[str]]
 ) -> bytes:
     """A row a cell: its place along each dimension, tokens along those that have some, and its value.
 

@@ -45,7 +45,7 @@ def too_much(model: OpenModel, tokens: Tokens, source: Tokens, place: str | None
         return None
     infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
     said = f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
-    if place in infos and infos[place].kind == "parameter":
+    if place is not None and place in infos and infos[place].kind == "parameter":
         return f"{said} They are weights, and all in the model's own file, `model.safetensors`."
     ways = []
     if longest := _longest(model, len(tokens), len(source), place):
@@ -242,10 +242,10 @@ def _table(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], An
 def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Answer]:
     config, lengths = found.model.checkpoint.model.config, (len(found.tokens), len(found.source))
     passed = found.model, found.tokens, found.source
-    if query.view == "inside":
+    kind = None if query.view == "inside" else kind_of(query, found.model)
+    if kind is None:
         fits = bytes_of_pass(config, *lengths) <= tensors.MOST_RECORDED and page_fit(config, *lengths) is not None
     else:
-        kind = kind_of(query, found.model)
         fits = attention_fits(config, kind, *lengths)
     if not fits:
         raise ApiError(
@@ -253,7 +253,7 @@ def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Ans
         )
 
     def make() -> Answer:
-        if query.view == "inside":
+        if kind is None:
             page = page_of(*passed, found.interventions, options={"title": title, "offset": query.begin})
         else:
             page = attention_page(*passed, kind, found.interventions, query.begin, title=title)

@@ -271,7 +271,7 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
             raise wrong("source", "with a text, the text itself is the source")
         tokens = encoded(model, query.text, query.reads, "text")
         if model.checkpoint.model.config.architecture == "encoder-decoder":
-            tokens, source = (model.checkpoint.card.start_token_id,), tokens
+            tokens, source = (model.checkpoint.card.start_token_id or 0,), tokens
     _check_pass(model, tokens, source, "tokens" if query.text is None else "text", fits=fits)
     changes = changes_of(query.changes, model)
     return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)

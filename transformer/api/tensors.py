@@ -109,7 +109,8 @@ def _place(written: str) -> int | slice:
     bounds = [int(each) if each.strip() else None for each in written.strip().split(":")]
     if len(bounds) > 2 or bounds == [None]:
         raise ValueError(f"{written.strip()!r} is no index; 3, : and 2:5 are")
-    return slice(*bounds) if len(bounds) == 2 else bounds[0]
+    first = bounds[0]
+    return slice(*bounds) if len(bounds) == 2 or first is None else first
 
 
 def tensor(
@@ -235,7 +236,7 @@ def _projections_of(config: ModelConfig) -> tuple[str, ...]:
         for kind, modules in attention_modules(config).items()
         for layer in range(len(modules))
     ]
-    return tuple(each[which] for each in around for which in ("q", "k", "v") if each[which])
+    return tuple(name for each in around for which in ("q", "k", "v") if (name := each[which]))
 
 
 @cached

@@ -183,7 +183,11 @@ def _download(source: CorpusSource, progress: Callable[[int, int], None] | None)
             known_hash=f"sha256:{source.sha256}",
             fname=source.file_name,
             path=pooch.os_cache("headsup"),
-            downloader=pooch.HTTPDownloader(progressbar=_Progress(progress) if progress else False, timeout=20),
+            # pooch takes an object where its annotation says bool
+            downloader=pooch.HTTPDownloader(  # pyright: ignore[reportArgumentType]
+                progressbar=_Progress(progress) if progress else False,  # pyright: ignore[reportArgumentType]
+                timeout=20,
+            ),
         )
     except Exception as error:  # pooch passes on whatever the network raised
         raise CorpusError(

@@ -130,9 +130,9 @@ class Story:
         kinds = [
             [Question(("Where", "is", person), self.words[at], at) for person, at in self.whereabouts.items()],
             [
-                Question(("Where", "is", "the", thing), self.place_of(person), self.whereabouts[person])
+                Question(("Where", "is", "the", thing), place, self.whereabouts[person])
                 for thing, person in self.holders.items()
-                if person in self.whereabouts
+                if (place := self.place_of(person))
             ],
             [
                 Question(("Who", "has", "the", thing), person, self.received[thing][0])
@@ -246,7 +246,7 @@ def _is_telling(kind: list[Question]) -> bool:
     return len({each.answer for each in kind}) > 1
 
 
-def _go_on(story: Story, dice: Dice, people: list[str], things: list[str], places: list[str]) -> None:
+def _go_on(story: Story, dice: Dice, people: Sequence[str], things: Sequence[str], places: Sequence[str]) -> None:
     """One more sentence: somebody gives something, takes something, or goes somewhere."""
     if story.holders and len(people) > 1 and dice.below(0.35):
         thing = dice.one([*story.holders])

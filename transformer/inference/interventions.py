@@ -45,6 +45,10 @@ class Intervention(Hashable, Protocol):
     Several together are a tuple, applied in its order, and part of the key under which a result is remembered.
     """
 
+    def check(self, config: ModelConfig) -> None:
+        """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
+        ...
+
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """The change as hooks for `run_with_hooks` on this model; ValueError, saying why, if it hasn't the place."""
         ...

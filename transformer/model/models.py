@@ -122,20 +122,24 @@ class EncoderDecoder(Transformer):
         return self.unembed(self.decoder(target, memory, memory_padding, past))
 
 
+Model = DecoderOnly | EncoderDecoder
+"""A whole model of either architecture."""
+
+
 def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> Linear:
     """The way back to the vocabulary; with tied embeddings its weight is the token table itself."""
     unembed = Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
-    if config.tie_embeddings:
+    if config.tie_embeddings and table is not None:
         unembed.weight = table.weight
     return unembed
 
 
-def make_model(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
+def make_model(config: ModelConfig) -> Model:
     """A model of the configuration's architecture, its weights as PyTorch leaves them."""
     return DecoderOnly(config) if config.architecture == "decoder-only" else EncoderDecoder(config)
 
 
-def shapes_alone(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
+def shapes_alone(config: ModelConfig) -> Model:
     """A model whose weights have shapes but no numbers, and take no memory.
 
     Raises: RuntimeError or TypeError for sizes that PyTorch can't count.
@@ -144,7 +148,7 @@ def shapes_alone(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
         return make_model(config)
 
 
-def build_model(config: ModelConfig, seed: int | None = None) -> DecoderOnly | EncoderDecoder:
+def build_model(config: ModelConfig, seed: int | None = None) -> Model:
     """A freshly initialised model; with a seed always the same one. How its weights are drawn: `initialise`."""
     with Undrawn():
         model = make_model(config)

@@ -15,7 +15,7 @@ import torch
 
 from ..config import ModelConfig
 from ..data.batches import Batch
-from ..model.models import DecoderOnly, EncoderDecoder, build_model, shapes_alone
+from ..model.models import Model, build_model, shapes_alone
 from .loop import TrainingConfig, TrainingRun
 
 COPIES = 5
@@ -120,7 +120,7 @@ def _measured() -> list[float]:
 
 
 @lru_cache(maxsize=32)
-def _shapes(config: ModelConfig) -> DecoderOnly | EncoderDecoder:
+def _shapes(config: ModelConfig) -> Model:
     return shapes_alone(config)
 
 

@@ -17,12 +17,13 @@ from itertools import groupby
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data.batches import IGNORED, Batch, task_batch
-from ..data.tasks import END, START, Example, Induction, Stories, Task
+from ..data.tasks import END, START, Example, Induction, Question, Stories, Task
 from ..inference.analysis import induction_score
 from ..inference.generation import write_greedily
+from ..model.models import Model
 from .objectives import Objective, TaskObjective, TextObjective
 
 EVALUATED_AT_ONCE = 4096
@@ -42,7 +43,7 @@ SIDE_SHARE = 0.2
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: Model) -> Iterator[None]:
     """Inside, dropout rests and no gradient is kept; afterwards the model is in the mode it was in, come what may."""
     was_training = model.training
     try:
@@ -58,7 +59,7 @@ def token_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tens
     return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
 
 
-def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
+def evaluate_loss(model: Model, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
     """Mean cross-entropy, in nats per token, over a whole text in consecutive windows of the model's context.
 
     Every token but the first is predicted once, from what precedes it in its window.
@@ -76,14 +77,14 @@ def evaluate_loss(model: nn.Module, tokens: Sequence[int] | Tensor, batch: int |
     return total / (len(tokens) - 1)
 
 
-def exact_matches(model: nn.Module, task: Task, examples: Iterable[Example]) -> float:
+def exact_matches(model: Model, task: Task, examples: Iterable[Example]) -> float:
     """The share of examples whose target the model writes exactly, greedily, and then ends."""
     examples = list(examples)
     written = list(zip(examples, translations(model, task, examples), strict=True))
     return sum(example.target == text for example, text in written) / len(written)
 
 
-def translations(model: nn.Module, task: Task, examples: Iterable[Example]) -> list[str | None]:
+def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[str | None]:
     """What the model writes for each example, greedily; None where it comes to no end."""
     examples = list(examples)
     tokenizer, device = task.tokenizer, _device(model)
@@ -119,7 +120,7 @@ class InductionMeasure:
     head: int
 
 
-def measure_induction(model: nn.Module, task: Induction, sequences: int = 500) -> InductionMeasure:
+def measure_induction(model: Model, task: Induction, sequences: int = 500) -> InductionMeasure:
     """Random stretches of half the longest sequence, each given twice: the loss in each half, and the best head."""
     random = np.random.default_rng(0)
     period = task.longest // 2
@@ -146,9 +147,9 @@ class ReadingMeasure:
     head: int
 
 
-def measure_reading(model: nn.Module, task: Stories, questions: int = 1000) -> ReadingMeasure:
+def measure_reading(model: Model, task: Stories, questions: int = 1000) -> ReadingMeasure:
     """Held-out questions: the share answered correctly, and the head that looks most at the word that answers them."""
-    examples = task.sample(questions)
+    examples = [each for each in task.sample(questions) if isinstance(each, Question)]
     right, weights = 0, []
     for at in range(0, len(examples), ANSWERED_AT_ONCE):
         lot = examples[at : at + ANSWERED_AT_ONCE]
@@ -179,17 +180,15 @@ class Evaluator(ABC):
     """Measures models on one objective."""
 
     @abstractmethod
-    def glance(self, model: nn.Module) -> float:
+    def glance(self, model: Model) -> float:
         """The loss on a fixed part of what is held out."""
 
     @abstractmethod
-    def validation_loss(self, model: nn.Module) -> float:
+    def validation_loss(self, model: Model) -> float:
         """The loss on what is held out: all of a text, or `EXAMPLES` of a task."""
 
     @abstractmethod
-    def measure(
-        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
-    ) -> Measures:
+    def measure(self, model: Model, seconds: float = math.inf, check: Callable[[], None] = lambda: None) -> Measures:
         """Every measure of a model, on all there is for it, or on as much as `seconds` allow.
 
         check: called every now and then; what it raises ends the measurement.
@@ -198,7 +197,10 @@ class Evaluator(ABC):
 
 def evaluator_of(objective: Objective, context: int) -> Evaluator:
     """The way to measure models of this context on an objective."""
-    return TaskEvaluator(objective) if isinstance(objective, TaskObjective) else TextEvaluator(objective, context)
+    if isinstance(objective, TextObjective):
+        return TextEvaluator(objective, context)
+    assert isinstance(objective, TaskObjective)
+    return TaskEvaluator(objective)
 
 
 class TextEvaluator(Evaluator):
@@ -214,17 +216,15 @@ class TextEvaluator(Evaluator):
             chosen = np.unique(np.linspace(0, whole - 1, min(self._batch, whole)).round().astype(int))
             self._windows = validation[torch.from_numpy(chosen[:, None] * context + np.arange(context + 1))]
 
-    def glance(self, model: nn.Module) -> float:
+    def glance(self, model: Model) -> float:
         if self._windows is None:
             return self.validation_loss(model)
         return _loss(model, Batch((self._windows[:, :-1],), self._windows[:, 1:]))
 
-    def validation_loss(self, model: nn.Module) -> float:
+    def validation_loss(self, model: Model) -> float:
         return evaluate_loss(model, self._objective.validation)
 
-    def measure(
-        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
-    ) -> Measures:
+    def measure(self, model: Model, seconds: float = math.inf, check: Callable[[], None] = lambda: None) -> Measures:
         validation_loss, measured = self._measure(model, self._objective.validation, seconds, check)
         train_loss, of_train = self._measure(model, self._objective.train, SIDE_SHARE * seconds, check)
         parts = (
@@ -233,7 +233,7 @@ class TextEvaluator(Evaluator):
         )
         return Measures(train_loss, validation_loss, None, ", and on ".join(parts))
 
-    def _measure(self, model: nn.Module, text: Tensor, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
+    def _measure(self, model: Model, text: Tensor, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
         """The loss, and on how many predictions. Pieces come in an order that is evenly spread wherever it ends."""
         size = self._batch * self._context
         starts = range(0, len(text) - 1, size)
@@ -259,15 +259,13 @@ class TaskEvaluator(Evaluator):
         self._whole = task_batch(self._task, self._held_out)
         self._glance = task_batch(self._task, self._held_out[:GLANCE_EXAMPLES])
 
-    def glance(self, model: nn.Module) -> float:
+    def glance(self, model: Model) -> float:
         return _loss(model, self._glance)
 
-    def validation_loss(self, model: nn.Module) -> float:
+    def validation_loss(self, model: Model) -> float:
         return _loss(model, self._whole)
 
-    def measure(
-        self, model: nn.Module, seconds: float = math.inf, check: Callable[[], None] = lambda: None
-    ) -> Measures:
+    def measure(self, model: Model, seconds: float = math.inf, check: Callable[[], None] = lambda: None) -> Measures:
         random = np.random.default_rng(self._seed)
         validation_loss = self.validation_loss(model)
         check()
@@ -279,7 +277,7 @@ class TaskEvaluator(Evaluator):
             words += f", and {answered:,} written out"
         return Measures(train_loss, validation_loss, accuracy, words)
 
-    def _answer(self, model: nn.Module, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
+    def _answer(self, model: Model, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
         """The share of right answers, and of how many."""
         examples = self._task.sample(HELD_OUT)
         right, answered, deadline = 0.0, 0, time.monotonic() + seconds
@@ -291,7 +289,7 @@ class TaskEvaluator(Evaluator):
         return right / answered, answered
 
 
-def _loss(model: nn.Module, batch: Batch) -> float:
+def _loss(model: Model, batch: Batch) -> float:
     batch = batch.to(_device(model))
     with evaluating(model):
         return token_loss(model(*batch.inputs), batch.targets).item()
@@ -306,7 +304,7 @@ def _windows(tokens: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor,
         yield tokens[None, whole * context : -1], tokens[None, whole * context + 1 :]
 
 
-def _device(model: nn.Module) -> torch.device:
+def _device(model: Model) -> torch.device:
     return next(model.parameters()).device
 
 

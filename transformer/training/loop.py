@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +22,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ..data.batches import Batch, Batches
 from ..model.dropout import dropout_from
+from ..model.models import Model
 from .evaluation import token_loss
 from .optimizers import make_optimizers
 
@@ -94,7 +95,7 @@ class NotFiniteError(ArithmeticError):
 class TrainingRun:
     """A model in training: its optimisers, its averaged weights, its random numbers, and how far it has come."""
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+    def __init__(self, model: Model, config: TrainingConfig) -> None:
         self.model, self.config = model, config
         self.step = 0
         self.parameters = list(model.parameters())  # looking for them takes as long as a small layer
@@ -117,9 +118,9 @@ class TrainingRun:
         )
 
     @property
-    def best_model(self) -> nn.Module:
+    def best_model(self) -> Model:
         """The model to evaluate and keep: the averaged one where there is one."""
-        return self.average.module if self.average else self.model
+        return cast(Model, self.average.module) if self.average else self.model
 
     def take_step(self, batch: Batch) -> float:
         """One update; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't a number."""
@@ -220,7 +221,7 @@ class TrainingRun:
 
 
 def train(
-    model: nn.Module,
+    model: Model,
     batches: Batches,
     config: TrainingConfig,
     on_step: Callable[[StepReport], bool | None] | None = None,

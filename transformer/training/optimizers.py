@@ -1,8 +1,8 @@
 """The optimisers: AdamW for vectors and embeddings, Muon for the matrices inside blocks.
 
-PyTorch has both, in classes that import its compiler: a second, and 75 MB that a server keeps. So the classes are ours,
-around PyTorch's own kernels. Besides, its Muon orthogonalises in bfloat16, which a CPU without bfloat16 units emulates
-some hundred times slower than float32. This one keeps the weights' own precision.
+PyTorch has both, in classes that import its compiler: a second, and 75 MB that a server keeps. So the classes are ours;
+AdamW's arithmetic is PyTorch's function. Besides, its Muon orthogonalises in bfloat16, which a CPU without bfloat16
+units emulates some hundred times slower than float32. This one keeps the weights' own precision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.optim.adamw import adamw
+
+from ..model.models import Model
 
 ITERATIONS = 5
 """Of Newton and Schulz; more would bring singular values no nearer to one, for Jordan's coefficients are for speed."""
@@ -54,7 +57,7 @@ class Optimizer(ABC):
 
 
 class AdamW(Optimizer):
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2), by PyTorch's fused kernel."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2): PyTorch's function, fused."""
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], *, lr: float, betas: tuple[float, float]) -> None:
         """groups: `params` and their `weight_decay`."""
@@ -67,24 +70,22 @@ class AdamW(Optimizer):
             updated = [parameter for parameter in group["params"] if parameter.grad is not None]
             states = [self._state(parameter) for parameter in updated]
             means, squares, steps = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
-            gradients = [parameter.grad for parameter in updated]
-            if updated:
-                torch._foreach_add_(steps, 1)
-                torch._fused_adamw_(
-                    updated,
-                    gradients,
-                    means,
-                    squares,
-                    [],
-                    steps,
-                    lr=group["lr"],
-                    beta1=group["betas"][0],
-                    beta2=group["betas"][1],
-                    weight_decay=group["weight_decay"],
-                    eps=1e-8,
-                    amsgrad=False,
-                    maximize=False,
-                )
+            adamw(
+                updated,
+                [_gradient(parameter) for parameter in updated],
+                means,
+                squares,
+                [],
+                steps,
+                fused=True,
+                amsgrad=False,
+                beta1=group["betas"][0],
+                beta2=group["betas"][1],
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=1e-8,
+                maximize=False,
+            )
 
     def _state(self, parameter: Tensor) -> dict[str, Tensor]:
         state = self.state[parameter]
@@ -127,12 +128,12 @@ class Muon(Optimizer):
                 self._update(named, group)
 
     def _update(self, named: list[tuple[str, Tensor]], group: dict) -> None:
-        weights = [weight for _, weight in named]
-        gradients = [weight.grad for weight in weights]
-        momenta = [self._momentum(weight) for weight in weights]
-        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        directions = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
-        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        directions = []
+        for _, weight in named:
+            gradient, momentum = _gradient(weight), self._momentum(weight)
+            momentum.lerp_(gradient, 1 - group["momentum"])
+            directions.append(gradient.lerp(momentum, group["momentum"]))  # Nesterov's look ahead
+            weight.mul_(1 - group["lr"] * group["weight_decay"])
 
         alike = defaultdict(list)  # what has one shape, upright or lying, is made orthogonal in one go
         for (name, weight), direction in zip(named, directions, strict=True):
@@ -167,19 +168,19 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     return x if x.shape == matrices.shape else x.mT
 
 
+def _gradient(parameter: Tensor) -> Tensor:
+    """The gradient of a parameter that has one."""
+    assert parameter.grad is not None
+    return parameter.grad
+
+
 def _lying(matrices: Tensor) -> Tensor:
     """Matrices, (…, rows, columns), at least as wide as high: transposed if they aren't."""
     return matrices.mT if matrices.shape[-2] > matrices.shape[-1] else matrices
 
 
 def make_optimizers(
-    model: nn.Module,
-    *,
-    muon: bool,
-    learning_rate: float,
-    betas: tuple[float, float],
-    momentum: float,
-    weight_decay: float,
+    model: Model, *, muon: bool, learning_rate: float, betas: tuple[float, float], momentum: float, weight_decay: float
 ) -> list[Optimizer]:
     """AdamW for all parameters, or, with `muon`, for all but the matrices inside blocks.
 

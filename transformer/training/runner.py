@@ -80,6 +80,8 @@ class Runner:
 
     def resume(self) -> None:
         """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
+        if self._state is None:
+            raise ValueError("This training has no file of its state to go on from.")
         self._best, notes = self.run.resume(self._state)
         self._best_loss, self._best_step = notes.get("best_loss", math.inf), notes.get("best_step", 0)
         self._recent.extend(notes.get("recent", ()))

@@ -14,7 +14,7 @@ import torch
 
 from ..inference.generation import generate
 from ..inference.sampling import Sampling
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 from ..model.registry import attention_modules
 from .evaluation import evaluating
 from .plan import Plan
@@ -57,7 +57,7 @@ def snapshot_steps(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted({*early, *rest.tolist()}))
 
 
-def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[str, np.ndarray]:
+def attention_patterns(model: Model, plan: Plan) -> dict[str, np.ndarray]:
     """Where every head looks, on the plan's probe, in half the bytes: rows sum to one up to 1e-3 or so."""
     if not plan.probe_tokens:
         return {}
@@ -74,7 +74,7 @@ def attention_patterns(model: DecoderOnly | EncoderDecoder, plan: Plan) -> dict[
     }
 
 
-def sample_text(model: DecoderOnly | EncoderDecoder, plan: Plan, seconds: float) -> str:
+def sample_text(model: Model, plan: Plan, seconds: float) -> str:
     """What the model writes after the plan's prompt; after `seconds` it stops at `SHORTEST_SAMPLE` tokens."""
     if not plan.sample_prompt:
         return ""

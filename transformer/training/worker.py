@@ -164,7 +164,7 @@ class Job:
         except Exception:
             _log.exception("A training failed.")
             state, problem = "failed", "The training broke off because of an error, which the server has noted."
-        if progress.step and self._wish != "close":
+        if runner and progress.step and self._wish != "close":
             self.finishing = True
             try:
                 result = runner.checkpoint(_ending(state, progress), self._check)
