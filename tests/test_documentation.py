@@ -1,4 +1,4 @@
-"""The examples in docstrings hold, in every module of the engine that has any, and so do the README's."""
+"""The examples in docstrings and in the documentation hold, and it says what is so."""
 
 import doctest
 import importlib
@@ -35,20 +35,21 @@ def test_there_are_examples_where_a_student_starts(name):
     assert any(found.examples for found in doctest.DocTestFinder().find(module))
 
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / ".github").glob("*.md")), ROOT / "transformer" / "README.md"]
+DOCUMENTATION = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 SERVER = "http://localhost:8000"
 
 
 @pytest.fixture(scope="module")
 def server():
-    """The address of a server like the one that the README asks."""
+    """The address of a server like the one that the documentation asks."""
     with served(create_app()) as url:
         yield url
 
 
-def test_the_readme_s_python_runs(monkeypatch, server):
+def test_its_python_runs(monkeypatch, server):
     monkeypatch.chdir(ROOT)
-    examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)
     assert len(examples) >= 3
     names = {}
     for example in examples:
@@ -61,7 +62,7 @@ def test_the_readme_s_python_runs(monkeypatch, server):
 
 CURLS = [
     line
-    for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    for block in re.findall(r"```sh\n(.*?)```", DOCUMENTATION, re.DOTALL)
     for line in block.splitlines()
     if line.startswith("curl ")
 ]
@@ -69,7 +70,7 @@ CURLS = [
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("line", CURLS, ids=lambda line: re.search(r"/api/(\w+)", line)[1])
-def test_the_readme_s_questions_are_answered(line, server, tmp_path):
+def test_its_questions_are_answered(line, server, tmp_path):
     command = ["curl", "--fail", "--max-time", "60", *shlex.split(line.replace(SERVER, server))[1:]]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=70)
     assert found.returncode == 0, found.stderr
@@ -85,8 +86,8 @@ def test_the_readme_s_questions_are_answered(line, server, tmp_path):
         assert len(json.loads(body)["models"]) > 20
 
 
-def test_the_readme_tells_the_limits_and_the_variables_of_the_api():
-    section = README.split("## Over HTTP")[1].split("\n## ")[0]
+def test_it_says_the_limits_and_the_variables_of_the_api():
+    section = DOCUMENTATION.split("\n## Over HTTP")[1].split("\n## ")[0]
     told = [
         limits.LONGEST_QUERY,
         queries.MOST_CELLS,
@@ -102,5 +103,22 @@ def test_the_readme_tells_the_limits_and_the_variables_of_the_api():
         assert f"{limit:,}" in section
     assert limits.CLASSES == 60 and "sixty times" in section
     for variable in (limits.SECRET_VARIABLE, limits.PROXIES_VARIABLE, store.FOLDER_VARIABLE):
-        assert f"`{variable}`" in section
+        assert f"`{variable}`" in DOCUMENTATION
     assert service.OWN_HEADER in section and len(CURLS) >= 6
+
+
+def test_every_setting_of_the_app_is_in_the_page_on_hosting():
+    sources = [ROOT / "app.py", *ROOT.glob("pages/**/*.py"), *ROOT.glob("transformer/**/*.py")]
+    read = set().union(*(re.findall(r'"(HEADSUP_\w+)"', file.read_text(encoding="utf-8")) for file in sources))
+    hosting = (ROOT / ".github" / "hosting.md").read_text(encoding="utf-8")
+    assert read and {name for name in read if f"`{name}`" not in hosting} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings}, anchor

@@ -1,4 +1,4 @@
-"""Every feature that README.md promises is in a list, word for word, with the tests that prove it; and these exist."""
+"""Every feature that .github/features.md promises is in a list, word for word, with the tests that prove it."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 TESTS = Path(__file__).parent
 FEATURES = TESTS / "features.toml"
 PAGES = {page["name"]: page["feature"] for page in tomllib.loads(FEATURES.read_text(encoding="utf-8"))["page"]}
-README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+PROMISES = (TESTS.parent / ".github" / "features.md").read_text(encoding="utf-8")
 
 
 def in_one_line(text: str) -> str:
@@ -18,8 +18,8 @@ def in_one_line(text: str) -> str:
 
 
 def promised() -> dict[str, str]:
-    """What README says there is to see: the rows of its table by page, and what follows it under "every page"."""
-    section = README.partition("## What there is to see\n")[2].partition("\n## ")[0]
+    """What there is to see: the rows of the table by page, and what follows it under "every page"."""
+    section = PROMISES.partition("# What there is to see\n")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", section, re.MULTILINE))
     return rows | {"every page": in_one_line("\n".join(x for x in section.splitlines() if not x.startswith("|")))}
 
@@ -34,13 +34,13 @@ def named_in(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", promised())
-def test_each_word_that_readme_promises_of_a_page_is_in_the_list(page):
+def test_each_word_that_is_promised_of_a_page_is_in_the_list(page):
     assert " ".join(feature["says"] for feature in PAGES.get(page, [])) == promised()[page]
 
 
-def test_whatever_is_in_the_list_stands_in_readme():
+def test_whatever_is_in_the_list_is_promised():
     says = [feature["says"] for features in PAGES.values() for feature in features]
-    assert [words for words in says if words not in in_one_line(README)] == []
+    assert [words for words in says if words not in in_one_line(PROMISES)] == []
 
 
 def test_every_test_of_the_list_exists():

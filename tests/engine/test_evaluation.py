@@ -224,7 +224,7 @@ class TestInduction:
 
             def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
                 read = INDUCTION.tokenizer.decode(tokens[0].tolist())
-                assert read[:6] == read[32:38] == "dfA5B2"  # of the sequences that the README's figures are of
+                assert read[:6] == read[32:38] == "dfA5B2"  # of the sequences that the documentation's figures are of
                 logits = torch.zeros(*tokens.shape, 72)
                 logits[:, 31:] = 100.0 * F.one_hot(tokens[:, :32], 72)
                 patterns = torch.stack([outer.pattern(32, 63, 0)] * 3).expand(len(tokens), -1, -1, -1)
