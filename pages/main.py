@@ -8,16 +8,16 @@ from pages.ui.frame.page import PAGES, Finished, Opening, finish, lay_out, open_
 
 # What each page shows, in one line; Learn says by itself what is open.
 OPENINGS = {
-    "Generate": Opening(
-        "Press *Generate*: the model writes on, one token at a time, and shows where it looked.", writes=True
-    ),
+    "Generate": Opening("The model continues the prompt, one token at a time.", writes=True),
     "Attention": Opening("Each row is a query, each column a key it may look at. A row's weights sum to one."),
     "Masks": Opening("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
     "Positions": Opening("Attention by itself can't tell the order of its tokens: it must be told their positions."),
     "Inside": Opening("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
     "What if": Opening("Take a part away, and see what it was for."),
     "Train": Opening(
-        "Train a tiny transformer, and watch its loss fall and its attention take shape.", reads_prompt=False
+        "Train a tiny transformer, and watch its loss fall and its attention take shape.",
+        reads_prompt=False,
+        uses_model=False,
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -29,10 +29,10 @@ GROUPS = {
 OTHERS = "Others"
 
 
-def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
+def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> str:
     """The list that picks a model; returns the name of the one picked.
 
-    stop: ends the page where there is no model that can be looked into.
+    stop: ends the page where there is no model that can be looked into. look: passed on to Streamlit.
     """
     for linked in (current.model, current.other_model or ""):
         take_shared(linked)
@@ -59,7 +59,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
-    widgets.selectbox("Model", names, Tie("model", after=_forget_model), names.get, width=270)
+    widgets.selectbox("Model", names, Tie("model", after=_forget_model), names.get, width=270, **look)
     try:
         library.model(current.model)
     except CheckpointError as error:

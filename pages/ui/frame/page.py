@@ -82,11 +82,13 @@ class Opening:
 
     what: says in a sentence what can be seen. writes: whether a text is written further while the page is open.
     reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
+    uses_model: whether it has one for the model; if not, the bar is a line that says what the other pages show.
     """
 
     what: str
     writes: bool = False
     reads_prompt: bool = True
+    uses_model: bool = True
 
 
 class Finished(Exception):
@@ -141,9 +143,9 @@ def open_page(
     if first:
         first()
     with places.fields:
-        name, prompt = prompt_bar.pick(current, finish_early)
+        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model)
     with places.tools:
-        prompt_bar.offer_tools(name, prompt)
+        prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
     with places.notices:  # which is always there: an instrument stays where it is when the first change is made
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
         interventions = _changed(current, name, tokens, source)

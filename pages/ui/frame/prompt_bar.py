@@ -18,15 +18,28 @@ READINGS = {"chat": "A chat", "plain": "Plain text"}
 LONGEST_LABEL = 60
 
 
-def pick(current: Visitor, stop: Callable[[], NoReturn]) -> tuple[str, str]:
-    """The model and the prompt; returns both. stop: ends the page where there is no model at all."""
-    name = model_picker.pick_model(current, stop)
+def pick(current: Visitor, stop: Callable[[], NoReturn], *, is_whole: bool) -> tuple[str, str]:
+    """The model and the prompt; returns both.
+
+    stop: ends the page where there is no model at all. is_whole: whether the page uses them; if not, its bar is a line
+    with the model of the other pages.
+    """
+    if not is_whole:
+        st.caption("Model on the other pages", width="content")
+    name = model_picker.pick_model(current, stop, label_visibility="visible" if is_whole else "collapsed")
     changes.settle(name, library.config(name))
-    return name, _pick_prompt(current, name)
+    if current.prompt is None:
+        current.prompt = next(iter(library.model(name).card.examples), "")
+    if is_whole:
+        _pick_prompt(current, name)
+    return name, current.prompt
 
 
-def offer_tools(name: str, prompt: str) -> None:
+def offer_tools(name: str, prompt: str, *, is_whole: bool) -> None:
     """What can be done with a model and its prompt, each folded behind a button."""
+    if not is_whole:
+        model_picker.show_card(name)
+        return
     examples = library.model(name).card.examples
     if examples:
         st.menu_button(
@@ -104,17 +117,13 @@ def _show_changes(name: str, prompt: str) -> None:
             change_form.close()
 
 
-def _pick_prompt(current: Visitor, name: str) -> str:
-    if current.prompt is None:
-        examples = library.model(name).card.examples
-        current.prompt = examples[0] if examples else ""
+def _pick_prompt(current: Visitor, name: str) -> None:
     reads_source = library.config(name).architecture == "encoder-decoder"
     label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
     linked = current.prompt
     widgets.text_area(label, "prompt", height=68, help=f"{what}. Ctrl + Enter applies what you typed.")
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
         current.text, current.written, current.branches, current.step = "", (), "", None
-    return current.prompt
 
 
 def _choose_reading(current: Visitor, name: str, prompt: str) -> None:

@@ -84,7 +84,7 @@ def opening() -> Opening:
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
-        return Opening(BESIDE[current.lesson], reads_prompt=False)
+        return Opening(BESIDE[current.lesson], reads_prompt=False, uses_model=False)
     room.take_along(found.place)
     own = session_record().answers
     _vote_in_room(found, current)
