@@ -104,10 +104,10 @@ def _answers(browser: Browser, times: int) -> dict[str, float]:
     for at in range(times):
         layer, head = at // (HEADS - 1), 1 + at % (HEADS - 1)
         if head == 1 and layer:
-            _set(page, "layer", layer, "largest", f"layer {layer}, head {HEADS - 1}: most")
-        found["new_head"].append(_set(page, "head", head, "largest", f"layer {layer}, head {head}: most"))
-        found["known_head"].append(_set(page, "head", head - 1, "largest", f"layer {layer}, head {head - 1}: most"))
-        _set(page, "head", head, "largest", f"layer {layer}, head {head}: most")
+            _set(page, "layer", layer, "largest", f"layer {layer}, head {HEADS - 1}: token")
+        found["new_head"].append(_set(page, "head", head, "largest", f"layer {layer}, head {head}: token"))
+        found["known_head"].append(_set(page, "head", head - 1, "largest", f"layer {layer}, head {head - 1}: token"))
+        _set(page, "head", head, "largest", f"layer {layer}, head {head}: token")
         temperature = 0.5 + 0.05 * at
         found["dial"].append(_set(page, "temperature", temperature, "drawn", f"÷ {temperature:g} ="))
         page.wait_for_timeout(1200)  # as a hand that looks at what it has turned to

@@ -74,7 +74,7 @@ class Visitors:
         yield page
         page.get_by_label("Head", exact=True).select_option("head 1")
         yield
-        expect(picture(page)).to_contain_text(": most at")
+        expect(picture(page)).to_contain_text(" looks most at ")
         self.wait_ready(page, timeout=60)
         assert tokens(page).all_inner_texts() == shown_text
         look_at(page, "Head", "head 1")

@@ -73,6 +73,9 @@ def test_the_front_door_answers_a_story_s_question_at_one_click(visit):
     expect(page.get_by_test_id("live-text-token").and_(page.locator(".written")).first).to_have_text(
         re.compile("garden")
     )
+    expect(page.get_by_test_id("live-text-status")).to_have_text(
+        "2 tokens written, and the text has ended. Click another candidate, change the prompt, or press Clear."
+    )
 
 
 def test_a_number_is_translated_and_each_word_looks_back(visit, wait_ready):

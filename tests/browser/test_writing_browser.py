@@ -28,7 +28,7 @@ AT_ONCE = """(root, [selector, value]) => {
   const input = root.querySelector(selector);
   input.value = value;
   input.dispatchEvent(new Event("input", { bubbles: true }));
-  const parts = ["details", "title", "looker", "drawnPlace", "verdict"];
+  const parts = ["details", "title", "largest", "drawnPlace", "verdict"];
   return parts.map((name) => root.querySelector(`[data-part=${name}]`).textContent);
 }"""
 
@@ -125,9 +125,9 @@ def test_timeline_and_dials_are_answered_without_the_server(visit, wait_ready):
     traffic.settle()
     traffic.forget()
     seen = [live_text(page).evaluate(AT_ONCE, ["[data-part=timeline]", str(at)]) for at in range(1, 21)]
-    for at, (details, _, looker, place, verdict) in enumerate(seen, start=len(PROMPT)):
-        assert details.startswith(f"token {at} ") and place.startswith(f"token {at} ")
-        assert looker.startswith(f"Where token {at - 1} ")
+    for at, (details, _, largest, place, verdict) in enumerate(seen, start=len(PROMPT)):
+        assert details.startswith(f"Token {at} ") and place.startswith(f"token {at} ")
+        assert f": token {at - 1} “" in largest
         assert re.fullmatch("So “.+” was written.", verdict)
     turn = "[data-dial=temperature]"
     turned = [live_text(page).evaluate(AT_ONCE, [turn, value])[4] for value in ("0", "0.05", "1.95", "1")]
@@ -136,6 +136,26 @@ def test_timeline_and_dials_are_answered_without_the_server(visit, wait_ready):
     page.wait_for_timeout(700)
     traffic.settle()
     assert traffic.page_runs <= 1  # what the hand has come to, once it rests
+
+
+def test_dials_that_are_turned_before_the_first_answer_count(tiny_server, new_page, wait_ready):
+    page, held = new_page(), []
+    page.route("**/api/scores*", lambda route: held.append(route))
+    page.goto(f"{tiny_server.url}/?prompt={PROMPT}&temperature=1&pace=unbounded")
+    number, heat = page.get_by_label("Number of tokens"), page.get_by_label("Temperature")
+    number.fill("5")
+    number.blur()
+    heat.fill("0")
+    assert (number.input_value(), heat.input_value()) == ("5", "0")
+    for route in held:
+        route.continue_()
+    page.unroute("**/api/scores*")
+    until_shown(page)
+    write(page, wait_ready, 5)
+    assert tokens(page).count() == len(PROMPT) + 5
+    for place in range(len(PROMPT), len(PROMPT) + 5):
+        tokens(page).nth(place).click()
+        assert "✓" in candidates(page).first.inner_text()
 
 
 def test_what_the_dials_offer_instead_is_written_in_a_branch(visit, wait_ready):
@@ -171,7 +191,8 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
     page.mouse.down(click_count=2)  # of a double click, whose first half has been answered: it counts once
     page.mouse.up(click_count=2)
     expect(branches(page)).to_have_count(2)
-    expect(part(page, "status")).to_have_text("7 tokens kept as branch 1.")
+    expect(part(page, "status")).to_have_text("6 tokens written in branch 2. Branch 1 is kept.")
+    expect(branches(page).last).to_contain_text("6 tokens, shown")
     main_button(page, "Return to branch 1").click()
     until(page, lambda: labels(page) == first)
     expect(part(page, "aside")).to_be_hidden()
@@ -187,7 +208,9 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready):
     expect(beside).to_have_count(12 - 5)
     assert beside.evaluate_all("(spans) => spans.map((span) => span.ariaLabel)") == first[place:]
     expect(compared.locator("[data-part=ownText] .token")).to_have_count(len(other) - place)
-    expect(part(page, "ownTitle")).to_contain_text("13 tokens")
+    expect(part(page, "ownTitle")).to_contain_text(
+        re.compile(rf"Branch 2 from token {place} on: \d+\.\d\d nats per token")
+    )
     branches(page).first.get_by_role("button", name="Close").click()
     expect(compared).to_be_hidden()
 
@@ -211,14 +234,14 @@ def test_another_head_is_there_at_once_for_every_token(visit, wait_ready):
     before = picture(page).inner_text()
     look_at(page, "Layer", "layer 1")
     look_at(page, "Head", "head 1")
-    expect(part(page, "largest")).to_contain_text("layer 1, head 1: most at token")
+    expect(part(page, "largest")).to_contain_text("in layer 1, head 1: token")
     assert picture(page).inner_text() != before
     page.wait_for_timeout(700)  # after which the page is told what the hand has come to
     traffic.settle()
     traffic.forget()
     for at in range(1, 13):
         live_text(page).evaluate(AT_ONCE, ["[data-part=timeline]", str(at)])
-        assert "most at token" in part(page, "largest").inner_text()
+        assert "looks most at token" in part(page, "largest").inner_text()
     assert traffic.page_runs == 0
 
 
@@ -347,11 +370,11 @@ def test_branches_survive_a_reload_and_a_link(visit, wait_ready, new_page):
 def test_a_text_past_the_context_says_where_the_model_s_window_begins(visit, wait_ready):
     page, _ = visit(f"tokens=1&pace=unbounded&prompt={'R' * 40}")
     write(page, wait_ready, 1)
-    expect(part(page, "details")).not_to_contain_text("the model reads from token")
+    expect(part(page, "details")).not_to_contain_text("The model reads from token")
     sampling_opened(page)
     page.get_by_label("Number of tokens").fill("30")
     write(page, wait_ready, 30)
-    expect(part(page, "details")).to_contain_text("the model reads from token 16 on: its context holds 64")
+    expect(part(page, "details")).to_contain_text("The model reads from token 16 on: its context holds 64")
 
 
 def test_two_tabs_of_one_browser_have_texts_of_their_own(visit, wait_ready):
@@ -371,7 +394,7 @@ def test_two_tabs_of_one_browser_have_texts_of_their_own(visit, wait_ready):
 def test_a_text_and_its_numbers_are_saved(visit, wait_ready, tmp_path):
     page, _ = visit("tokens=8&pace=unbounded")
     write(page, wait_ready, 8)
-    page.get_by_text("What was written, as a table").click()
+    page.get_by_text("Written tokens as a table").click()
     expect(part(page, "table").get_by_role("row")).to_have_count(9)
     files = {}
     for kind in ("CSV", "PNG"):

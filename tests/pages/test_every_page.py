@@ -134,6 +134,8 @@ def test_choices_survive_a_change_of_page():
     assert prompt(at) == "KING:\nI am"
     named(at.slider, "Length: positions").set_value(20)
     checked(named(at.slider, "Width: d_model").set_value(8).run())
+    go(at, "Train")  # which has no use for the prompt
+    assert "Prompt" not in {box.label for box in at.text_area} and link_of(at)["prompt"] == "KING:\nI am"
     go(at, "Generate")
     assert prompt(at) == "KING:\nI am" and text_of(at) == text
     assert dials(at).items() >= {**turned, "head": 0}.items()

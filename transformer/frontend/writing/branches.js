@@ -36,7 +36,7 @@ export class Branches {
       if (this.list.children[at] !== made.item) this.list.insertBefore(made.item, this.list.children[at] ?? null);
       put(made.name, `Branch ${branch.id}: ${branch.name}`);
       put(made.text, branch.text);
-      put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown above" : ""}`);
+      put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown" : ""}`);
       attribute(made.item, "aria-current", String(branch.current));
       for (const button of [made.back, made.compare]) attribute(button, "aria-disabled", String(branch.current || locked));
       put(made.compare, comparing === branch.id ? "Close" : "Compare");
@@ -78,10 +78,11 @@ export class Branches {
   }
 }
 
-/** "At 34 “o”: 120 tokens, 1.52 nats a token": how the model rated what was written from there. */
-export function sideTitle(name, tokens) {
-  if (!tokens.length) return `${name}: nothing written yet`;
-  if (tokens.some(({ probability }) => probability === undefined)) return `${name}: ${counted(tokens.length, "token")}`;
+/** "Branch 2 from token 34 on: 1.52 nats per token": how the model rated what was written from there. */
+export function sideTitle(id, first, tokens) {
+  const name = `Branch ${id} from token ${first} on`;
+  if (!tokens.length) return `${name}: nothing yet`;
+  if (tokens.some(({ probability }) => probability === undefined)) return name;
   const nats = tokens.reduce((sum, { probability }) => sum - Math.log(probability), 0) / tokens.length;
-  return `${name}: ${counted(tokens.length, "token")}, ${nats.toFixed(2)} nats a token`;
+  return `${name}: ${nats.toFixed(2)} nats per token`;
 }

@@ -20,7 +20,7 @@ export class Controls {
         if (isList || (input.value !== "" && this.isWithin(input, value))) turn(name, value);
       });
       // What was typed and can't be had becomes what counts again.
-      if (input.type === "number") input.addEventListener("change", () => (input.value = this.shown[name]));
+      if (input.type === "number") input.addEventListener("change", () => this.shown && (input.value = this.shown[name]));
     }
     this.lists = {};
   }

@@ -39,7 +39,7 @@ export class WritingInstrument {
       back: (to) => this.go(() => this.tree.find(to) && (this.tree.current = this.tree.find(to))),
       compare: (other) => this.compare(other),
       press: (name) => (this.isShown ? this[name]() : (this.early = name)),
-      turn: (name, value) => this.isShown && this.turn(name, value),
+      turn: (name, value) => this.chosen && this.turn(name, value),
       leave: host.inside && ((token) => this.openInside(token)),
     });
   }
@@ -55,6 +55,7 @@ export class WritingInstrument {
     Object.assign(this, { chosen, step, goal: null, owed: 0, compared: null, aside: null });
     if (sampling) this.screen.showSampling(true);
     this.screen.controls.offer(about.choices);
+    this.screen.controls.show(chosen); // they can be turned while the first answer is waited for
     this.screen.strip.atEnd = true;
     await this.writer.begin(api, this.story, about.modules);
     this.story.name();
@@ -202,7 +203,7 @@ export class WritingInstrument {
 
   clear() {
     const { current } = this.tree;
-    this.go(() => current.seen && this.branchOff(0, [], this.story.tokens.slice(0, 1).filter(({ flag }) => flag === "w")));
+    this.go(() => current.seen && this.branchOff([], this.story.tokens.slice(0, 1).filter(({ flag }) => flag === "w")));
   }
 
   undo() {
@@ -221,16 +222,16 @@ export class WritingInstrument {
     const picked = story.picked(place, id);
     this.go(() => {
       const tokens = [...current.tokens.slice(0, index), picked];
-      if (index < current.seen) this.branchOff(index, tokens);
+      if (index < current.seen) this.branchOff(tokens);
       else Object.assign(current, { tokens, seen: tokens.length });
     });
   }
 
-  /** Begin a branch with these tokens; the text's own, from the index-th on, are put aside in the branch that has them. */
-  branchOff(index, tokens, ahead) {
-    const { id, seen } = this.tree.current;
+  /** Begin a branch with these tokens; the text as it was stays in its own. */
+  branchOff(tokens, ahead) {
+    const { id } = this.tree.current;
     this.tree.grow(tokens, ahead);
-    this.aside = { id, tokens: seen - index };
+    this.aside = { id };
   }
 
   /** Do what brings another text on screen, or another branch; then what is missing of that is asked for. */
@@ -281,6 +282,7 @@ export class WritingInstrument {
 
   turn(name, value) {
     this.chosen = { ...this.chosen, [name]: value };
+    this.screen.controls.show(this.chosen);
     if (DIALS.includes(name)) this.writer.redraw(this.length, this.goal);
     this.show();
     this.host.chose({ [name]: value });

@@ -45,15 +45,14 @@ export const MARKUP = `
         </header>
         <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox"
              aria-label="The text, token by token" aria-orientation="horizontal"></div>
-        <section class="branches" data-part="branches" data-testid="live-text-branches" aria-label="Branches" hidden>
-          <ul data-part="branchList"></ul>
-        </section>
-        <section class="looking" data-testid="live-text-picture" aria-label="Where it looked">
-          <p><b data-part="looker"></b> <span data-part="largest"></span></p>
+        <p class="details" data-part="details"></p>
+        <section class="looking" data-testid="live-text-picture" aria-label="Attention">
+          <p><b>Attention</b> <span data-part="largest"></span></p>
           <span class="dials" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
         </section>
         <p class="legend">
-          <span>attention 0 <span class="ramp looked"></span> 100%</span> <span>probability 0 <span class="ramp likely"></span> 100%</span>
+          <span><span class="ramp looked"></span> attention, 0 to 100%</span> <span><span class="outline query"></span> the token that looks</span>
+          <span><span class="ramp likely"></span> probability, 0 to 100%</span> <span><span class="outline"></span> the chosen token</span>
         </p>
         <div class="timeline">
           <button type="button" data-part="previous" aria-label="Previous token">‹</button>
@@ -62,7 +61,6 @@ export const MARKUP = `
           <button type="button" data-part="next" aria-label="Next token">›</button>
           <span class="place" data-part="place"></span>
         </div>
-        <p class="details" data-part="details"></p>
       </div>
       <div class="choosing">
         <section data-testid="live-text-candidates" aria-label="Candidates">
@@ -71,14 +69,10 @@ export const MARKUP = `
           <ol data-part="candidates"></ol>
         </section>
         <p class="legend">
-          <span><span class="key wide"></span> the model, 0 to 100%</span> <span><span class="key thin"></span> as sampled</span> <span>✓ written</span>
+          <span><span class="key wide"></span> probability</span> <span><span class="key thin"></span> with temperature, top-k, top-p</span> <span>✓ written</span>
         </p>
         <button type="button" data-part="inside" title="Shows in the whole forward pass how the token's logit comes about.">Open in Inside</button>
       </div>
-    </div>
-    <div class="compared" data-part="compared" data-testid="live-text-compared" hidden>
-      <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText"></p></div>
-      <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText"></p></div>
     </div>
     <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn" hidden>
       <span class="dials">
@@ -92,14 +86,22 @@ export const MARKUP = `
         <button type="button" data-part="instead"></button>
       </div>
     </section>
+    <section class="branches" data-part="branches" data-testid="live-text-branches" aria-labelledby="branches" hidden>
+      <h2 id="branches">Branches</h2>
+      <ul data-part="branchList"></ul>
+      <div class="compared" data-part="compared" data-testid="live-text-compared" hidden>
+        <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText"></p></div>
+        <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText"></p></div>
+      </div>
+    </section>
     <footer>
       <details>
-        <summary>Where it looked, as bars from 0 to 100%</summary>
+        <summary>Attention as bars</summary>
         <div class="columns" data-part="columns" role="img"></div>
       </details>
       <details data-part="numbers">
-        <summary>What was written, as a table</summary>
-        <div class="table" data-part="table" tabindex="0" role="region" aria-label="What was written, as a table"></div>
+        <summary>Written tokens as a table</summary>
+        <div class="table" data-part="table" tabindex="0" role="region" aria-label="Written tokens as a table"></div>
       </details>
       <span class="saving">
         <button type="button" class="save" data-part="csv">Save as CSV</button>

@@ -40,7 +40,8 @@ export class NumbersTable {
     };
     line("th", COLUMNS_OF_TABLE);
     for (const [place, label, id, probability, rank, entropy] of rows) {
-      line("td", [String(place), label, String(id), probability.toPrecision(4), String(rank), entropy.toFixed(4)]);
+      const known = probability === undefined ? ["", "", ""] : [probability.toPrecision(4), String(rank), entropy.toFixed(4)];
+      line("td", [String(place), label, String(id), ...known]);
     }
     if (rows.length) this.table.replaceChildren(table);
     else put(this.table, "Nothing is written yet.");

@@ -35,7 +35,7 @@ class WritingView {
         const there = toLogit(place, token, length, context);
         this.tell();
         if (there) host.turn("Inside", there);
-        else host.say(`The model reads this text from position ${windowStart(length, context)} on by now: the page Inside has no numbers of place ${place - 1}.`);
+        else host.say(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${place - 1}.`);
       },
     });
     const gone = new AbortController();

@@ -13,7 +13,7 @@ import { NumbersTable } from "./numbers_table.js";
 import { Picture } from "./picture.js";
 import { savePicture } from "./saving.js";
 import { Strip } from "./strip.js";
-import { describe, indexOf, lookOf } from "./text.js";
+import { describe, howChosen, indexOf, lookOf } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { verdictOf } from "./verdict.js";
 
@@ -91,8 +91,9 @@ export class Screen {
     this.strip.update(story, count, this.look, isLive);
     this.strip.showSelection(index, isLive);
     const written = length - story.start;
-    this.timeline.show(written, place - story.start, story.token(place)?.label ?? "");
-    put(parts.details, (place < length ? describe(story, index, this.look) : this.ofNext(story, place)).join(" · "));
+    const isNext = place >= length;
+    this.timeline.show(written, place - story.start, isNext ? "next token" : `token ${place}`);
+    put(parts.details, howChosen(story, place, isNext));
     this.showPicture(row);
     this.showCandidates();
     this.controls.show(shown.chosen);
@@ -101,7 +102,7 @@ export class Screen {
     this.table.show(story, length, isLive);
     this.showStatus();
     this.tip.hideIfGone();
-    if (isLive || place >= length) this.strip.follow();
+    if (isLive || isNext) this.strip.follow();
     const canWrite = !isLive && !shown.isOver;
     this.controls.allow({
       generate: canWrite, once: canWrite, stop: isLive, clear: written > 0 && !shown.isAsking,
@@ -109,16 +110,10 @@ export class Screen {
     });
   }
 
-  /** Lines on the token that comes next. */
-  ofNext(story, place) {
-    const begin = story.known(place)?.windowStart ?? 0;
-    return begin ? [`the model reads from token ${begin} on: its context holds ${story.context}`] : [];
-  }
-
   showPicture(row) {
     const { story, count, whose, place } = this.shown;
     const [attention, layer, head] = whose ?? [];
-    const where = whose ? `${attention === "cross" ? "cross-attention, " : ""}layer ${layer}, head ${head}` : "";
+    const where = whose ? `${attention === "cross" ? "to the source, " : "in "}layer ${layer}, head ${head}` : "";
     const isComing = whose && !row && !this.shown.isRefused(whose, place);
     this.picture.update(story, count, this.look, where, isComing ? "on its way" : "nothing to show");
   }
@@ -144,7 +139,7 @@ export class Screen {
     // Nobody knows the random number of a token that was written without one, or elsewhere.
     const point = token && (token.dials?.temperature !== 0 || isNext) ? token.point ?? null : null;
     const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point, written: token?.id ?? null, label });
-    put(parts.drawnPlace, isNext ? `the next token, at position ${place}` : `token ${place} “${token.label}”`);
+    put(parts.drawnPlace, isNext ? `token ${place}, which comes next` : `token ${place} “${token.label}”`);
     this.verdict = verdictOf({ token, drawn, chosen, isNext, isStale, label });
     put(parts.verdict, this.verdict.words);
     const offers = this.verdict.token !== undefined;
@@ -162,8 +157,8 @@ export class Screen {
     }
     const { first, tokens, other } = compared;
     const own = story.tokens.slice(first - story.start, length - story.start);
-    const nameOfOther = branches.find(({ id }) => id === other)?.name ?? "The other";
-    this.branches.showCompared({ title: sideTitle("This text", own), tokens: own }, { title: sideTitle(nameOfOther, tokens), tokens });
+    const current = branches.find((branch) => branch.current).id;
+    this.branches.showCompared({ title: sideTitle(current, first, own), tokens: own }, { title: sideTitle(other, first, tokens), tokens });
   }
 
   showStatus() {
@@ -178,17 +173,19 @@ export class Screen {
     put(parts.status, isWaiting ? "Waiting for the model…" : this.status());
     const { aside } = this.shown;
     put(parts.aside, aside ? `Return to branch ${aside.id}` : "Return");
-    parts.aside.style.visibility = aside && !isLive ? "" : "hidden"; // it keeps its place
+    parts.aside.hidden = !aside || isLive;
   }
 
   status() {
-    const { story, length, goal, isOver, aside } = this.shown;
+    const { story, length, goal, isOver, aside, offered: { branches, can_undo: canUndo } } = this.shown;
     const written = length - story.start;
     if (goal !== null) return `Writing: ${counted(written, "token")}, ${goal - length} to go.`;
-    if (aside) return `${counted(aside.tokens, "token")} kept as branch ${aside.id}.`;
-    if (isOver) return `${counted(written, "token")} written, ${written === 1 ? "which" : "the last of which"} ends the text. Click one to look into it.`;
-    if (written) return `${counted(written, "token")} written. Click one to see how it was chosen.`;
-    return "Press Generate, or click a candidate.";
+    if (!written && !aside) return "Press Generate, or click a candidate.";
+    const which = branches.length > 1 ? ` in branch ${branches.find(({ current }) => current).id}` : "";
+    const found = `${counted(written, "token")} written${which}`;
+    if (isOver) return `${found}, and the text has ended. Click another candidate, change the prompt, or press ${canUndo ? "Undo" : "Clear"}.`;
+    if (aside) return `${found}. Branch ${aside.id} is kept.`;
+    return `${found}. Click one to see how it was chosen.`;
   }
 
   /** Open what is said of the drawing of tokens, with its dials, or close it. */
@@ -214,7 +211,7 @@ export class Screen {
       shown: {
         tokens: Array.from({ length: count }, (_, index) => story.at(index)), look: this.look, selected: story.before + place,
         candidates: this.candidates.rowsShown,
-        titles: { text: this.status(), candidates: parts.title.textContent, look: `${parts.looker.textContent}, ${parts.largest.textContent}` },
+        titles: { text: this.status(), candidates: parts.title.textContent, look: `Attention ${parts.largest.textContent}` },
       },
     });
   }

@@ -7,6 +7,7 @@ const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has ev
 const STEPS = 50; // of a scale: what stays as it is from update to update costs nothing
 const FAINTEST = 0.12; // of a line, so that what was written is told from the prompt
 const STRONGEST = 0.55; // of a wash, on which the text keeps a contrast of 4.5
+const READ_BELOW = 0.1; // of a wash, on which the prompt's paler letters can be read, too
 
 /** How strong the line below a token of this probability is, 0 to 1. */
 export function lineOf(probability) {
@@ -133,6 +134,7 @@ export class Strip {
       this.washes[index] = wash;
       // Not through a property of our own: those are inherited, which costs half as much again.
       property(span, "background-color", wash ? faded("--attention", wash) : "");
+      property(span, "color", wash > READ_BELOW ? "var(--ink)" : "");
     });
     const query = look?.query;
     if (this.query === query) return;

@@ -28,6 +28,18 @@ export function describe(story, index, looked) {
   return lines;
 }
 
+/** How the token at a place was chosen, or that it comes next, in words. */
+export function howChosen(story, place, isNext) {
+  const after = `after “${story.token(place - 1)?.label ?? ""}”`;
+  const begin = story.known(place)?.windowStart ?? 0;
+  const window = begin ? ` The model reads from token ${begin} on` : "";
+  if (isNext) return `Token ${place} comes next, ${after}.${window && `${window}: its context holds ${story.context}.`}`;
+  const { label, flag, probability, rank, entropy } = story.token(place);
+  const how = flag === "h" ? "chosen by hand" : "chosen";
+  const numbers = probability === undefined ? "" : `: probability ${chance(probability)}, rank ${rank}, entropy ${entropy.toFixed(2)} nats`;
+  return `Token ${place} “${label}” was ${how} ${after}${numbers}.${window && `${window}.`}`;
+}
+
 /** Where a head looked, by index: { query, start, weights, largest, weight(index) }. row: as `Story.row` has it, or null. */
 export function lookOf(row, query) {
   if (!row?.weights.length) return null;

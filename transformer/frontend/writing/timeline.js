@@ -22,8 +22,8 @@ export class Timeline {
     if (this.count) this.onGo(Math.min(Math.max(at, 0), this.count - 1));
   }
 
-  /** count: how many are written; at: which is looked at, `count` for the one that comes next; label: of that one. */
-  show(count, at, label) {
+  /** count: how many are written; at: which is looked at, `count` for the one that comes next; name: of that one. */
+  show(count, at, name) {
     const { timeline, previous, next, place } = this;
     Object.assign(this, { count, at });
     const isNext = at >= count;
@@ -34,7 +34,7 @@ export class Timeline {
     // Not `disabled`: a button that ends where it stands would lose the focus to the page.
     attribute(previous, "aria-disabled", String(count < 1 || at === 0));
     attribute(next, "aria-disabled", String(count < 1 || at >= count - 1));
-    put(place, count ? (isNext ? `after ${count}` : `${at + 1} of ${count}`) : "–");
-    attribute(timeline, "aria-valuetext", isNext ? "next token" : `token ${at + 1} of ${count}, ${label}`);
+    put(place, name);
+    attribute(timeline, "aria-valuetext", name);
   }
 }
