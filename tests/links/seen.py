@@ -44,8 +44,9 @@ class Seen:
 
     @property
     def prompt(self) -> str:
-        """What stands in the box of the prompt, or of the source."""
-        return self.at.text_area(key="tied_prompt").value
+        """What stands in the box of the prompt, or of the source; on a page without one, what will on the next."""
+        boxes = [box for box in self.at.text_area if box.key == "tied_prompt"]
+        return boxes[0].value if boxes else self.at.session_state["visitor"].prompt
 
     @property
     def changes(self) -> dict[str, bool]:
