@@ -150,10 +150,10 @@ class TestTheList:
     def test_a_position_that_the_text_doesn_t_have_is_said(self):
         change = Scaled("blocks.0.hook_mlp_out", None, len(PROMPT))
         at = start(prompt=PROMPT, changes=code_of(HEAD, change))
-        (sentence,) = [each.value.replace("\\", "") for each in at.caption if "Without effect" in each.value]
-        assert sentence == f"Without effect as yet: {change}. The text isn't that long."
+        (sentence,) = [each.value.replace("\\", "") for each in at.caption if "No effect" in each.value]
+        assert sentence == f"No effect yet: {change}. The text isn't that long."
         at = step(at)
-        assert not [each for each in at.caption if "Without effect" in each.value]
+        assert not [each for each in at.caption if "No effect" in each.value]
 
     @every_page
     def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
@@ -161,7 +161,7 @@ class TestTheList:
         with torch.no_grad():  # as large as can be, while nothing is changed
             model.unembed.weight.mul_(3e37 / float(engine().tensors["logits"].abs().max()))
         at = start(page, prompt=PROMPT, changes=code_of(Scaled("ln_final.hook_normalized", factor=20.0)))
-        assert "numbers grow too large to be computed with" in said(at) and not changed_words(at)
+        assert "numbers overflow" in said(at) and not changed_words(at)
         if page == "Generate":
             assert np.isfinite(writing(at).tensors["logits"]).all()
 

@@ -108,7 +108,7 @@ def test_a_model_is_trained_and_belongs_to_the_visitor():
 
 def test_a_link_gives_an_own_model_away_and_says_so():
     at = start("Generate")
-    gives = "The link gives your own model away to whoever has it."
+    gives = "Whoever has the link gets your own model."
     assert gives not in [caption.value for caption in at.caption]
     at = train_to_the_end(start("Train", **SMALL))
     (name,) = at.session_state["session_record"].models
@@ -276,7 +276,7 @@ class TestWaiting:
         return " ".join(caption.value for caption in go(at, "Positions").caption)
 
     def test_is_told_on_other_pages(self, at):
-        assert "Your training waits for a place on the server." in self.told(at)
+        assert "Your training is waiting for the server." in self.told(at)
 
     def test_is_told_to_be_paused(self, at):
         at.session_state["session_record"].training.job.pause()

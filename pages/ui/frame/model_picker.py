@@ -19,8 +19,8 @@ from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
-    Group.TEXTS: "They continue a text in the style of what they have read.",
-    Group.TASKS: "Each has learnt one thing that has a right answer.",
+    Group.TEXTS: "They continue a text in the style of the text they were trained on.",
+    Group.TASKS: "Each does one task that has a right answer.",
     Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
     Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
     YOURS: "Trained or uploaded by you. Only you can see these, and whoever you give a link to one.",

@@ -153,7 +153,7 @@ def open_page(
     _fit(current, library.config(name), text if tokens else None)
     with places.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
-            st.caption(f"Without effect as yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
+            st.caption(f"No effect yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
@@ -190,7 +190,7 @@ def _share() -> None:
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
-            st.caption("The link gives your own model away to whoever has it.")
+            st.caption("Whoever has the link gets your own model.")
         st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
 
 
@@ -214,7 +214,7 @@ def _show_training() -> None:
     """On other pages than its own, say how far a training is."""
     if training.is_under_way() and st.session_state["page"] != "Train":
         job = training.slot().job
-        how = {"waiting": "waits for a place on the server", "paused": "is paused at"}.get(job.state, "continues:")
+        how = {"waiting": "is waiting for the server", "paused": "is paused at"}.get(job.state, "continues:")
         place = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
         st.caption(f"Your training {how}{place}.")
 
@@ -250,8 +250,7 @@ def _changed(
         return found
     if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
         st.warning(
-            "Changed like this, the model's numbers grow too large to be computed with. The page shows the "
-            "unchanged model; turn one of the changes off.",
+            "With these changes the model's numbers overflow. The unchanged model is shown; turn a change off.",
             icon=":material/science:",
         )
         return ()

@@ -68,9 +68,7 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
-        st.info(
-            "The prompt is empty. A model needs at least one token to start from: type something, or pick an example."
-        )
+        st.info("The prompt is empty. Type something, or pick an example.")
         return None, ()
     over = len(tokens) - shape.context_length
     if shape.architecture == "encoder-decoder":
@@ -83,10 +81,9 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         return (card.start_token_id,), tokens
     if over > 0:
         begin = library.window_start(name, len(tokens))
-        unread = "the first one doesn't" if begin == 1 else f"the first {begin:,} don't"
         st.info(
-            f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}. "
-            f"It reads the last {len(tokens) - begin}; {unread} reach it."
+            f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}: "
+            f"it reads the last {len(tokens) - begin}."
         )
     return tokens, ()
 
