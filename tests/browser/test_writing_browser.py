@@ -363,8 +363,10 @@ def test_branches_survive_a_reload_and_a_link(visit, wait_ready, new_page):
     until_shown(another)
     until(another, lambda: labels(another) == other)
     expect(branches(another)).to_have_count(2)
+    another.get_by_text("Written tokens as a table").click()
     branches(another).locator("button[aria-disabled=false]", has_text="Return").click()
     until(another, lambda: labels(another) == first)
+    expect(part(another, "table").get_by_role("row").last).to_contain_text(re.compile(r"\d\.\d{4}"))
 
 
 def test_a_text_past_the_context_says_where_the_model_s_window_begins(visit, wait_ready):
