@@ -97,6 +97,15 @@ test("tokens come until so many are there, of one question", async () => {
   assert.ok(!writer.isAsking && story.tokens.every(({ dials }) => dials.seed === 1));
 });
 
+test("a token that a stream is about to bring isn't drawn from the scores as well", async () => {
+  const { writer, story } = await writing(new Engine());
+  story.dropAhead(PROMPT.length);
+  const written = writer.ensure(6);
+  await writer.score(PROMPT.length);
+  await written;
+  assert.deepEqual(idsOf(story), expected(2, 6));
+});
+
 test("a connection that breaks is taken up again from the tokens that are here", async () => {
   const away = new ApiError("The server can't be reached.", { isFinal: false });
   const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")]]); // scores, then tokens

@@ -112,7 +112,7 @@ export class Writer {
     try {
       const found = await api.recording("scores", { ...this.sampling(), tokens: story.idsUpTo(count).join(), first });
       if (scoring !== this.scoring || story.have !== count) return;
-      story.addScores(found, dials, !story.ended && sameDials(dials, on.dials()));
+      story.addScores(found, dials, !story.ended && !this.stream && sameDials(dials, on.dials())); // a stream draws it itself
       on.problem("");
     } finally {
       if (scoring === this.scoring) this.scoring = null;
