@@ -303,7 +303,7 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         found = np.array([float(row[column]) for row in table])
         assert np.allclose(found, own, rtol=0, atol=1e-5 * np.abs(own[np.isfinite(own)]).max())
     assert [row["key"] for row in table[: len(PROMPT)]] == list(PROMPT.replace(" ", "␣"))
-    page.get_by_text("Take these numbers along").click()
+    page.get_by_text("Export these numbers").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as a page").click()
     download.value.save_as(tmp_path / "view.html")

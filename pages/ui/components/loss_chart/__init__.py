@@ -60,5 +60,5 @@ def _in_words(train: Points, validation: Points, references: Mapping[str, float]
     parts = [f"batch loss from {train[0][1]:.2f} to {train[-1][1]:.2f} nats at step {train[-1][0]}"]
     if validation:
         parts.append(f"validation loss {validation[-1][1]:.2f}")
-    parts += [f"{label} {loss:.2f}" for label, loss in references.items()]
+    parts += [f"{label} = {loss:.2f}" for label, loss in references.items()]
     return f"Loss by step: {', '.join(parts)}."
