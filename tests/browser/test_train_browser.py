@@ -61,7 +61,7 @@ def test_the_shipped_model_writes_at_one_click(visit, wait_ready):
     before = tokens.count()
     button(page, "Generate").click()
     tokens.nth(before + 4).wait_for(timeout=60_000)
-    button(page, "Stop and keep").click()
+    button(page, "Stop").click()
     button(page, "Generate").and_(page.locator(":enabled")).wait_for(timeout=60_000)
     wait_ready(page, timeout=60)
 

@@ -210,15 +210,18 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             grows=True,
             help="Go back through the training. At the right end it follows the newest step.",
         )
-    losses = f"batch loss {chosen.batch_loss:.2f}" if chosen.batch_loss is not None else "before the first step"
-    losses += f", validation loss {chosen.validation_loss:.2f}"
+    losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
+    losses += f", validation loss {chosen.validation_loss:#.3g}"
     st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
-    for kind, patterns in chosen.patterns.items():
-        if kind != "self":
-            st.caption(KINDS[kind])
-        patterns = np.asarray(patterns, dtype=np.float32)
-        hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
-        head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
+    names = [kind.capitalize() for kind in chosen.patterns]
+    places = st.tabs(names) if len(names) > 1 else [st.container() for _ in names]
+    for place, (kind, patterns) in zip(places, chosen.patterns.items(), strict=True):
+        with place:
+            if kind != "self":
+                st.caption(KINDS[kind])
+            patterns = np.asarray(patterns, dtype=np.float32)
+            hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
+            head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
     st.caption(f"Rows: queries; columns: keys. Always this text: {code(probe_text)}")
 
 

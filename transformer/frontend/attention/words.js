@@ -16,8 +16,9 @@ export function inWords(measures) {
   const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
   if (spread >= SPREAD) return `spreads its weight over nearly everything it sees (${percent(spread)} of the largest entropy${ON_AVERAGE})`;
   if (most?.value >= CLEAR) return `mostly ${most.sentence} (${percent(most.value)} of its weight${ON_AVERAGE})`;
-  const does = spread <= SURE ? "each query looks at one or two tokens" : "does no single thing";
-  return most?.value > LITTLE ? `${does}; most often it ${most.sentence} (${percent(most.value)} of its weight${ON_AVERAGE})` : does;
+  const few = spread <= SURE ? "each query looks at one or two tokens" : "";
+  if (!(most?.value > LITTLE)) return few || "does no single thing";
+  return `${few ? `${few}; most often it` : "most often"} ${most.sentence} (${percent(most.value)} of its weight${ON_AVERAGE})`;
 }
 
 /** The weights as the paper writes them. left: the rules that they do without. @param {Pass} pass @param {string[]} left */
