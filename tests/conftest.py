@@ -167,3 +167,15 @@ def folder(tiny: Path, quick_app_test: None, monkeypatch: pytest.MonkeyPatch) ->
 
     use(monkeypatch, tiny)
     return tiny
+
+
+@pytest.fixture
+def training_page(folder: Path) -> Iterator[None]:
+    """The page Train, whose trainings end with the test."""
+    import streamlit as st
+
+    from pages.ui.models import own_training
+
+    yield
+    own_training.queue().close()
+    st.cache_resource.clear()

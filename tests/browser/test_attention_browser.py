@@ -70,7 +70,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     part(page, "sort").select_option("spread")
     part(page, "direction").select_option("to")
     part(page, "share").select_option("layer")
-    expect(part(page, "overSentence")).to_contain_text("Who looked at “T” at position 0 in the mean of layer 1")
+    expect(part(page, "overSentence")).to_contain_text("Here, who looked at “T” at position 0 in the mean of layer 1")
     expected = {
         "layer": "1",
         "head": "1",

@@ -127,26 +127,30 @@ def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromi
 
 def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wait_ready):
     page, _ = visit()
+    formula = panel(page, "weights").locator(".title")
     for title, steps in (("Shakespeare", 7), ("Martín Fierro", 7), ("Average", 2), ("Bare", 6)):
         if title != "Shakespeare":
             pick(page, "Model", title)
             expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
             wait_ready(page, timeout=60)
         expect(badges_shown(page)).to_have_count(steps)
+        expect(formula).to_have_text("uniform average" if title == "Average" else "softmax(QKᵀ/√d_k + mask)")
         all_equal(page)
         page.get_by_test_id("head-grid-head").last.click()
         all_equal(page)
     pick(page, "Model", "Translator")
     wait_ready(page, timeout=60)
     for kind, mask in (
-        ("Cross: the text looks at the source", False),
-        ("Encoder: the source looks at itself", False),
-        ("Decoder: the text looks back at itself", True),
+        ("Cross: the text looks at the source", ""),
+        ("Encoder: the source looks at itself", ""),
+        ("Decoder: the text looks back at itself", " + mask"),
     ):
         if not kind.startswith("Cross"):
             pick(page, "Attention", kind)
             wait_ready(page, timeout=60)
         expect(instrument(page)).to_have_attribute("data-kind", kind.split(":")[0].lower())
+        expect(formula).to_have_text(f"softmax(QKᵀ/√d_k{mask})")
+        assert panel(page, "weights").locator(".legend .hidden-key").is_visible() == bool(mask)
         all_equal(page)
         expect(page.get_by_label("Without the mask")).to_be_visible(visible=mask)
         assert ("No mask here" in panel(page, "masked").inner_text()) != mask
@@ -270,12 +274,17 @@ def test_what_is_selected_is_labelled_where_others_have_no_room(visit):
 
 def test_the_weights_the_text_and_all_heads_are_on_the_first_screen(visit):
     page, _ = visit(width=1280, height=720)
-    for each in (panel(page, "weights"), part(page, "texts"), part(page, "derive"), page.locator(".grid.table")):
+    scale, measures, heads = (
+        panel(page, "weights").locator(".legend"),
+        part(page, "measures"),
+        page.locator(".grid.table"),
+    )
+    for each in (panel(page, "weights"), scale, part(page, "texts"), part(page, "derive"), measures, heads):
         box = each.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 720, box
     assert page.get_by_test_id("head-grid-head").first.bounding_box()["width"] >= 44
     page.set_viewport_size({"width": 420, "height": 860})
-    order = (panel(page, "weights"), part(page, "texts"), page.locator(".grid.table"))
+    order = (panel(page, "weights"), part(page, "readout"), part(page, "texts"), heads)
     tops = [each.bounding_box()["y"] for each in order]
     assert tops == sorted(tops)
 
@@ -303,7 +312,7 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         found = np.array([float(row[column]) for row in table])
         assert np.allclose(found, own, rtol=0, atol=1e-5 * np.abs(own[np.isfinite(own)]).max())
     assert [row["key"] for row in table[: len(PROMPT)]] == list(PROMPT.replace(" ", "␣"))
-    page.get_by_text("Take these numbers along").click()
+    page.get_by_text("Export these numbers").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as a page").click()
     download.value.save_as(tmp_path / "view.html")

@@ -225,6 +225,11 @@ def test_until_they_come_the_weights_are_drawn_in_outline(outline):
 def test_heads_are_sorted_only_by_what_was_measured(outline):
     assert outline.locator("[data-part=sort] option").all_inner_texts() == ["Layer and head", "spread"]
     assert outline.locator("[data-part=sort]").input_value() == ""
+    outline.evaluate("""() => {
+      Object.defineProperty(window.instrument.pass, "heads", { value: 1 });
+      window.instrument.showControls();
+    }""")
+    assert outline.locator("[data-part=sort]").is_hidden(), "one head a layer needs no order"
 
 
 def test_for_the_mean_of_a_layer_all_its_heads_are_asked_for(load):

@@ -111,7 +111,7 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
 
     page.reload()  # which begins a new session
     expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))
-    button(page, "Stop").click()
+    button(page, "Stop and keep").click()
     expect(page.get_by_text("is among your models now").first).to_be_visible()
     wait_ready(page, timeout=60)
     with page.expect_download() as download:
@@ -142,7 +142,7 @@ def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visi
     expect(second.get_by_text("Waiting for a place on the server, place 1 in the queue")).to_be_visible()
     first.close()
     expect(second.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
-    button(second, "Stop").click()
+    button(second, "Stop and keep").click()
     button(second, "Train another").click()
     expect(second.get_by_role("heading", name="What to learn from")).to_be_visible()
 
@@ -198,7 +198,7 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
     expect(other.get_by_text("Your training")).to_have_count(0)
     other.close()
 
-    button(page, "Stop").click()
+    button(page, "Stop and keep").click()
     expect(page.get_by_text("is among your models now").first).to_be_visible()
     assert page.get_by_text("you had been away").count() == 0
     page.reload()

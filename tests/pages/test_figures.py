@@ -106,13 +106,6 @@ class TestPositionFigures:
 
 
 class TestPalette:
-    def test_stops_run_along_the_sequential_scale(self):
-        stops = palette.sequential_stops(10)
-        assert stops == [color for _, color in palette.SEQUENTIAL]
-        assert len(palette.sequential_stops()) == 64 and palette.sequential_stops(2) == [stops[0], stops[-1]]
-        with pytest.raises(ValueError, match="at least 2"):
-            palette.sequential_stops(1)
-
     def test_diverging_scale_is_neutral_in_the_middle_only(self):
         def spread(color):
             return np.ptp([int(color[i : i + 2], 16) for i in (1, 3, 5)])

@@ -235,7 +235,7 @@ def write_fixtures(folder: Path) -> None:
     metadata = {"labels": ["␣", "ñ", "<b>"], "depth": {"layers": 2}}
     recording = save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
     (folder / "recording.safetensors").write_bytes(recording)
-    colours = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING, "evenly": palette.sequential_stops(33)}
+    colours = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
     windows = [[length, context, window_start(length, context)] for context in range(1, 40) for length in range(1, 130)]

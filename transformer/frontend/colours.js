@@ -1,11 +1,12 @@
 // The colours of numbers, the same as in every figure: readable in light and dark, by the colour-blind too.
 // Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016).
 
-/** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [place, colour]. */
+/** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [place, colour]: viridis of the
+ * square root, so that 0.02 differs from 0. */
 export const SEQUENTIAL = [
-  [0, "#440154"], [0.1111111111111111, "#482878"], [0.2222222222222222, "#3e4989"], [0.3333333333333333, "#31688e"],
-  [0.4444444444444444, "#26828e"], [0.5555555555555556, "#1f9e89"], [0.6666666666666666, "#35b779"],
-  [0.7777777777777778, "#6ece58"], [0.8888888888888888, "#b5de2b"], [1, "#fde725"],
+  [0, "#440154"], [0.012345679012345678, "#482878"], [0.04938271604938271, "#3e4989"], [0.1111111111111111, "#31688e"],
+  [0.19753086419753085, "#26828e"], [0.308641975308642, "#1f9e89"], [0.4444444444444444, "#35b779"], [0.6049382716049383, "#6ece58"],
+  [0.7901234567901234, "#b5de2b"], [1, "#fde725"],
 ];
 
 /** Scores and encodings: blue below zero, neutral at zero (0.5), red above. */

@@ -6,7 +6,6 @@ palette of Okabe and Ito (2008).
 
 from dataclasses import dataclass
 
-import numpy as np
 from plotly import colors
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -24,8 +23,8 @@ def _evenly_spaced(stops: list[str]) -> Colorscale:
     return [(index / (len(stops) - 1), _hex(triple)) for index, triple in enumerate(triples)]
 
 
-SEQUENTIAL: Colorscale = _evenly_spaced(colors.sequential.Viridis)
-"""Weights and probabilities, 0 (dark violet) to 1 (yellow)."""
+SEQUENTIAL: Colorscale = [(place**2, color) for place, color in _evenly_spaced(colors.sequential.Viridis)]
+"""Weights and probabilities, 0 (dark violet) to 1 (yellow): viridis of the square root, so that 0.02 differs from 0."""
 
 # Plotly's 12 samples of balance leave out the middle, where zero must look neutral.
 DIVERGING: Colorscale = sorted([*_evenly_spaced(colors.cmocean.balance), (0.5, "#f1eceb")])
@@ -44,15 +43,6 @@ INVALID = "#d55e00"
 def text_colors(dark: bool) -> tuple[str, str]:
     """(main, muted) text colours for a dark or a light page."""
     return ("#fafafa", "#a9b0bb") if dark else ("#262730", "#5f6570")
-
-
-def sequential_stops(n: int = 64) -> list[str]:
-    """`n` hex colours evenly spaced along SEQUENTIAL, first for 0 and last for 1. ValueError for n < 2."""
-    if n < 2:
-        raise ValueError(f"sequential_stops got n={n}; a colour scale needs at least 2 stops")
-    places, stops = zip(*SEQUENTIAL, strict=True)
-    channels = np.array([colors.hex_to_rgb(stop) for stop in stops]) / 255
-    return [_hex(color) for color in np.stack([np.interp(np.linspace(0, 1, n), places, c) for c in channels.T], axis=1)]
 
 
 @dataclass(frozen=True)

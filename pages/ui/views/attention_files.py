@@ -1,4 +1,4 @@
-"""What can be taken along of the page Attention: a layer's numbers, the picture as a page, the lines that make both."""
+"""What the page Attention exports: a layer's numbers, the picture as a page, the lines that make both."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def offer_files(session: Session, looked: Looked) -> None:
     current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
-    opened = st.expander(
-        "Take these numbers along", icon=":material/download:", key="drawer_numbers", on_change="rerun"
-    )
+    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
     if not opened.open:
         return
     looked_at.want()

@@ -18,7 +18,7 @@ from pages.ui.models import own_models
 from pages.ui.models import own_training as training
 from pages.ui.models.session_store import session_record
 from pages.ui.views.side_by_side import side_by_side
-from pages.ui.views.train_plan import PROBES, Choice, from_a_paragraph, plan_of, references
+from pages.ui.views.train_plan import PROBES, Choice, excerpt, plan_of, references, uniform_guess
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SHORTEST_TEXT, SOURCES, is_at_hand, text_corpus
 from transformer.training.cost import parameter_count, training_memory, training_seconds
@@ -90,30 +90,22 @@ def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
 def _preview(choice: Choice, chart: DeltaGenerator, text: DeltaGenerator) -> None:
     """Where the loss starts, and a piece of what is read."""
     known = choice.is_task or choice.corpus is not None
-    guess = math.log(choice.config.vocab_size)
     with chart:
         st.header("Loss", anchor=False)
         loss_chart(
             key="loss",
             train=(),
             validation=(),
-            references={"uniform guess": guess} if known else {},
+            references=uniform_guess(choice.config.vocab_size) if known else {},
             steps=choice.training.steps,
             here=None,
         )
         if known:
-            st.caption(
-                f"An untrained model does no better than a guess among {choice.config.vocab_size} tokens: "
-                f"{guess:.2f} nats. Press *Train*, and watch it fall."
-            )
+            st.caption("An untrained model starts near the dotted line: every token equally likely.")
     if known:
         with text:
             st.header("An excerpt", anchor=False)
-            piece = (
-                " → ".join(PROBES[choice.learn])
-                if choice.is_task
-                else from_a_paragraph(choice.corpus.split()[0], EXCERPT)[:EXCERPT]
-            )
+            piece = " → ".join(PROBES[choice.learn]) if choice.is_task else excerpt(choice.corpus.split()[0], EXCERPT)
             st.code(piece, language=None, wrap_lines=True)
 
 

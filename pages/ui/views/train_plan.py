@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import streamlit as st
@@ -67,7 +68,7 @@ def plan_of(choice: Choice) -> Plan:
         config=config,
         training=choice.training,
         title=f"{choice.title}, {choice.training.steps:,} steps",
-        summary=TASKS[choice.learn].summary if choice.is_task else f"Has read {corpus.source.title}.",
+        summary=TASKS[choice.learn].summary if choice.is_task else f"Trained on {corpus.source.title}.",
         examples=examples(choice, corpus),
         probe_tokens=tokens,
         probe_source=source,
@@ -79,10 +80,17 @@ def plan_of(choice: Choice) -> Plan:
 
 def references(plan: Plan) -> dict[str, float]:
     """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
-    found = {"uniform guess": math.log(plan.config.vocab_size)}
+    found = uniform_guess(plan.config.vocab_size)
     if isinstance(plan.objective, TextObjective):
-        _, found["bigram"] = bigram_loss(plan.objective.train, plan.objective.validation, plan.config.vocab_size)
+        _, found["best bigram table"] = bigram_loss(
+            plan.objective.train, plan.objective.validation, plan.config.vocab_size
+        )
     return found
+
+
+def uniform_guess(vocabulary: int) -> dict[str, float]:
+    """The loss of a model to which all tokens are equally likely, by its name in a chart."""
+    return {f"uniform guess, ln {vocabulary}": math.log(vocabulary)}
 
 
 def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
@@ -112,6 +120,15 @@ def from_a_paragraph(text: str, least: int) -> str:
         if len(rest) >= least:
             return rest
     return text
+
+
+def excerpt(text: str, most: int) -> str:
+    """At most `most` characters of a text, from a paragraph on and up to the end of a word."""
+    piece = from_a_paragraph(text, most)
+    if len(piece) <= most:
+        return piece
+    whole_words = re.match(rf".{{1,{most}}}(?!\S)", piece, re.DOTALL)
+    return f"{(whole_words[0] if whole_words else piece[:most]).rstrip()} …"
 
 
 def examples(choice: Choice, corpus: Corpus | None) -> list[str]:

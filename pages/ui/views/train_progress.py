@@ -77,8 +77,8 @@ def _watch() -> None:
             here=chosen.step if chosen else None,
         )
         st.caption(
-            "Mean cross-entropy per token. *Batch loss* is that of the batches it is trained on, each measured "
-            "before its step; *validation loss* is measured on what it never saw."
+            "Mean cross-entropy, nats per token: *batch loss* of each batch before its step, *validation loss* on "
+            "held-out data."
         )
     with attention:
         if chosen:
@@ -127,7 +127,7 @@ def _buttons(job: Job) -> None:
                 disabled=job.state != "running" or job.finishing,
             )
         st.button(
-            "Stop",
+            "Stop and keep",
             icon=":material/stop:",
             key="train_stop",
             on_click=job.stop,
@@ -155,12 +155,12 @@ def _result(job: Job, name: str | None) -> None:
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(
-            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you can see it, and whoever "
-            "has a link to it. Unused, it goes after a day; a download keeps it."
+            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you, and people with your link, can "
+            "see it; it is deleted a day after its last use."
         )
         with st.container(horizontal=True, gap="small"):
             st.button(
-                "Write with it",
+                "Generate with it",
                 icon=":material/edit_note:",
                 type="primary",
                 key="open_generate",
@@ -210,16 +210,19 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             grows=True,
             help="Go back through the training. At the right end it follows the newest step.",
         )
-    losses = f"batch loss {chosen.batch_loss:.3f}" if chosen.batch_loss is not None else "before the first step"
-    losses += f", validation loss {chosen.validation_loss:.3f}"
+    losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
+    losses += f", validation loss {chosen.validation_loss:#.3g}"
     st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
-    for kind, patterns in chosen.patterns.items():
-        if kind != "self":
-            st.caption(KINDS[kind])
-        patterns = np.asarray(patterns, dtype=np.float32)
-        hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
-        head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
-    st.caption(f"Rows are queries, columns are keys, always of the same text: {code(probe_text)}")
+    names = [kind.capitalize() for kind in chosen.patterns]
+    places = st.tabs(names) if len(names) > 1 else [st.container() for _ in names]
+    for place, (kind, patterns) in zip(places, chosen.patterns.items(), strict=True):
+        with place:
+            if kind != "self":
+                st.caption(KINDS[kind])
+            patterns = np.asarray(patterns, dtype=np.float32)
+            hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
+            head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
+    st.caption(f"Rows: queries; columns: keys. Always this text: {code(probe_text)}")
 
 
 def _go_back(chosen: int | str) -> None:

@@ -280,6 +280,8 @@ export class AttentionInstrument {
     parts.direction.value = chosen.direction;
     parts.share.value = chosen.share;
     parts.sort.value = chosen.order;
+    parts.all.hidden = pass.layers * pass.heads === 1; // nothing to choose from
+    parts.sorting.hidden = pass.heads === 1 && !chosen.order; // a link may have an order
     attribute(parts.whole, "aria-disabled", String(!chosen.zoom));
     attribute(parts.farther, "aria-disabled", String(!chosen.zoom));
   }

@@ -32,19 +32,17 @@ export const MARKUP = `
         <p data-part="overSentence"></p>
         <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
         <div class="tools">
-          <button type="button" data-part="derive" aria-expanded="false">How it comes about</button>
+          <button type="button" class="main" data-part="derive" aria-expanded="false">How it comes about</button>
           <button type="button" data-part="png" title="Save what is drawn as a picture">PNG</button>
           <button type="button" data-part="csv" title="Save this head's numbers as a table">CSV</button>
         </div>
-        <details>
-          <summary>What this head does, measured</summary>
-          <ul class="measures" data-part="measures"></ul>
-        </details>
+        <h3>What this head does <span class="note">on average over the text</span></h3>
+        <ul class="measures" data-part="measures"></ul>
       </section>
-      <section class="all" aria-label="All heads">
+      <section class="all" aria-label="All heads" data-part="all">
         <header>
           <h2>All heads</h2>
-          <label>Order <select data-part="sort" aria-label="Order of the heads"></select></label>
+          <label data-part="sorting">Order <select data-part="sort" aria-label="Order of the heads"></select></label>
         </header>
         <div data-part="heads"></div>
         <p class="note" data-part="pooled"></p>

@@ -126,9 +126,9 @@ export class OverText {
     const other = from ? "keys" : "queries";
     const named = ranked.map(({ weight, place }) => `${pass.token(other, place)} (${percent(weight)})`);
     const list = named.length ? named.join(", ") : "nothing in particular";
-    if (!from) return `Who looked at ${pass.token("keys", asked)}${whose}: ${list}.`;
+    if (!from) return `Here, who looked at ${pass.token("keys", asked)}${whose}: ${list}.`;
     const next = pass.next?.[asked];
-    return `${pass.token("queries", asked)} looked${whose} at ${list}${next ? `, to choose “${next}”` : ""}.`;
+    return `Here, ${pass.token("queries", asked)} looked${whose} at ${list}${next ? `, to choose “${next}”` : ""}.`;
   }
 
   describe(which, place) {

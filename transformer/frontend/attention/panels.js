@@ -2,13 +2,14 @@
 // selected in and zoomed together.
 
 import { largestAbsolute } from "../arithmetic.js";
-import { attribute, put } from "../dom.js";
+import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
+import { formula } from "./words.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 
 export const STAGES = {
   raw: { title: "q · k", what: "how well each query fits each key" },
-  scaled: { title: "÷ √d_head", what: "so that the spread doesn't grow with the head's width" },
+  scaled: { title: "÷ √d_head", what: "the paper's √d_k: so that the spread doesn't grow with the head's width" },
   masked: { title: "+ mask", what: "a hidden key's score becomes −∞" },
   weights: { title: "softmax", what: "each row's weights sum to one" },
 };
@@ -22,6 +23,7 @@ const NO_MASK = {
 };
 
 const WIDEST = 72; // pixels of a cell of the first picture
+const AXES = { rowTitle: "query: the token that looks", columnTitle: "key: the token it looks at" };
 
 export class Panels {
   /** events: as a `Heatmap` takes them; weights are carried in the first picture alone. */
@@ -37,6 +39,8 @@ export class Panels {
       return { stage, isFirst, figure, title, what, drawn, instead, heatmap };
     });
     this.first = this.all.find(({ isFirst }) => isFirst).heatmap;
+    this.hiddenKey = node("span", "hidden-key", this.first.legend);
+    put(this.hiddenKey, "hidden");
   }
 
   /** Those that can be seen: of a drawer that is closed, none is drawn. */
@@ -52,12 +56,13 @@ export class Panels {
   show(pass, { layer, steps, outline, without, window, canCarry, isOpen }) {
     this.isOpen = isOpen;
     const left = pass.left(layer, without);
+    this.hiddenKey.hidden = !pass.causal || left.includes("mask");
     for (const panel of this.seen) {
       const { stage, isFirst } = panel;
       const { title, what } = STAGES[stage];
-      put(panel.title, title);
+      put(panel.title, isFirst ? formula(pass, left) : title);
       const isAwaited = !steps && stage !== "weights";
-      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (isFirst && canCarry ? CARRIED : what));
+      put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (!isFirst ? what : canCarry ? CARRIED : ""));
       const instead = this.instead(pass, stage, left);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
@@ -91,7 +96,7 @@ export class Panels {
     const limit = stage === "weights" ? 1 : values && (largestAbsolute(values) || 1);
     return {
       values, rows: queries, columns: keys, rowLabels, columnLabels: labels.keys,
-      kind: stage === "weights" ? "weights" : "scores", limit, widest: isFirst ? WIDEST : undefined,
+      kind: stage === "weights" ? "weights" : "scores", limit, ...(isFirst && { widest: WIDEST, ...AXES }),
     };
   }
 

@@ -7,16 +7,25 @@ import { every, percent } from "../numbers.js";
 const CLEAR = 0.4; // the share of a head's weight above which it is said to do one thing
 const SPREAD = 0.9; // the share of the largest possible entropy above which it is said to do nothing in particular
 const SURE = 0.3; // the share below which each query has chosen
+const ON_AVERAGE = " on average over the text";
 const LITTLE = 0.05; // the share of a head's weight up to which a thing isn't what it does
 
 /** What a head does, to go on after its name. measures: as `Pass.measures` has them. */
 export function inWords(measures) {
   const spread = measures.find(({ name }) => name === "spread")?.value;
   const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
-  if (spread >= SPREAD) return `spreads its weight over nearly everything it sees, ${percent(spread)} of the largest entropy`;
-  if (most?.value >= CLEAR) return `mostly ${most.sentence}, ${percent(most.value)} of its weight`;
-  const does = spread <= SURE ? "each query looks at one or two tokens" : "does no single thing";
-  return most?.value > LITTLE ? `${does}; most often it ${most.sentence}, ${percent(most.value)} of its weight` : does;
+  if (spread >= SPREAD) return `spreads its weight over nearly everything it sees (${percent(spread)} of the largest entropy,${ON_AVERAGE})`;
+  if (most?.value >= CLEAR) return `mostly ${most.sentence} (${percent(most.value)}${ON_AVERAGE})`;
+  const few = spread <= SURE ? "each query looks at one or two tokens" : "";
+  if (!(most?.value > LITTLE)) return few || "does no single thing";
+  return `${few ? `${few}; most often it` : "most often"} ${most.sentence} (${percent(most.value)}${ON_AVERAGE})`;
+}
+
+/** The weights as the paper writes them. left: the rules that they do without. @param {Pass} pass @param {string[]} left */
+export function formula(pass, left) {
+  if (pass.uniform) return "uniform average";
+  const scale = pass.undivided || left.includes("scale") ? "" : "/√d_k";
+  return `softmax(QKᵀ${scale}${pass.causal && !left.includes("mask") ? " + mask" : ""})`;
 }
 
 /** A cell in words, for the line below the panels and for screen readers. without: what its steps leave out. */

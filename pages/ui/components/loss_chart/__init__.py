@@ -57,8 +57,8 @@ def _drawn(points: Points) -> list[list[float]]:
 def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:
     if not train:
         return "Loss by step: nothing yet."
-    parts = [f"batch loss from {train[0][1]:.2f} to {train[-1][1]:.2f} nats at step {train[-1][0]}"]
+    parts = [f"batch loss from {train[0][1]:#.3g} to {train[-1][1]:#.3g} nats at step {train[-1][0]}"]
     if validation:
-        parts.append(f"validation loss {validation[-1][1]:.2f}")
-    parts += [f"{label} {loss:.2f}" for label, loss in references.items()]
+        parts.append(f"validation loss {validation[-1][1]:#.3g}")
+    parts += [f"{label} = {loss:#.3g}" for label, loss in references.items()]
     return f"Loss by step: {', '.join(parts)}."

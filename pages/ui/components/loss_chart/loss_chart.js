@@ -89,11 +89,11 @@ class Chart {
 
   drawLegend() {
     const { legend } = this.parts;
-    const newest = (points) => (points.length ? ` ${points.at(-1)[1].toFixed(3)}` : "");
+    const newest = (points) => (points.length ? ` ${points.at(-1)[1].toPrecision(3)}` : "");
     const { train, validation, references } = this.data;
     const entries = [["train", `batch loss${newest(train)}`]];
     if (validation.length) entries.push(["validation", `validation loss${newest(validation)}`]);
-    for (const { label, loss } of references) entries.push(["reference", `${label} ${loss.toFixed(3)}`]);
+    for (const { label, loss } of references) entries.push(["reference", `${label} = ${loss.toPrecision(3)}`]);
     while (legend.children.length > entries.length) legend.lastChild.remove();
     entries.forEach(([name, words], at) => {
       const entry = legend.children[at] ?? node("span", "", legend);

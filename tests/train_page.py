@@ -1,0 +1,75 @@
+"""The page Train in a test: the smallest training, how to wait for its end, and what a tab keeps of its visitor."""
+
+import json
+import time
+
+from tests.app_driver import checked, component, press, said, start, tell_page
+
+SHAPE = {"shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16}
+SMALL = {"learn": "task", "task": "next-vowel", "steps": 50, **SHAPE}
+LONG = SMALL | {"steps": 3000}
+
+
+def captions(at):
+    return " ".join(caption.value for caption in at.caption)
+
+
+def labels(at):
+    """Of the buttons that can be pressed."""
+    return [button.label for button in at.button if not button.disabled]
+
+
+def wait_for(at, label, seconds=90):
+    """Run the page until it has a button of this label."""
+    deadline = time.monotonic() + seconds
+    while label not in labels(at):
+        assert time.monotonic() < deadline, said(at)
+        time.sleep(0.2)
+        checked(at.run())
+    return at
+
+
+def train_to_the_end(at):
+    return checked(wait_for(press(at, "Train"), "Train another").run())
+
+
+def trained():
+    return train_to_the_end(start("Train", **SMALL))
+
+
+def record(at):
+    return at.session_state["session_record"]
+
+
+def upload(at, box, name, content, kind="application/zip"):
+    """box: how its label begins."""
+    (found,) = [each for each in at.get("file_uploader") if each.label.startswith(box)]
+    return checked(found.upload(name, content, kind).run())
+
+
+def upload_model(at, name, content):
+    return upload(at, "Upload a model", name, content)
+
+
+def upload_text(at, content, name="scene.txt"):
+    return upload(at, "A text file", name, content, "text/plain")
+
+
+def kept_by_tab(at):
+    """What the tab has of its visitor's record."""
+    return json.loads(component(at, "headsup_session_token").json)
+
+
+def reloaded(before, at):
+    """A new session of the tab that showed `before`: it hands over what it kept."""
+    kept = kept_by_tab(before)["value"]
+    assert not kept_by_tab(at)["heard"] and kept_by_tab(at)["value"] != kept
+    at = tell_page(at, "headsup_session_token", "found", kept)
+    assert kept_by_tab(at)["heard"] and kept_by_tab(at)["value"].split()[0] == kept.split()[0]
+    return at
+
+
+def groups(at):
+    """Whose models are listed, of those that don't ship."""
+    (picker,) = [box for box in at.selectbox if box.label == "Model"]
+    return {group for group in ("Yours", "Shared with you") if any(title.startswith(group) for title in picker.options)}
