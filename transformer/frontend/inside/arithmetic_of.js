@@ -161,11 +161,11 @@ const OPERATIONS = {
     const result = scaled + shift.value;
     const lines = [
       `x − mean = ${n(values[at])} ${added(-mean)} = ${n(centred)}`,
-      `÷ the spread: ${n(centred)} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `÷ the standard deviation: ${n(centred)} ÷ ${n(spread.value)} = ${n(standard)}`,
       `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(scaled)}`,
       `+ the shift: ${n(scaled)} ${added(shift.value)} = ${n(result)}`,
     ];
-    const links = [...cell.links(terms), ...titled(cell.links(spread, gain, shift), ["the spread", "the gain", "the shift"])];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain, shift), ["the standard deviation", "the gain", "the shift"])];
     return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
   },
 
@@ -189,10 +189,10 @@ const OPERATIONS = {
     const standard = values[at] / spread.value;
     const result = standard * gain.value;
     const lines = [
-      `÷ the length: ${n(values[at])} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `÷ the root mean square: ${n(values[at])} ÷ ${n(spread.value)} = ${n(standard)}`,
       `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(result)}`,
     ];
-    const links = [...cell.links(terms), ...titled(cell.links(spread, gain), ["the length", "the gain"])];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain), ["the root mean square", "the gain"])];
     return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
   },
 
@@ -291,8 +291,8 @@ const OPERATIONS = {
   gate: (cell) => {
     const [gate, through] = [activated(cell), cell.one("factor")];
     const result = gate.result * through.value;
-    const lines = [...gate.lines, `× what it lets through: ${n(gate.result)} × ${factor(through.value)} = ${n(result)}`];
-    return { ...gate, result, lines, links: [...titled(gate.links, ["the gate"]), ...titled(cell.links(through), ["what it lets through"])] };
+    const lines = [...gate.lines, `× the up projection: ${n(gate.result)} × ${factor(through.value)} = ${n(result)}`];
+    return { ...gate, result, lines, links: [...titled(gate.links, ["the gate"]), ...titled(cell.links(through), ["the up projection"])] };
   },
 };
 

@@ -13,10 +13,12 @@ import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
+import { Legend } from "./legend.js";
 import { BEGIN, isSame, settled } from "./looked.js";
 import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
+import { fullName } from "./plain.js";
 import { Play } from "./play.js";
 import { chaptersOf, sceneAt } from "./scene.js";
 import { structureOf, upFrom } from "./structure.js";
@@ -54,11 +56,11 @@ const PHONE = 328;
 const ROOM = {
   tight: { gutter: 88, margin: 46 },
   narrow: { gutter: 104, margin: 62 },
-  wide: { gutter: 112, margin: 108 },
+  wide: { gutter: 128, margin: 104 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latter where a tensor stands below
 const LEAST = 300; // so that all of it is seen on a projector, too
-const ABOVE = 264; // pixels of a window that stand above it
+const ABOVE = 288; // pixels of a window that stand above it
 
 export class InsideInstrument {
   /** @type {InsidePass} */ pass;
@@ -93,6 +95,7 @@ export class InsideInstrument {
       hover: (id) => this.light(id),
     });
     this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
+    this.legend = new Legend(parts.legend);
     this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
     this.tensor = new TensorView(parts.tensor, {
       cell: (place) => this.openCell(this.chosen.open, place),
@@ -106,7 +109,7 @@ export class InsideInstrument {
       token: (token) => this.pickToken(this.writing.prefix, token),
       choose: (change) => this.pass && this.choose(change),
     });
-    this.search = new Search(parts.search, [], (name) => this.open(name));
+    this.search = new Search(parts.search, (name) => this.open(name));
     this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
     new ResizeObserver(([{ contentRect }]) => {
@@ -126,8 +129,8 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
-    this.below.circuits.begin(this.pass);
-    this.search.offer(this.pass.names);
+    this.below.begin(this.pass, this.structure);
+    this.search.offer(this.pass.names, (name) => fullName(name, this.structure.places.get(name), this.structure.norm));
     this.show();
   }
 
@@ -216,6 +219,7 @@ export class InsideInstrument {
     this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "", structure.norm);
+    this.legend.show(pass, structure, this.head);
     this.prose.show(structure, this.focus, pass, this.head);
     this.showNumbers();
     this.showChapter();

@@ -3,7 +3,7 @@
 // goes up. What is as high or wide as its words is given in pixels of usual type.
 
 import { scaled } from "../labels.js";
-import { shortName } from "./structure.js";
+import { plainName } from "./plain.js";
 
 /** @import { Focus, Group, Part, Stack, Structure } from "./structure.js" */
 
@@ -228,7 +228,7 @@ function headerHeight({ parameters, title }, wide) {
   const [line, letter, edge, sides] = [CHIPS.line, CHIPS.letter, CHIPS.edge, CHIPS.sides].map(scaled);
   let [lines, x] = [1, edge + (title.length + 10) * letter];
   for (const name of parameters) {
-    const chip = edge + shortName(name).length * letter;
+    const chip = edge + plainName(name).length * letter;
     if (x + chip > wide - sides) [lines, x] = [lines + 1, 0];
     x += chip;
   }

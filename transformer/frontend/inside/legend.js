@@ -1,0 +1,38 @@
+// What the signs of the picture stand for, in a line above it.
+
+import { node } from "../dom.js";
+import { headColour } from "./roles.js";
+
+export class Legend {
+  constructor(parent) {
+    this.parent = parent;
+  }
+
+  /** head: whose arcs are drawn; null for the mean of all. */
+  show(pass, structure, head) {
+    const key = [pass.id, head].join();
+    if (key === this.shown) return;
+    this.shown = key;
+    this.parent.style.setProperty("--curve", headColour(head ?? 0));
+    this.parent.replaceChildren(...signsOf(pass, structure, head).map(([sign, words]) => {
+      const item = node("span", "");
+      if (sign) node("i", sign, item);
+      item.append(words);
+      return item;
+    }));
+  }
+}
+
+/** What this model's picture has: [sign or "", words]. */
+export function signsOf(pass, { stacks, residual }, head) {
+  const hasAttention = stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
+  const { columns } = pass.strip(stacks[0].heights[0][0]) ?? { columns: pass.config.d_model };
+  const pooled = Math.ceil(pass.config.d_model / columns);
+  return [
+    ["stripes", `vector: ${pooled > 1 ? `each stripe the largest of ${pooled} numbers` : "one stripe a number"}, blue < 0 < red`],
+    ["line", residual ? "residual stream" : "stream, cut where a layer replaces it"],
+    ...(hasAttention ? [["curve", `attention: thickness is weight${pass.config.n_heads > 1 && head === null ? ", colour is head" : ""}`]] : []),
+    ["share", "probability of the predicted token"],
+    ["", "right: logit lens, what each layer would predict"],
+  ];
+}
