@@ -80,7 +80,7 @@ def test_a_whole_pass_can_be_explored_like_the_page(opened, browser_errors):
     badge = page.locator(".by-hand .badge").first
     expect(badge).to_contain_text("recomputed, equal")
     page.locator(".by-hand .links button", has_text="W_up").click()
-    expect(page.locator(".by-hand .where").first).to_contain_text("It was learned in training")
+    expect(page.locator(".by-hand .where").first).to_contain_text("Learned in training")
     page.locator("summary", has_text="Direct logit attribution").click()
     expect(page.locator(".total[data-state=equal]")).to_be_visible()
     page.locator("summary", has_text="Checks").click()

@@ -32,7 +32,7 @@ export function signsOf(pass, { stacks, residual }, head) {
     ["stripes", `vector: ${pooled > 1 ? `each stripe the largest of ${pooled} numbers` : "one stripe a number"}, blue < 0 < red`],
     ["line", residual ? "residual stream" : "stream, cut where a layer replaces it"],
     ...(hasAttention ? [["curve", `attention: thickness is weight${pass.config.n_heads > 1 && head === null ? ", colour is head" : ""}`]] : []),
-    ["share", "probability of the predicted token"],
-    ["", "right: logit lens, what each layer would predict"],
+    ["share", "probability"],
+    ["", "right: logit lens, each layer’s prediction"],
   ];
 }

@@ -303,10 +303,10 @@ export class Names {
   }
 }
 
-/** What the row of a stack's tokens is called: an encoder reads the prompt, a decoder what is written, any other model both. */
+/** What the row of a stack's tokens is called: an encoder reads the source, a decoder what is written, any other model both. */
 function tokensTitle({ metadata, offset }, { prefix, count }) {
-  if (prefix === "decoder.") return "text so far";
-  return prefix || offset + count <= (metadata.prompt ?? Infinity) ? "prompt" : "prompt and text";
+  if (prefix) return prefix === "encoder." ? "source" : "text so far";
+  return offset + count > (metadata.prompt ?? Infinity) ? "prompt and text" : "prompt";
 }
 
 /** The top and height of a name whose middle is at a place; most: pixels that are its own. */

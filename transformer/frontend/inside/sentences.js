@@ -15,8 +15,8 @@ export function selectionInWords(pass, { chosen, focus, token, scene, structure 
     return pass.has(focus.name, headOf(pass, focus.name, chosen.cell)) ? `${said}: ${plainNumber(pass.value(focus.name, chosen.cell), 6)}.` : `${said}.`;
   }
   if (focus?.name) {
-    const { meaning, dims, sizes } = pass.describe(focus.name);
-    return `${fullName(focus.name, focus, structure.norm)}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
+    const { dims, sizes } = pass.describe(focus.name);
+    return `${fullName(focus.name, focus, structure.norm)}, ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
   }
   const said = `Token ${token} “${pass.labels.text[token]}”: ${nextInWords(pass, token)}`;
   const part = attentionAt(structure, focus);
