@@ -121,8 +121,8 @@ for (const name of MODELS) {
     const reach = reachOf(structure, (id) => weightsOf(pass.arcs(id), null), count - 1);
     const sum = (shares) => shares.reduce((total, share) => total + share, 0);
     const [first, writing] = [structure.stacks[0].prefix, structure.stacks.at(-1).prefix];
-    assert.equal(sum(reach.heights[writing].at(-1)), 1);
-    const below = first === writing ? sum(reach.heights[writing][0]) : sum(reach.heights[writing][0]) + sum(reach.heights[first][0]);
+    assert.equal(sum(reach.depths[writing].at(-1)), 1);
+    const below = first === writing ? sum(reach.depths[writing][0]) : sum(reach.depths[writing][0]) + sum(reach.depths[first][0]);
     assert.ok(Math.abs(below - 1) < 1e-5, String(below));
   });
 }

@@ -143,9 +143,9 @@ export function whereIs(layout, id) {
 }
 
 /** The stream's y where it enters a stack's blocks (0) and after each of them. */
-export function streamAt(stack, height) {
+export function streamAt(stack, depth) {
   const blocks = stack.groups.filter(({ kind }) => kind === "block");
-  if (height < blocks.length) return blocks[height].bottom;
+  if (depth < blocks.length) return blocks[depth].bottom;
   return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
 }
 
@@ -248,7 +248,7 @@ function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
     y -= height;
     return placed;
   });
-  return { prefix: stack.prefix, tokens: stack.tokens, count: stack.count, title: stack.title, writes: stack.writes, heights: stack.heights,
+  return { prefix: stack.prefix, tokens: stack.tokens, count: stack.count, title: stack.title, writes: stack.writes, depths: stack.depths,
     ...columns, top: y, bottom, groups };
 }
 

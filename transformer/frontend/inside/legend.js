@@ -26,7 +26,7 @@ export class Legend {
 /** What this model's picture has: [sign or "", words]. */
 export function signsOf(pass, { stacks, residual }, head) {
   const hasAttention = stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
-  const { columns } = pass.strip(stacks[0].heights[0][0]) ?? { columns: pass.config.d_model };
+  const { columns } = pass.strip(stacks[0].depths[0][0]) ?? { columns: pass.config.d_model };
   const pooled = Math.ceil(pass.config.d_model / columns);
   return [
     ["stripes", `vector: ${pooled > 1 ? `each stripe the largest of ${pooled} numbers` : "one stripe a number"}, blue < 0 < red`],

@@ -123,16 +123,16 @@ export class InsidePass {
     }
   }
 
-  // What the heights would have said at a position that wasn't read at first: a column of the outline's tensors.
+  // The logit lens at a position that wasn't read at first: a column of the outline's tensors.
   addLens(name, { data }) {
     const [, part, position] = /^(lens(?:\.\w+)?)\[(\d+)\]$/.exec(name) ?? [];
     const whole = this.outline[part];
     if (!whole) return false;
-    data.forEach((value, height) => (whole.data[height * whole.shape[1] + Number(position)] = value));
+    data.forEach((value, depth) => (whole.data[depth * whole.shape[1] + Number(position)] = value));
     return true;
   }
 
-  /** Whether it is known what the heights would have said at a position. */
+  /** Whether the logit lens has been read at a position. */
   hasLens(position) {
     return this.outline.lens.data[position] >= 0;
   }

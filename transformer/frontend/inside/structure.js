@@ -32,7 +32,7 @@
  * @property {string} prefix
  * @property {"text" | "source"} tokens
  * @property {number} layers
- * @property {string[][]} heights
+ * @property {string[][]} depths the names of what the stream is before the first block and after each
  * @property {number} count
  * @property {string} title
  * @property {Group[]} groups
@@ -63,7 +63,7 @@ export function structureOf(metadata) {
   const read = parametersBy(equations, tensors);
   /** @type {Stack[]} */
   const stacks = metadata.stacks.map(({ prefix, tokens, layers, heights }) => ({
-    prefix, tokens, layers, heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
+    prefix, tokens, layers, depths: heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
     writes: prefix !== "encoder.",
   }));
   /** @type {Map<string, Place>} */
