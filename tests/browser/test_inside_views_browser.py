@@ -244,7 +244,7 @@ def test_what_has_not_come_is_said_to_be_on_its_way(views):
     page = views(MODEL, fetched=False)
     show(page, "blocks.0.attn.hook_q", [4, 2, 7])
     assert tensor(page).get_attribute("aria-busy") == "true"
-    assert "on their way" in hand(page).inner_text()
+    assert "being loaded" in hand(page).inner_text()
     assert tensor(page).locator("dl").inner_text().split()[0] == "mean"  # of the whole, from the outline
     page.evaluate("fetchAll()")
     assert tensor(page).get_attribute("aria-busy") == "false"

@@ -107,7 +107,7 @@ def test_a_whole_pass_opens_where_it_is_told_to_in_a_notebook_s_frame(new_page, 
     page.set_content(show(found, open=name, cell=(2, 0, 3))._repr_html_())
     hand = page.frame_locator("iframe").get_by_role("region", name="By hand")
     expect(hand).to_contain_text("recomputed, equal")
-    expect(hand).to_contain_text(f"{name}, head 2, ")
+    expect(hand).to_contain_text("Attention weights, head 2, ")
 
 
 def test_what_a_page_had_no_room_for_is_said(opened, monkeypatch, browser_errors):

@@ -7,10 +7,11 @@ import { Bars } from "../bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, exactNumber, plainNumber } from "../numbers.js";
-import { sublayerName } from "./plain.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
+import { sublayerName } from "./plain.js";
+import { attentionsOf } from "./structure.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 /** @import { Fold } from "./lens.js" */
 /** @import { Circuit } from "./looked.js" */
@@ -99,10 +100,10 @@ export class Circuits {
   }
 
   /** Another pass; of a model without attention there are no circuits. */
-  begin(pass, { places }) {
+  begin(pass, structure) {
     this.pass = pass;
     this.shown = null;
-    this.titles = new Map(pass.names.filter((name) => name.endsWith(".hook_pattern")).map((name) => [name.replace(".hook_pattern", ""), sublayerName(places.get(name))]));
+    this.titles = new Map(attentionsOf(structure).map(({ module, out }) => [module, sublayerName(structure.places.get(out))]));
     const modules = [...this.titles.keys()];
     this.details.hidden = !modules.length;
     if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });

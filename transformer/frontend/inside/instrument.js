@@ -3,7 +3,6 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../canvas.js";
-import { scaled } from "../labels.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
@@ -21,7 +20,7 @@ import { Picture } from "./picture.js";
 import { fullName } from "./plain.js";
 import { Play } from "./play.js";
 import { chaptersOf, sceneAt } from "./scene.js";
-import { structureOf, upFrom } from "./structure.js";
+import { attentionsOf, structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
@@ -29,6 +28,7 @@ import { Asking, missingOf } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { roomOf } from "./room.js";
 import { savePicture } from "./saving_inside.js";
 /** @import { Page } from "../canvas.js" */
 /** @import { Change } from "../changing.js" */
@@ -49,18 +49,6 @@ import { savePicture } from "./saving_inside.js";
  * @property {(change: Change) => void} [change]
  * @property {(place: Place) => void} [turn]
  */
-
-// Pixels of the picture, of usual type; and a picture on a phone, which is no narrower for type that is larger.
-const NARROW = 560;
-const PHONE = 328;
-const ROOM = {
-  tight: { gutter: 88, margin: 46 },
-  narrow: { gutter: 104, margin: 62 },
-  wide: { gutter: 128, margin: 104 },
-};
-const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latter where a tensor stands below
-const LEAST = 300; // so that all of it is seen on a projector, too
-const ABOVE = 288; // pixels of a window that stand above it
 
 export class InsideInstrument {
   /** @type {InsidePass} */ pass;
@@ -136,9 +124,9 @@ export class InsideInstrument {
 
   /** Parts that were asked for. @param {Recording} recording */
   add(recording) {
-    const before = this.pass.arrived.size;
+    const before = this.pass.loaded.size;
     this.pass.add(recording);
-    if (this.pass.arrived.size !== before) this.show();
+    if (this.pass.loaded.size !== before) this.show();
     else this.below.show(this.pass, this.token); // its parts are no tensors of the pass
     this.asking.arrived();
   }
@@ -315,11 +303,8 @@ export class InsideInstrument {
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
-    const kind = page.width >= scaled(NARROW) ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
+    const { kind, ...room } = roomOf(page.width, structure.stacks.length, focus?.name && !this.isBeside);
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(LEAST, Math.min(focus?.name && !this.isBeside ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
-    const beside = (pixels) => Math.min(scaled(pixels), Math.max(1, page.width / PHONE) * pixels);
-    const room = { width: page.width, height: tall, gutter: beside(ROOM[kind].gutter), margin: beside(ROOM[kind].margin) };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
     parts.stage.style.setProperty("--tall", `${this.layout.height}px`);
@@ -346,7 +331,7 @@ export class InsideInstrument {
   makeHeads() {
     const { n_heads: heads } = this.pass.config;
     const choices = [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [String(head), `Head ${head}`])];
-    this.parts.arcs.hidden = heads < 2 || !this.structure.stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
+    this.parts.arcs.hidden = heads < 2 || !attentionsOf(this.structure).length;
     this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
   }
 

@@ -2,6 +2,7 @@
 
 import { node } from "../dom.js";
 import { headColour } from "./roles.js";
+import { attentionsOf } from "./structure.js";
 
 export class Legend {
   constructor(parent) {
@@ -24,14 +25,14 @@ export class Legend {
 }
 
 /** What this model's picture has: [sign or "", words]. */
-export function signsOf(pass, { stacks, residual }, head) {
-  const hasAttention = stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
-  const { columns } = pass.strip(stacks[0].depths[0][0]) ?? { columns: pass.config.d_model };
-  const pooled = Math.ceil(pass.config.d_model / columns);
+function signsOf(pass, structure, head) {
+  const { n_heads: heads, d_model: width } = pass.config;
+  const { columns } = pass.strip(structure.stacks[0].depths[0][0]) ?? { columns: width };
+  const pooled = Math.ceil(width / columns);
   return [
     ["stripes", `vector: ${pooled > 1 ? `each stripe the largest of ${pooled} numbers` : "one stripe a number"}, blue < 0 < red`],
-    ["line", residual ? "residual stream" : "stream, cut where a layer replaces it"],
-    ...(hasAttention ? [["curve", `attention: thickness is weight${pass.config.n_heads > 1 && head === null ? ", colour is head" : ""}`]] : []),
+    ["line", structure.residual ? "residual stream" : "stream, cut where a layer replaces it"],
+    ...(attentionsOf(structure).length ? [["curve", `attention: thickness is weight${heads > 1 && head === null ? ", colour is head" : ""}`]] : []),
     ["share", "probability"],
     ["", "right: logit lens, each layer’s prediction"],
   ];

@@ -64,7 +64,7 @@ export class Below {
     const chosen = this.chosenOf(pass, token);
     if (this.who.open && !pass.more[attributionOf(token, chosen)]) wanted.push(["attribution", token, chosen]);
     if (this.who.open) wanted.push(...pass.missing("logits", pass.isByRow("logits") ? token : null));
-    if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
+    if (this.checks.open && !pass.partMetadata.checks) wanted.push(["checks"]);
     return [...wanted, ...this.circuits.needs(pass)];
   }
 
@@ -158,7 +158,7 @@ export class Below {
   }
 
   bars(pass, token, chosen, values) {
-    const { names } = pass.said.attribution;
+    const { names } = pass.partMetadata.attribution;
     const sum = values.reduce((total, value) => total + value, 0);
     const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
     const words = node("p", "note");
@@ -196,7 +196,7 @@ export class Below {
   }
 
   showChecks(pass) {
-    const { checks } = pass.said;
+    const { checks } = pass.partMetadata;
     if (this.checksShown === checks && checks) return;
     this.checksShown = checks;
     if (!checks) {

@@ -99,6 +99,11 @@ export function focusOf({ stacks, places }, open) {
   return null;
 }
 
+/** The attentions of a model, as parts. @param {Structure} structure */
+export function attentionsOf({ stacks }) {
+  return stacks.flatMap(({ groups }) => groups.flatMap(({ parts }) => parts.filter(({ module }) => module)));
+}
+
 /** Where Escape leads to from what is open: from a tensor to its sublayer, to its block, to the model. */
 export function upFrom(structure, open) {
   const focus = focusOf(structure, open);
