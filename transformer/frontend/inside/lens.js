@@ -220,6 +220,7 @@ export class Below {
       const button = node("button", "", cellOf(row, "th"));
       button.type = "button";
       button.dataset.open = name;
+      button.title = name;
       putBoth(button, nameOf(name), name);
       put(cellOf(row, "td"), pass.describe(name)?.formula ?? "");
       put(cellOf(row, "td"), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
