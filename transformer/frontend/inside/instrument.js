@@ -246,6 +246,8 @@ export class InsideInstrument {
 
   /** Play has come to another moment; null: it is left. */
   playTo(moment, isResting) {
+    const { root, stage } = this.parts;
+    if (this.chosen.moment === null && stage.getBoundingClientRect().bottom > innerHeight) root.scrollIntoView({ block: "start" });
     this.chosen = { ...this.chosen, moment };
     this.scene.play = this.playing();
     this.picture.mark(null);
