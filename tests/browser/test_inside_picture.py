@@ -32,6 +32,15 @@ def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
     assert page.evaluate("window.chosen") == []
 
 
+def test_rows_and_signs_are_named_and_the_prompt_is_in_sight_on_a_phone(show):
+    page = show("shakespeare", "ROMEO:", width=420, height=400)
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token\nprobability"]
+    legend = page.locator("[data-part=legend]").inner_text()
+    assert "each stripe the largest of 4 numbers" in legend and "attention: thickness is weight" in legend
+    stage, token = page.locator(".stage").bounding_box(), page.get_by_label("Token 0: R").bounding_box()
+    assert stage["y"] + stage["height"] > 400 >= token["y"] + token["height"]
+
+
 def test_a_click_zooms_in_step_by_step_and_escape_out(show):
     page = show("shakespeare", "ROMEO:")
     page.get_by_role("button", name="layer 1", exact=True).first.click()
