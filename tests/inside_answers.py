@@ -43,11 +43,11 @@ class Inside:
                 name, head = what
                 info = self.infos[name]
                 tensors[f"{name}[{head}]"] = array_of(self.found, info).take(head, info.dims.index("head"))
-            elif kind == "who":
+            elif kind == "attribution":
                 pos, token = what
                 given = direct_logit_attribution(self.found, [token] * len(self.found.tokens))
-                tensors[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
-                metadata["who"] = {"names": list(given.names)}
+                tensors[f"attribution[{pos}, {token}]"] = given.values[:, pos].float().numpy()
+                metadata["attribution"] = {"names": list(given.names)}
             elif kind == "circuit":
                 read = [*self.found.tokens.tolist(), *self.found.source.tolist()]
                 tensors |= circuit_parts(self.found, *what, read)

@@ -55,7 +55,7 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     drawer = part(page, "changing")
     expect(drawer.get_by_role("combobox", name="What")).to_be_focused()
     assert shown(page)[:2] == (0, 1)
-    drawer.get_by_role("button", name="Silence").press("Enter")
+    drawer.get_by_role("button", name="Zero ablation").press("Enter")
     expect(said(page)).to_have_text(re.compile("Changed: layer 0, head 1 silenced."))
     expect(drawer.get_by_text("layer 0, head 1 silenced")).to_be_visible()  # the drawer is still open
     expect(head(page, 0, 1)).to_have_attribute("aria-label", "Layer 0, head 1, changed")

@@ -23,7 +23,7 @@ def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server,
     page.locator(WHOLE).wait_for()
     page.get_by_role("button", name="Open in Inside").click()
     place = "head 1, query “,” at position 5, key “␣” at position 2"
-    assert by_hand(page).startswith(f"blocks.1.attn.hook_pattern, {place}: ")
+    assert by_hand(page).startswith(f"Attention weights, {place}: ")
     until(page, lambda: parameters(page).get("cell") == "1,5,2")
     page.set_viewport_size(MOBILE)  # where the links of the sidebar are out of sight
     page.get_by_role("button", name="layer 0", exact=True).first.click()
@@ -45,5 +45,5 @@ def test_the_logits_of_the_next_token_are_opened_inside(tiny_server, new_page):
     token, logit = said.inner_text().split("“")[1].removesuffix(".").split("” has ")
     page.get_by_role("button", name="Open in Inside").click()
     where = by_hand(page)
-    assert where.startswith("logits, “r” at position 8, token ") and f"token “{token}”" in where
+    assert where.startswith("Logits, “r” at position 8, token ") and f"token “{token}”" in where
     assert where.rpartition(": ")[2].startswith(logit[:4])

@@ -1,4 +1,4 @@
-"""What lies below the picture of a whole pass: who said it, what each height would say, circuits, what holds."""
+"""What lies below the picture of a whole pass: logit lens, direct logit attribution, circuits, checks."""
 
 import re
 
@@ -13,18 +13,18 @@ def show(new_page):
     return shows(new_page)
 
 
-def test_who_said_it_sums_to_the_logit(show):
+def test_direct_logit_attribution_sums_to_the_logit(show):
     page = show("next-vowel", "abc", 1)
     page.locator("summary", has_text="Direct logit attribution").click()
     page.locator(".total[data-state=equal]").wait_for()
     page.locator(".candidates button").nth(1).click()
     page.locator(".candidates button[aria-pressed=true]", has_text="#").wait_for()
     page.locator(".total[data-state=equal]").wait_for()
-    page.locator(".shares button", has_text="mlp_out").click()
+    page.get_by_role("button", name="Decoder layer 0 feed-forward: output", exact=True).click()
     assert opened(page) == "decoder.blocks.0.hook_mlp_out"
 
 
-def test_what_each_height_would_say_ends_in_what_the_model_says(show):
+def test_the_logit_lens_ends_in_the_prediction(show):
     page = show("shakespeare", "ROMEO:")
     page.locator("summary", has_text="Logit lens").click()
     rows = page.locator(".below tbody tr")
@@ -129,7 +129,7 @@ def test_a_circuit_s_numbers_are_saved(show):
     assert lines[0] == "read,next,value" and len(lines) == 1 + 31 * 31
 
 
-def test_what_holds_is_listed(show):
+def test_every_equation_is_checked(show):
     page = show("ladder-4-attention", "ROMEO:")
     page.locator("summary", has_text="Checks").click()
     page.locator(".below tbody tr").first.wait_for()

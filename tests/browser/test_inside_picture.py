@@ -26,10 +26,19 @@ def show(new_page):
 def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
     page = show("shakespeare", "ROMEO:")
     assert trail(page) == ["model"]
-    assert readout(page).startswith("Token 5 “:”: next comes “↵” ")
+    assert readout(page).startswith("Token 5 “:”: predicted next “↵” ")
     assert page.locator(".token[aria-pressed=true]").get_attribute("aria-label") == "Token 5: :"
     assert page.evaluate("window.wanted") == []  # what the first sight shows came with the outline
     assert page.evaluate("window.chosen") == []
+
+
+def test_rows_and_signs_are_named_and_the_prompt_is_in_sight_on_a_phone(show):
+    page = show("shakespeare", "ROMEO:", width=420, height=400)
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token\nprobability"]
+    legend = page.locator("[data-part=legend]").inner_text()
+    assert "each stripe the largest of 4 numbers" in legend and "attention: thickness is weight" in legend
+    stage, token = page.locator(".stage").bounding_box(), page.get_by_label("Token 0: R").bounding_box()
+    assert stage["y"] + stage["height"] > 400 >= token["y"] + token["height"]
 
 
 def test_a_click_zooms_in_step_by_step_and_escape_out(show):
@@ -42,7 +51,7 @@ def test_a_click_zooms_in_step_by_step_and_escape_out(show):
     assert len(trail(page)) == 5
     page.locator(".by-hand[data-state=shown]").wait_for()
     assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
-    assert readout(page).startswith("Weighted values, layer 1, ")
+    assert readout(page).startswith("Layer 1 attention: weighted values, ")
     seen = []
     for _ in range(5):
         page.keyboard.press("Escape")
@@ -52,9 +61,9 @@ def test_a_click_zooms_in_step_by_step_and_escape_out(show):
 
 def test_parameters_stand_beside_the_sublayer_that_reads_them(show):
     page = show("number-words-en-es", "two hundred and five", 2, {"open": "decoder.blocks.1"})
-    page.get_by_role("button", name="kv.weight", exact=True).click()
+    page.get_by_role("button", name="W_K, W_V", exact=True).click()
     assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
-    assert trail(page) == ["model", "decoder layer 1", "cross-attention", "kv.weight"]
+    assert trail(page) == ["model", "decoder layer 1", "cross-attention", "W_K, W_V"]
 
 
 def test_a_place_in_the_picture_is_clicked(show):
@@ -163,15 +172,17 @@ def veiled(page):
 def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show):
     page = show("ladder-4-attention", "ROMEO")
     page.get_by_role("button", name="Play").click()
+    page.wait_for_function("window.instrument.play.moment !== null")
     said = page.locator("[data-part=chapter]")
     heard = []
-    while page.evaluate("window.instrument.play.isRunning || window.instrument.play.moment === null"):
+    while page.evaluate("window.instrument.play.isRunning"):
         heard.append(said.inner_text())
         page.wait_for_timeout(200)
     heard.append(said.inner_text())
     told = list(dict.fromkeys(heard))
     assert len(told) == page.evaluate("window.instrument.chapters.length")
-    assert told[0].startswith("Embedding. ") and "looks most at" in told[2] and told[-1].startswith("Unembedding. ")
+    assert told[0].startswith("Embedding. ") and told[-1].startswith("Probabilities. ")
+    assert told[2].startswith("Layer 0, head 0: “O” looks most at “") and "What “O” gathered" in told[3]
     assert veiled(page) < 0.01 and page.evaluate("window.chosen.length") == 1  # the page is told once, at the end
     page.get_by_role("button", name="Play or pause").click()
     page.wait_for_function("window.instrument.play.isRunning && window.instrument.play.moment < 1")  # anew
@@ -284,7 +295,7 @@ def test_the_picture_is_saved_with_its_names(show):
         page.get_by_role("button", name="Save as PNG").click()
     assert saved.value.suggested_filename == "shakespeare-inside.png"
     assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
-    on_page = page.locator(".names :is(button, b, small, .lens-title)").all_inner_texts()
+    on_page = page.locator(".names :is(button, b, small, span, .lens-title)").all_inner_texts()
     written = page.evaluate("window.written")
     assert set(filter(str.strip, on_page)) <= set(written) and "“ROMEO:”" in written
 

@@ -18,6 +18,7 @@ from transformer.model.equations import OPERATIONS, equations
 ENTRY = """
 import { InsidePass } from "%(folder)s/inside/pass.js";
 import { CellView } from "%(folder)s/inside/cell_view.js";
+import { plainName } from "%(folder)s/inside/plain.js";
 import { Search } from "%(folder)s/inside/search.js";
 import { TensorView } from "%(folder)s/inside/tensor_view.js";
 import { readRecording } from "%(folder)s/recording.js";
@@ -45,7 +46,8 @@ export function start(outline, sent) {
     state.opened.push([name, cell]);
     show({ name, cell, head: null });
   };
-  const search = (window.search = new Search(place, state.pass.names, open));
+  const search = (window.search = new Search(place, open));
+  search.offer(state.pass.names, (name) => plainName(name));
   const events = { cell: (cell) => show({ cell }), slice: (head) => show({ head, cell: null }), open };
   const tensor = (window.tensor = new TensorView(place, events));
   const hand = (window.hand = new CellView(place, { open }));
@@ -168,7 +170,7 @@ def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(views
 def test_a_cell_is_chosen_by_click_and_keys_and_leads_to_what_it_is_made_of(views):
     page = views(MODEL)
     show(page, "blocks.1.mlp.hook_pre")
-    assert hand(page).inner_text().endswith("Choose a cell to see what it is made of.")
+    assert hand(page).inner_text().endswith("Click a cell to see what it is made of.")
     marks = tensor(page).locator("canvas.marks")
     marks.focus()
     marks.press("ArrowUp")
@@ -179,7 +181,7 @@ def test_a_cell_is_chosen_by_click_and_keys_and_leads_to_what_it_is_made_of(view
     hand(page).get_by_role("button", name="W_up").click()
     name, place = page.evaluate("state.opened.at(-1)")
     assert (name, place[0]) == ("blocks.1.mlp.up.weight", 1)
-    assert "It was learned in training" in hand(page).inner_text()
+    assert "Learned in training" in hand(page).inner_text()
     assert hand(page).get_attribute("data-state") == "learned"
     tensor(page).get_by_role("button", name="blocks.1.mlp.hook_pre").click()
     assert page.evaluate("[state.name, state.cell]") == ["blocks.1.mlp.hook_pre", None]
@@ -213,7 +215,7 @@ def test_what_a_cell_reads_is_outlined_in_the_tensors_it_is_in(views):
     page = views(MODEL, fetched=False)
     show(page, "blocks.1.attn.hook_z", [4, 2, 7])
     read = tensor(page).get_by_role("group", name="What the chosen cell reads")
-    assert read.get_by_role("button").all_inner_texts() == ["pattern, head 2", "v, head 2"]
+    assert read.get_by_role("button").all_inner_texts() == ["attention weights, head 2", "values, head 2"]
     heat = read.locator("canvas").first
     before = ink(heat)
     page.evaluate("fetchAll()")
@@ -242,7 +244,7 @@ def test_what_has_not_come_is_said_to_be_on_its_way(views):
     page = views(MODEL, fetched=False)
     show(page, "blocks.0.attn.hook_q", [4, 2, 7])
     assert tensor(page).get_attribute("aria-busy") == "true"
-    assert "on their way" in hand(page).inner_text()
+    assert "being loaded" in hand(page).inner_text()
     assert tensor(page).locator("dl").inner_text().split()[0] == "mean"  # of the whole, from the outline
     page.evaluate("fetchAll()")
     assert tensor(page).get_attribute("aria-busy") == "false"
@@ -300,9 +302,9 @@ def test_a_tensor_is_found_by_its_name_with_the_keyboard_alone(views):
     page = views(MODEL)
     box = page.get_by_role("combobox", name="Find a tensor")
     box.focus()
-    page.keyboard.type("1 hook_q")
+    page.keyboard.type("1 queries")
     options = page.get_by_role("listbox", name="Tensors").locator("li")
-    assert options.all_inner_texts() == ["blocks.1.attn.hook_q"]
+    assert options.locator("small").all_inner_texts() == ["blocks.1.attn.hook_q", "blocks.1.attn.hook_rot_q"]
     assert box.get_attribute("aria-expanded") == "true"
     page.keyboard.press("Enter")
     assert page.evaluate("state.opened") == [["blocks.1.attn.hook_q", None]]

@@ -80,7 +80,7 @@ def test_a_whole_pass_can_be_explored_like_the_page(opened, browser_errors):
     badge = page.locator(".by-hand .badge").first
     expect(badge).to_contain_text("recomputed, equal")
     page.locator(".by-hand .links button", has_text="W_up").click()
-    expect(page.locator(".by-hand .where").first).to_contain_text("It was learned in training")
+    expect(page.locator(".by-hand .where").first).to_contain_text("Learned in training")
     page.locator("summary", has_text="Direct logit attribution").click()
     expect(page.locator(".total[data-state=equal]")).to_be_visible()
     page.locator("summary", has_text="Checks").click()
@@ -107,7 +107,7 @@ def test_a_whole_pass_opens_where_it_is_told_to_in_a_notebook_s_frame(new_page, 
     page.set_content(show(found, open=name, cell=(2, 0, 3))._repr_html_())
     hand = page.frame_locator("iframe").get_by_role("region", name="By hand")
     expect(hand).to_contain_text("recomputed, equal")
-    expect(hand).to_contain_text(f"{name}, head 2, ")
+    expect(hand).to_contain_text("Attention weights, head 2, ")
 
 
 def test_what_a_page_had_no_room_for_is_said(opened, monkeypatch, browser_errors):

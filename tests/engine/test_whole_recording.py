@@ -58,10 +58,10 @@ def test_a_view_has_all_that_it_could_ask_for(config):
     infos = tensors_of(config, len(found.tokens), len(found.source))
     for name, info in infos.items():
         assert whole.tensors[name].shape == info.sizes
-    logits, names = found.tensors["logits"], whole.metadata["who"]["names"]
+    logits, names = found.tensors["logits"], whole.metadata["attribution"]["names"]
     for pos, row in enumerate(sketched.tensors["next"]):
         for token in row:
-            shares = whole.tensors[f"who[{pos}, {token}]"]
+            shares = whole.tensors[f"attribution[{pos}, {token}]"]
             assert len(shares) == len(names)
             assert shares.sum() == pytest.approx(float(logits[pos, token]), abs=1e-3)
     for modules in attention_modules(config).values():

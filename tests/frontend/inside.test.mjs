@@ -218,6 +218,7 @@ test("names are found by any parts of them, the nearest first and else in the or
   assert.deepEqual(matching(names, "q"), ["blocks.0.attn.hook_q", "blocks.1.attn.hook_q", "blocks.1.attn.qkv.weight"]);
   assert.equal(matching(names, "logits")[0], "logits");
   assert.deepEqual(matching(names, "nothing"), []);
+  assert.deepEqual(matching(names, "1 queries", (name) => (name.endsWith("_q") ? "queries" : "")), ["blocks.1.attn.hook_q"]);
   assert.deepEqual(names[0], "hook_embed"); // the list itself stays as it was
 });
 

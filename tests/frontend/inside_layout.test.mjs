@@ -121,8 +121,8 @@ for (const name of MODELS) {
     const reach = reachOf(structure, (id) => weightsOf(pass.arcs(id), null), count - 1);
     const sum = (shares) => shares.reduce((total, share) => total + share, 0);
     const [first, writing] = [structure.stacks[0].prefix, structure.stacks.at(-1).prefix];
-    assert.equal(sum(reach.heights[writing].at(-1)), 1);
-    const below = first === writing ? sum(reach.heights[writing][0]) : sum(reach.heights[writing][0]) + sum(reach.heights[first][0]);
+    assert.equal(sum(reach.depths[writing].at(-1)), 1);
+    const below = first === writing ? sum(reach.depths[writing][0]) : sum(reach.depths[writing][0]) + sum(reach.depths[first][0]);
     assert.ok(Math.abs(below - 1) < 1e-5, String(below));
   });
 }
@@ -172,7 +172,7 @@ test("a breadcrumb says every step", () => {
   assert.deepEqual(titles("shakespeare", ""), ["model"]);
   assert.deepEqual(titles("shakespeare", "blocks.1.attn.hook_q", [1, 2, 3]), ["model", "layer 1", "attention", "queries", "here"]);
   assert.deepEqual(titles("next-vowel", "decoder.blocks.0.cross_attn"), ["model", "decoder layer 0", "cross-attention"]);
-  assert.deepEqual(titles("shakespeare", "embed.weight"), ["model", "embed.weight"]);
+  assert.deepEqual(titles("shakespeare", "embed.weight"), ["model", "embedding table"]);
   assert.equal(shortName("decoder.blocks.0.ln_cross.hook_scale"), "ln_cross.scale");
 });
 
@@ -232,7 +232,9 @@ test("every tensor of a pass has a plain name, and no two of a sublayer the same
   }
   const structure = structures["number-words-en-es"];
   const full = (tensor) => fullName(tensor, structure.places.get(tensor), structure.norm);
-  assert.equal(full("decoder.blocks.1.hook_cross_attn_out"), "What cross-attention adds, decoder layer 1");
-  assert.equal(full("decoder.blocks.1.cross_attn.hook_q"), "Queries of cross-attention, decoder layer 1");
-  assert.equal(full("decoder.blocks.1.mlp.hook_pre"), "Before activation, decoder layer 1");
+  assert.equal(full("decoder.blocks.1.hook_cross_attn_out"), "Decoder layer 1 cross-attention: output");
+  assert.equal(full("decoder.blocks.1.cross_attn.hook_q"), "Decoder layer 1 cross-attention: queries");
+  assert.equal(full("decoder.blocks.1.cross_attn.kv.bias"), "Decoder layer 1 cross-attention: b_K, b_V");
+  assert.equal(full("encoder.blocks.0.ln1.weight"), "Encoder layer 0 attention: norm's gain");
+  assert.equal(full("decoder.blocks.1.mlp.hook_pre"), "Decoder layer 1 feed-forward: before activation");
 });

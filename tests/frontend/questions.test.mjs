@@ -47,9 +47,9 @@ test("tensors, heads and rows are one question, and have the names that a pass g
 
 test("each other question has an address of its own, and all come together", async () => {
   const api = fake();
-  const found = await askFor(api, pass, [["lens", 2], ["who", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], /** @type {any} */ (["nonsense", 1])]);
-  assert.deepEqual(Object.keys(found.tensors).sort(), ["a", "circuit[qk, blocks.0.attn, 1].left", "lens.rank[2]", "lens[2]", "who[2, 7]"]);
-  assert.deepEqual(found.metadata.who, { names: ["embed"] });
+  const found = await askFor(api, pass, [["lens", 2], ["attribution", 2, 7], ["checks"], ["circuit", "qk", "blocks.0.attn", 1], ["tensor", "a"], /** @type {any} */ (["nonsense", 1])]);
+  assert.deepEqual(Object.keys(found.tensors).sort(), ["a", "circuit[qk, blocks.0.attn, 1].left", "lens.rank[2]", "lens[2]", "attribution[2, 7]"].sort());
+  assert.deepEqual(found.metadata.attribution, { names: ["embed"] });
   assert.deepEqual(found.metadata.checks, [{ name: "a" }]);
   assert.deepEqual(found.metadata.vocabulary, { lens: "lens", circuit: "circuit", tensors: "tensors" });
   const [, circuit] = api.asked.find(([path]) => path === "circuit");

@@ -39,8 +39,8 @@ test("where all weights are alike, none is called the largest", () => {
     const places = new Map([["pattern", { stack: { title: "" }, group: { title: "layer 0" }, part: { id: "blocks.0.attn" } }]]);
     const pass = { labels: { text: ["a", "b"] }, config: { n_heads: 1 } };
     const asked = { id: "blocks.0.attn", part: "attention", name: "pattern", zone: "lane", prefix: "" };
-    return chapterInWords(pass, scene, { places }, asked);
+    return chapterInWords(pass, scene, { places, residual: true }, asked);
   };
-  assert.equal(said(0.5, 0.5), "Layer 0, head 0 looks at all 2 tokens that it sees alike: 50% each.");
-  assert.match(said(0.4, 0.6), /^Layer 0, head 0 looks most at “b”/);
+  assert.equal(said(0.5, 0.5), "Layer 0, head 0: “b” looks equally at all 2 tokens it can see, 50% each.");
+  assert.match(said(0.4, 0.6), /^Layer 0, head 0: “b” looks most at “b”/);
 });

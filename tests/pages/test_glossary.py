@@ -57,7 +57,7 @@ PLAIN = set(
     """
     a about added adds after again alike all along an and angle another answer answers are around as at
     average away back bars be before begin by can change changed choose class clear close code column comes
-    compare compute cosines csv did discuss divides does down drawn each end enter enters escape estimated
+    compare compute cosines csv deviation did discuss divides does down drawn each end enter enters escape estimated
     every example examples excerpt export factor files finish first fits fixed follow for forget form forms
     found from generate glossary go goes grows hand has have height here hidden hide how if in included input
     inside into is it its itself join keep kind last lead learn leave left length lesson lessons let likeliest
@@ -65,7 +65,7 @@ PLAIN = set(
     name needed next no nothing number numbers of offers ok on one only open opens or order other output over
     own page pair part parts passes paste pause picked picture plays png pointer predicts present presentation
     previous put python qr question read remove rest resume reveal right room row s said same save says see
-    shape share show shown sines size skip something space stay stop suggest sums swap t table take talk terms
+    shape share show shown sines size skip something space standard stay stop suggest sums swap t table take talk terms
     text that the their them there these this three time to together tour train trained true trying turned two
     type unchanged undo unequal up uses view vote votes was weighted well were what when where which whole
     whose with without words worth would write writes writing written yet you your

@@ -1,5 +1,5 @@
-// A drawer in which what is looked at can be changed: a part silenced, replaced by its mean, or scaled; a rule taken away;
-// one weight set by hand. It only says what is wanted; the host changes the model, and shows it anew.
+// A drawer in which what is looked at can be changed: a part ablated (zero or mean) or scaled; a rule taken away; one weight
+// set by hand. It only says what is wanted; the host changes the model, and shows it anew.
 //
 // A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
 
@@ -45,8 +45,8 @@ export class Changing {
     this.part = this.select("What");
     this.place = this.select("Where");
     const acts = node("div", "acts", parent);
-    this.act(acts, "Silence", () => this.add((part, position) => scaled(part, position, 0)));
-    this.act(acts, "Mean over the text", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
+    this.act(acts, "Zero ablation", () => this.add((part, position) => scaled(part, position, 0)));
+    this.act(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
     const dial = node("label", "dial", acts);
     dial.append("Scale ");
     this.factor = Object.assign(node("input", "", dial), { type: "range", ...FACTORS, value: "1" });

@@ -35,6 +35,10 @@ export function focusedIn(element) {
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
+/** A text, and smaller behind it another, if it says something else. */
+export function putBoth(element, text, smaller) {
+  element.replaceChildren(text, ...(smaller === text ? [] : [" ", Object.assign(node("small", ""), { textContent: smaller })]));
+}
 export function property(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }

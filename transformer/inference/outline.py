@@ -52,7 +52,7 @@ def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, T
     table, points = equations(config), hook_points(config)
     unembedding = "x · W_U + b_U" if config.unembed_bias else "x · W_U"
     about = {name: ("point", point.meaning, point.formula) for name, point in points.items()}
-    about[LOGITS] = ("output", "How much speaks for each token as the next.", unembedding)
+    about[LOGITS] = ("output", "The score of each token as the next, before the softmax.", unembedding)
     about[PROBABILITIES] = ("output", "The probability of each token as the next.", "exp(logit_t) / Σ_t exp(logit_t)")
     dims = {name: points[name].shape if name in points else table[name].dims for name in table}
     for equation in table.values():

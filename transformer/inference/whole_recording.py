@@ -115,7 +115,7 @@ def whole_view(
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
     tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
     names, shares = _all_shares(found, sketched.tensors["next"])
-    about = {"who": {"names": names}, "checks": _as_checks(deviations(found), changed)}
+    about = {"attribution": {"names": names}, "checks": _as_checks(deviations(found), changed)}
     whole = Recording({**tensors, **shares, **_circuits(found)}, about)
     labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
     details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
@@ -150,7 +150,7 @@ def view_bytes(config: ModelConfig, tokens: int, source: int, fit: Fit) -> int:
     parts = 2 + len(_heads(config)) // 2 + config.n_layers * 2
     shares, circuits = tokens * min(LIKELIEST, config.vocab_size), len(_heads(config)) if circuit_bytes(config) else 0
     data = fit.size + 4 * shares * parts + 8 * circuits * (min(config.vocab_size, MOST_TOKENS) + 1)
-    names = [*(name for name in infos if name not in fit.names), *["who[99, 999]"] * shares]
+    names = [*(name for name in infos if name not in fit.names), *["attribution[99, 999]"] * shares]
     names += ["circuit[qk, blocks.0.attn, 0].columns"] * 5 * circuits
     checks = sum(CHECK + len(name) for name in computed)
     return data + sum(ENTRY + len(name) for name in names) + checks + 25 * parts
@@ -186,7 +186,7 @@ def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str
         given = direct_logit_attribution(found, column)
         names = list(given.names)
         for pos, token in enumerate(column):
-            shares[f"who[{pos}, {token}]"] = given.values[:, pos].float().numpy()
+            shares[f"attribution[{pos}, {token}]"] = given.values[:, pos].float().numpy()
     return names, shares
 
 

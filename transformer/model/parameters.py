@@ -5,8 +5,8 @@ from __future__ import annotations
 _MEANINGS = {
     "pos_embed.weight": "The table of learned positions: a row for each place.",
     "embed.weight": "The embedding table: a row for each token.",
-    "unembed.weight": "W_U, the unembedding: for each token the direction that speaks for it.",
-    "unembed.bias": "b_U: what speaks for each token whatever the text.",
+    "unembed.weight": "W_U, the unembedding: for each token the direction that raises its logit.",
+    "unembed.bias": "b_U: added to each token's logit, whatever the text.",
     "qkv.weight": "W_Q, W_K and W_V of all heads, one after another.",
     "qkv.bias": "b_Q, b_K and b_V of all heads, one after another.",
     "kv.weight": "W_K and W_V of all heads, one after another; they read the memory.",
@@ -17,11 +17,11 @@ _MEANINGS = {
     "v.bias": "b_V of all heads.",
     "out.weight": "W_O: how each head's average is written into the residual stream.",
     "out.bias": "b_O: what attention adds to the stream whatever it looks at.",
-    "gate.weight": "W_gate: what opens the gate of each hidden number of the feed-forward layer.",
+    "gate.weight": "W_gate: for each hidden neuron, the direction that opens its gate.",
     "gate.bias": "b_gate: added to each gate before the activation.",
-    "up.weight": "W_up: what each hidden number of the feed-forward layer looks for.",
-    "up.bias": "b_up: added to each hidden number before the activation.",
-    "down.weight": "W_down: what each hidden number writes into the residual stream.",
+    "up.weight": "W_up: for each hidden neuron, the direction that it responds to.",
+    "up.bias": "b_up: added to each hidden neuron before the activation.",
+    "down.weight": "W_down: for each hidden neuron, the direction that it adds to the residual stream.",
     "down.bias": "b_down: what the feed-forward layer adds whatever it reads.",
 }
 """By the ending of a parameter's name."""

@@ -133,7 +133,10 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
         yield from _within("ln2.", _norm(config, "the input of the feed-forward layer"))
     yield from _within("mlp.", _mlp(config))
     yield HookInfo(
-        "hook_mlp_out", "What the feed-forward layer adds.", _affine("hidden", "down", config.mlp_bias), STREAM
+        "hook_mlp_out",
+        "What the feed-forward layer adds to the residual stream.",
+        _affine("hidden", "down", config.mlp_bias),
+        STREAM,
     )
     if config.residual:
         formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
@@ -145,10 +148,10 @@ def _feed_forward(config: ModelConfig) -> Iterator[HookInfo]:
 def _norm(config: ModelConfig, of: str) -> Iterator[HookInfo]:
     one = ("batch", "pos", "1")
     if config.norm_kind == "rms":
-        yield HookInfo("hook_scale", f"RMS norm of {of}: the length it divides by.", "√(mean(x²) + ε)", one)
+        yield HookInfo("hook_scale", f"RMS norm of {of}: the root mean square it divides by.", "√(mean(x²) + ε)", one)
         yield HookInfo("hook_normalized", f"RMS norm of {of}: its output, gain included.", "x / scale · gain", STREAM)
         return
-    yield HookInfo("hook_scale", f"Layer norm of {of}: the spread it divides by.", "√(var(x) + ε)", one)
+    yield HookInfo("hook_scale", f"Layer norm of {of}: the standard deviation it divides by.", "√(var(x) + ε)", one)
     yield HookInfo(
         "hook_normalized",
         f"Layer norm of {of}: its output, gain and shift included.",
@@ -168,7 +171,7 @@ def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[
         "hook_v", f"Values: what each position passes on when it is looked at{shared}.", formula["V"], of_keys
     )
     if softmax and config.positions == "rotary":
-        turned = "turned, pair by pair, by their position's angle"
+        turned = "rotated, pair by pair, by their position's angle"
         if config.turned_dims < config.d_head:
             turned = f"the first {config.turned_dims} dimensions {turned}"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
@@ -198,8 +201,8 @@ def _cross_attention(config: ModelConfig) -> Iterator[HookInfo]:
 def _weighing(config: ModelConfig, softmax: bool, visible: str) -> Iterator[HookInfo]:
     """From scores to each head's result. visible: which keys j a query i may see."""
     if softmax:
-        yield HookInfo("hook_raw_scores", "How well each query fits each key.", "q_i · k_j", SCORES)
-        scaled = ("Scores whose spread no longer grows with the width of the head.", "q_i · k_j / √d_head")
+        yield HookInfo("hook_raw_scores", "q · k of each query and each key.", "q_i · k_j", SCORES)
+        scaled = ("Scores whose spread no longer grows with d_head.", "q_i · k_j / √d_head")
         if not config.attention_scale:
             scaled = ("The same scores: this model doesn't divide them by √d_head.", "q_i · k_j")
         yield HookInfo("hook_scaled_scores", *scaled, SCORES)
@@ -213,7 +216,7 @@ def _weighing(config: ModelConfig, softmax: bool, visible: str) -> Iterator[Hook
     yield HookInfo("hook_z", "Each head's average of the values, weighted by its row.", "Σ_j pattern_ij · v_j", HEADS)
     yield HookInfo(
         "hook_result",
-        "Each head's own share of what attention adds, without the output bias.",
+        "What each head adds to the residual stream, without the output bias.",
         "z_head · W_O[head]",
         ("batch", "pos", "head", "d_model"),
     )
@@ -229,16 +232,16 @@ def _mlp(config: ModelConfig) -> Iterator[HookInfo]:
     }[config.activation]
     if config.mlp_gate:
         yield HookInfo("hook_pre", "The gate, before the activation.", _affine("x", "gate", config.mlp_bias), hidden)
-        yield HookInfo("hook_pre_linear", "What the gate lets through.", up, hidden)
+        yield HookInfo("hook_pre_linear", "The up projection, which the gate multiplies.", up, hidden)
         yield HookInfo(
             "hook_post",
-            "The feed-forward layer's inside: what has come through the gate.",
+            "The hidden layer: the gate, after the activation, times the up projection.",
             f"{activation} · pre_linear",
             hidden,
         )
         return
-    yield HookInfo("hook_pre", "The feed-forward layer's inside, before the activation.", up, hidden)
-    yield HookInfo("hook_post", "The feed-forward layer's inside, after it.", activation, hidden)
+    yield HookInfo("hook_pre", "The hidden layer, before the activation.", up, hidden)
+    yield HookInfo("hook_post", "The hidden layer, after the activation.", activation, hidden)
 
 
 def _affine(of: str, weight: str, bias: bool) -> str:

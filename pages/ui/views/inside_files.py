@@ -1,4 +1,4 @@
-"""The view of the page Inside as it is taken along: one page that needs no server, and the lines that show it again."""
+"""The view of the page Inside as an export: one page that needs no server, and the lines that show it again."""
 
 from __future__ import annotations
 

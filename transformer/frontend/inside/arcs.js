@@ -43,12 +43,12 @@ export function firstIn(place, count, places) {
 
 /**
  * What reaches a token of the stack that writes. attentions(id): the weights of a part, as `weightsOf` gives them.
- * Returns { heights, arcs }: by stack prefix the share of each place at each height of the stream, from the bottom (0) to
+ * Returns { depths, arcs }: by stack prefix the share of each place at each depth of the stream, from the bottom (0) to
  * the top; by part the share of each arc (query, key).
  */
 export function reachOf({ stacks, residual }, attentions, token) {
   /** @type {Record<string, Float32Array[]>} */
-  const heights = {};
+  const depths = {};
   /** @type {Record<string, Float32Array>} */
   const arcs = {};
   /** @type {Record<string, Float32Array>} */
@@ -74,9 +74,9 @@ export function reachOf({ stacks, residual }, attentions, token) {
       }
       found.unshift(shares);
     }
-    heights[stack.prefix] = found;
+    depths[stack.prefix] = found;
   }
-  return { heights, arcs };
+  return { depths, arcs };
 }
 
 /** The share that each arc carries, (query, key); what arrives at each key is added to `passed`. */

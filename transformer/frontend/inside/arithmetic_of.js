@@ -4,11 +4,10 @@
 import { largestDifference, softmaxParts } from "../arithmetic.js";
 import { counted, exactNumber, factor } from "../numbers.js";
 import { headWidth } from "../shape.js";
+import { Cell } from "./cell.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
 import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest.js";
 import { turnedCell } from "./turning.js";
-/** @import { Config } from "../shape.js" */
-/** @import { Equation, InsidePass } from "./pass.js" */
 
 /** @type {[RegExp, string, string][]} */
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name
@@ -25,11 +24,6 @@ const FACTORS = [ // what stands in a sum of products, by the end of the result'
   [/hook_mlp_out$/, "hidden", "W_down"],
   [/^logits$/, "x", "W_U"],
 ];
-/** @type {[RegExp, string][]} */
-const TERMS = [ // what a term of the stream is called beside its bars
-  [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
-  [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
-];
 const n = (value) => exactNumber(value);
 const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
 
@@ -45,58 +39,6 @@ export function arithmeticOf(pass, name, place) {
   const found = { rows: [], links: [], shares: [], along: null, mark: null, picture: null, ...OPERATIONS[equation.operation](cell) };
   const recorded = pass.value(name, place);
   return { operation: equation.operation, ...found, recorded, difference: largestDifference([found.result], [recorded]) };
-}
-
-/** The cell in question, and what its equation reads for it. */
-class Cell {
-  /** @type {InsidePass} */ pass;
-  /** @type {string} */ name;
-  /** @type {number[]} */ place;
-  /** @type {Equation} */ equation;
-  /** @type {Config} */ config;
-  /** @type {Record<string, number>} */ by; // where it is, by dimension of its equation
-
-  constructor(pass, name, place, equation) {
-    Object.assign(this, { pass, name, place, equation, config: pass.config, by: pass.placeIn(name, place) });
-  }
-
-  /** The terms that stand in one role: [{ name, title, reads, values }]. along: a dimension that is read whole. */
-  terms(role, along = null) {
-    return (this.equation.operands[role] ?? []).map((operand) => {
-      const reads = this.pass.reads(this.name, this.place, operand, along);
-      const values = Float64Array.from({ length: reads.length }, (_, which) => this.pass.value(operand.name, reads.at(which)));
-      const title = TERMS.find(([ending]) => ending.test(operand.name))?.[1] ?? "x";
-      return { name: operand.name, title, reads, values };
-    });
-  }
-
-  /** The same added together: { terms, values, along }. */
-  sum(role, along = null) {
-    const terms = this.terms(role, along);
-    const values = terms[0].values.map((_, which) => terms.reduce((sum, term) => sum + term.values[which], 0));
-    return { terms, values, along: this.along(terms[0]) };
-  }
-
-  /** One number that an operand in this role has for the cell. */
-  one(role) {
-    const [term] = this.terms(role);
-    return { ...term, value: term.values[0] };
-  }
-
-  /** What the cells of a term stand for. */
-  along({ name, reads: { shape, length, at } }) {
-    const axes = shape.map(([dim]) => this.pass.describe(name).dims.indexOf(dim));
-    const label = (which) => {
-      const place = at(which);
-      return this.pass.inWords(name, place.map((each, axis) => (axes.includes(axis) ? each : null)));
-    };
-    return { dim: shape.map(([dim]) => dim).join(", "), length, label };
-  }
-
-  /** The number that takes the place of the cell along a dimension of its tensor. */
-  links(...terms) {
-    return terms.flat().map(({ name, title, reads }) => ({ title, name, at: (which) => reads.at(reads.length === 1 ? 0 : which) }));
-  }
 }
 
 const OPERATIONS = {
@@ -161,11 +103,11 @@ const OPERATIONS = {
     const result = scaled + shift.value;
     const lines = [
       `x − mean = ${n(values[at])} ${added(-mean)} = ${n(centred)}`,
-      `÷ the spread: ${n(centred)} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `÷ the standard deviation: ${n(centred)} ÷ ${n(spread.value)} = ${n(standard)}`,
       `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(scaled)}`,
       `+ the shift: ${n(scaled)} ${added(shift.value)} = ${n(result)}`,
     ];
-    const links = [...cell.links(terms), ...titled(cell.links(spread, gain, shift), ["the spread", "the gain", "the shift"])];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain, shift), ["the standard deviation", "the gain", "the shift"])];
     return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
   },
 
@@ -189,10 +131,10 @@ const OPERATIONS = {
     const standard = values[at] / spread.value;
     const result = standard * gain.value;
     const lines = [
-      `÷ the length: ${n(values[at])} ÷ ${n(spread.value)} = ${n(standard)}`,
+      `÷ the root mean square: ${n(values[at])} ÷ ${n(spread.value)} = ${n(standard)}`,
       `× the gain: ${n(standard)} × ${factor(gain.value)} = ${n(result)}`,
     ];
-    const links = [...cell.links(terms), ...titled(cell.links(spread, gain), ["the length", "the gain"])];
+    const links = [...cell.links(terms), ...titled(cell.links(spread, gain), ["the root mean square", "the gain"])];
     return { result, lines, rows: streamRows(terms, values, "x"), along, mark: at, links };
   },
 
@@ -291,8 +233,8 @@ const OPERATIONS = {
   gate: (cell) => {
     const [gate, through] = [activated(cell), cell.one("factor")];
     const result = gate.result * through.value;
-    const lines = [...gate.lines, `× what it lets through: ${n(gate.result)} × ${factor(through.value)} = ${n(result)}`];
-    return { ...gate, result, lines, links: [...titled(gate.links, ["the gate"]), ...titled(cell.links(through), ["what it lets through"])] };
+    const lines = [...gate.lines, `× the up projection: ${n(gate.result)} × ${factor(through.value)} = ${n(result)}`];
+    return { ...gate, result, lines, links: [...titled(gate.links, ["the gate"]), ...titled(cell.links(through), ["the up projection"])] };
   },
 };
 

@@ -7,7 +7,7 @@ const MOST = 48; // parts of one request
  * A part of a pass.
  *
  * @typedef {["tensor", name: string] | ["slice", name: string, head: number] | ["row", name: string, place: number]
- *   | ["lens", position: number] | ["who", position: number, token: number] | ["checks"]
+ *   | ["lens", position: number] | ["attribution", position: number, token: number] | ["checks"]
  *   | ["circuit", kind: string, attention: string, head: number]} Wanted
  */
 

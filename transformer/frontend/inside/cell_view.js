@@ -4,9 +4,10 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { Bars } from "../bars.js";
 import { sayCompared } from "../compared.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, put, putBoth } from "../dom.js";
 import { exactNumber } from "../numbers.js";
 import { Tip, tipIn } from "../tip.js";
+import { capital, plainName } from "./plain.js";
 import { SmallPlot } from "./plots.js";
 
 const WIDEST = 44; // pixels of a bar
@@ -48,7 +49,7 @@ export class CellView {
     const found = (this.found = isReady ? pass.arithmetic(name, place) : null);
     this.shown = { pass, name, place };
     attribute(this.root, "data-state", found ? "shown" : place ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");
-    put(this.where, place ? this.sentence(pass, name, place, isReady) : "Choose a cell to see what it is made of.");
+    put(this.where, place ? this.sentence(pass, name, place, isReady) : "Click a cell to see what it is made of.");
     put(this.formula, entry.formula);
     this.formula.hidden = !found || !entry.formula;
     for (const part of [this.lines, this.badge, this.term, this.links, this.shares]) part.hidden = !found;
@@ -62,10 +63,10 @@ export class CellView {
   }
 
   sentence(pass, name, place, isReady) {
-    const where = `${name}, ${pass.inWords(name, place)}`;
+    const where = `${capital(plainName(name, pass.config.norm))}, ${pass.inWords(name, place)}`;
     if (!isReady) return `${where}. ${pass.absent.cell}`;
     const value = valueInWords(name, pass.value(name, place));
-    if (!pass.equation(name)) return `${where}: ${value}. It was learned in training: nothing in this pass computes it.`;
+    if (!pass.equation(name)) return `${where}: ${value}. Learned in training, not computed in this pass.`;
     return this.found ? `${where}: ${value}` : `${where}: ${value}. ${pass.absent.cell}`;
   }
 
@@ -92,8 +93,8 @@ export class CellView {
     links.forEach(({ title, name, place }, which) => {
       const button = /** @type {HTMLButtonElement} */ (this.links.children[which] ?? node("button", "", this.links));
       button.type = "button";
-      button.replaceChildren(text("b", title), ` ${name}[${place.join(", ")}]`);
-      button.title = `Open ${name}, ${pass.inWords(name, place)}`;
+      putBoth(button, title, `${name}[${place.join(", ")}]`);
+      button.title = `${plainName(name, pass.config.norm)}, ${pass.inWords(name, place)}`;
       button.onclick = () => this.events.open?.(name, place);
     });
     this.links.hidden = !links.length;

@@ -1,11 +1,12 @@
 // What can be changed where something is open on the page Inside: a sublayer, a head of it, a tensor of the stream, a rule.
 
 import { codeOf } from "../changing.js";
+import { fullName } from "./plain.js";
 
 /** As `Changing.show` takes it. focus: what is open, as `focusOf` has it; head, token, source: what is looked at. */
-export function changesAt(pass, { focus, head, token, source }) {
+export function changesAt(pass, { focus, head, token, source, structure }) {
   const parts = focus ? (focus.part ? [focus.part] : focus.group.parts).flatMap((part) => ofPart(part, head)) : [];
-  if (focus?.name) parts.unshift(...ofTensor(pass, focus.name, head));
+  if (focus?.name) parts.unshift(...ofTensor(pass, focus.name, fullName(focus.name, focus, structure.norm), head));
   const isSource = focus?.stack.prefix === "encoder.";
   const place = isSource ? source : token;
   const label = isSource ? pass.labels.source : pass.labels.text;
@@ -21,28 +22,28 @@ export function changesAt(pass, { focus, head, token, source }) {
 function ofPart(part, head) {
   const found = [];
   if (part.module && head !== null) found.push({ title: `Head ${head} of this ${part.title}`, point: `${part.module}.hook_z`, head });
-  if (part.out) found.push({ title: `All that the ${part.title} adds`, point: part.out, head: null });
+  if (part.out) found.push({ title: `Output of ${part.title}`, point: part.out, head: null });
   return found;
 }
 
 // A tensor that has a place for each token; weights and scores change by their rules, or by hand on the page Attention.
-function ofTensor(pass, name, head) {
+function ofTensor(pass, name, title, head) {
   const { kind, dims } = pass.describe(name);
   if (kind !== "point" || !dims.includes("pos") || dims.includes("query") || name.endsWith("hook_scale")) return [];
   const which = dims.includes("head") ? head : null;
-  return [{ title: which === null ? name : `${name}, head ${which}`, point: name, head: which }];
+  return [{ title: which === null ? title : `${title}, head ${which}`, point: name, head: which }];
 }
 
 function rulesOf(pass, { group, part }) {
   const within = part ? [part] : group.parts;
   const found = [];
-  for (const { names, title, module } of within) {
+  for (const { names, title, module, kind } of within) {
     for (const name of names) {
       const where = name.slice(0, name.lastIndexOf(".") + 1);
       const isCausal = name.endsWith("attn.hook_mask") && !name.includes("cross_attn") && !name.startsWith("encoder.");
       if (isCausal) found.push({ title: "Without the causal mask", code: codeOf("without", "mask", where) });
       if (module && name.endsWith("hook_scaled_scores")) found.push({ title: `Without ÷ √d_head in this ${title}`, code: codeOf("without", "scale", where) });
-      if (name.endsWith("hook_scale")) found.push({ title: `Without the division of ${where.slice(0, -1).split(".").at(-1)}`, code: codeOf("without", "norm", where) });
+      if (name.endsWith("hook_scale")) found.push({ title: `Without the norm's division${kind === "ln_final" ? "" : ` in this ${title}`}`, code: codeOf("without", "norm", where) });
       if (name.endsWith("hook_pos_embed")) found.push({ title: "Without positions", code: codeOf("without", "positions", where) });
     }
   }

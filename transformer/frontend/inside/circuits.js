@@ -10,6 +10,8 @@ import { counted, exactNumber, plainNumber } from "../numbers.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
+import { sublayerName } from "./plain.js";
+import { attentionsOf } from "./structure.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 /** @import { Fold } from "./lens.js" */
 /** @import { Circuit } from "./looked.js" */
@@ -18,29 +20,30 @@ const TALLEST = 520; // pixels of the picture
 const MOST_NAMED = 6; // pairs on either side
 const KINDS = {
   ov: {
-    title: "What it writes (OV)", axes: ["read", "next"], factors: ["value", "direction"],
+    title: "OV: what it writes", axes: ["read", "next"], factors: ["value", "direction"],
     formula: "embedding(row) · W_V · W_O · W_U(column)",
-    meaning: "A row is a token that the head looks at, a column a next token: how much reading the one speaks for the other.",
+    meaning: "Row: a token that the head attends to. Column: a next token. Number: how much attending to the one raises the logit of the other.",
     pair: (row, column, value) => `Reading “${row}” ${value < 0 ? "lowers" : "raises"} “${column}” by ${plainNumber(Math.abs(value), 3)}`,
     best: (column) => `it raises “${column}” most`,
   },
   qk: {
-    title: "What it looks for (QK)", axes: ["query", "key"], factors: ["query", "key"],
+    title: "QK: what it looks for", axes: ["query", "key"], factors: ["query", "key"],
     formula: "embedding(row) · W_Q · W_Kᵀ · embedding(column) ÷ √d_head",
-    meaning: "A row is the token that asks, a column a token that it may look at: how well they fit.",
+    meaning: "Row: the query’s token. Column: the key’s token. Number: the attention score that the one gives the other.",
     pair: (row, column, value) => `“${row}” ${value < 0 ? "avoids" : "looks for"} “${column}”: ${plainNumber(value, 3)}`,
     best: (column) => `it looks most for “${column}”`,
   },
 };
 const ALONE = {
-  pre: " Embeddings alone are asked: not what else is in the stream, what a norm divides by, or biases. So signs and comparisons count, not amounts.",
-  post: " Embeddings alone are asked: not what else is in the stream, later norms, or biases. So signs and comparisons count, not amounts.",
-  none: " Embeddings alone are asked: not what else is in the stream, or biases.",
+  pre: " Computed from embeddings and weights alone, without norms, biases and whatever else is in the stream: compare the numbers, don’t take them as amounts.",
+  post: " Computed from embeddings and weights alone, without later norms, biases and whatever else is in the stream: compare the numbers, don’t take them as amounts.",
+  none: " Computed from embeddings and weights alone, without biases and whatever else is in the stream.",
 };
 
 export class Circuits {
   /** @type {Fold} */ details;
   /** @type {(change: { circuit: Circuit | null }) => void} */ tell;
+  /** @type {Map<string, string>} */ titles; // of the attentions
 
   /** details: what is unfolded, with its `body`. events: choose({ circuit }): another one is looked at. */
   constructor(details, { choose }) {
@@ -97,13 +100,14 @@ export class Circuits {
   }
 
   /** Another pass; of a model without attention there are no circuits. */
-  begin(pass) {
+  begin(pass, structure) {
     this.pass = pass;
     this.shown = null;
-    const modules = pass.names.filter((name) => name.endsWith(".hook_pattern")).map((name) => name.replace(".hook_pattern", ""));
+    this.titles = new Map(attentionsOf(structure).map(({ module, out }) => [module, sublayerName(structure.places.get(out))]));
+    const modules = [...this.titles.keys()];
     this.details.hidden = !modules.length;
     if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });
-    options(this.attention, modules.map((name) => [name, name]));
+    options(this.attention, [...this.titles]);
     options(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
     this.settle();
   }
@@ -195,7 +199,7 @@ export class Circuits {
     const { kind } = this.chosen;
     if (!kind) return "This attention has no circuit: it compares nothing, and writes to the memory instead of the logits.";
     if (!found) return pass.absent.tensor;
-    const changed = pass.changed.records.length ? " What is changed in this pass isn't in it either: it is of the weights alone." : "";
+    const changed = pass.changed.records.length ? " Changes of the model aren’t in it either." : "";
     return KINDS[kind].meaning + ALONE[pass.config.norm] + changed;
   }
 
@@ -221,8 +225,8 @@ export class Circuits {
     const { rows, columns, width } = this.matrix;
     const { vocab_size: all, d_model: wide } = pass.config;
     const some = rows.length < all ? `Of ${all.toLocaleString("en")} tokens the text's and those with the strongest rows and columns. ` : "";
-    const same = `the same numbers as by the ${wide} × ${wide} matrix between them (largest difference ${plainNumber(deviation, 2)}, largest number ${plainNumber(magnitude, 3)})`;
-    return `${some}${rows.length} × ${columns.length} numbers, the product of two narrow matrices, ${rows.length} × ${width} and ${width} × ${columns.length}: ${same}`;
+    const same = `equal to the product through one ${wide} × ${wide} matrix (largest difference ${plainNumber(deviation, 2)}, largest number ${plainNumber(magnitude, 3)})`;
+    return `${some}${rows.length} × ${columns.length} numbers, the product of a ${rows.length} × ${width} and a ${width} × ${columns.length} matrix, ${same}.`;
   }
 
   drawHeat() {
@@ -230,7 +234,7 @@ export class Circuits {
     /** @type {HeatmapData} */
     const data = { values, rows: rows.length, columns: columns.length, rowLabels: rows, columnLabels: columns, kind: "scores", limit, tallest: TALLEST };
     this.heatmap.show(data, this.window);
-    attribute(this.heatmap.marks, "aria-label", `Circuit of ${this.chosen.attention}, head ${this.chosen.head}: ${rows.length} × ${columns.length} numbers`);
+    attribute(this.heatmap.marks, "aria-label", `Circuit of ${this.titles.get(this.chosen.attention)}, head ${this.chosen.head}: ${rows.length} × ${columns.length} numbers`);
   }
 
   sentence(row, column) {
@@ -281,7 +285,7 @@ export class Circuits {
     this.heatmap.mark(this.selected, cell);
     const named = cell ?? this.selected;
     if (!named) {
-      put(this.readout, "Point at a cell to see its number; choose it to see the products that it is the sum of.");
+      put(this.readout, "Point at a cell to see its number; click it to see the products that it is the sum of.");
       return;
     }
     const { columns, values } = this.matrix;
@@ -314,7 +318,7 @@ export class Circuits {
   async saveDrawing() {
     const { kind, attention, head } = this.chosen;
     const pictures = [{ title: `${KINDS[kind].axes[0]} × ${KINDS[kind].axes[1]}`, canvas: this.heatmap.picture }];
-    saveBlob(`${this.fileName}.png`, await png(composed(this.root, `${attention}, head ${head}: ${KINDS[kind].title}`, pictures)));
+    saveBlob(`${this.fileName}.png`, await png(composed(this.root, `${this.titles.get(attention)}, head ${head}: ${KINDS[kind].title}`, pictures)));
   }
 
   saveTable() {

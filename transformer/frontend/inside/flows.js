@@ -12,16 +12,16 @@ const THICKEST = 6.5; // pixels of an arc's width
 export function drawStreams(picture, stack) {
   const { context, scene } = picture;
   const blocks = stack.groups.filter(({ kind }) => kind === "block");
-  const pieces = [{ from: stack.bottom, to: streamAt(stack, 0), height: 0 }];
+  const pieces = [{ from: stack.bottom, to: streamAt(stack, 0), depth: 0 }];
   blocks.forEach((block, layer) => pieces.push(...piecesOf(block, layer, scene.residual)));
-  pieces.push({ from: streamAt(stack, blocks.length), to: stack.top, height: blocks.length });
+  pieces.push({ from: streamAt(stack, blocks.length), to: stack.top, depth: blocks.length });
   context.strokeStyle = ROLES.stream;
   for (let token = 0; token < stack.count; token++) {
     const { stream } = columnAt(stack, token);
-    for (const { from, to, height } of pieces) {
+    for (const { from, to, depth } of pieces) {
       if (from - to < 0.5) continue;
-      context.globalAlpha = picture.light(stack, height, token);
-      context.lineWidth = Math.min(0.4 * stack.pitch, 1.2 + 3.8 * Math.sqrt(Math.min(1, picture.share(stack, height, token))));
+      context.globalAlpha = picture.light(stack, depth, token);
+      context.lineWidth = Math.min(0.4 * stack.pitch, 1.2 + 3.8 * Math.sqrt(Math.min(1, picture.share(stack, depth, token))));
       context.beginPath();
       context.moveTo(stream, from);
       context.lineTo(stream, to);
@@ -31,17 +31,17 @@ export function drawStreams(picture, stack) {
 }
 
 // Without a residual nothing runs past a sublayer: the stream is cut.
-function piecesOf(block, height, hasResidual) {
-  const [before, after] = [{ from: block.bottom, to: block.top, height }, { from: block.top, to: block.top, height }];
-  if (hasResidual) return [{ ...before, to: (block.bottom + block.top) / 2 }, { ...before, from: (block.bottom + block.top) / 2, height: height + 1 }];
+function piecesOf(block, depth, hasResidual) {
+  const [before, after] = [{ from: block.bottom, to: block.top, depth }, { from: block.top, to: block.top, depth }];
+  if (hasResidual) return [{ ...before, to: (block.bottom + block.top) / 2 }, { ...before, from: (block.bottom + block.top) / 2, depth: depth + 1 }];
   const cuts = block.parts.flatMap((part) => [[part.read, part.write]]);
   const pieces = [];
   let from = before.from;
   for (const [read, write] of cuts) {
-    pieces.push({ from, to: read, height });
+    pieces.push({ from, to: read, depth });
     from = write;
   }
-  return [...pieces, { ...after, from, to: block.top, height: height + 1 }];
+  return [...pieces, { ...after, from, to: block.top, depth: depth + 1 }];
 }
 
 /** The weights of an attention, each an arc from the token that is read to the one that reads. */

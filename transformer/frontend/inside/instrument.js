@@ -3,7 +3,6 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../canvas.js";
-import { scaled } from "../labels.js";
 import { Changing } from "../changing.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
@@ -13,13 +12,15 @@ import { attentionPlace } from "./elsewhere.js";
 import { Hand } from "./hand.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
+import { Legend } from "./legend.js";
 import { BEGIN, isSame, settled } from "./looked.js";
 import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
+import { fullName } from "./plain.js";
 import { Play } from "./play.js";
 import { chaptersOf, sceneAt } from "./scene.js";
-import { structureOf, upFrom } from "./structure.js";
+import { attentionsOf, structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
@@ -27,6 +28,7 @@ import { Asking, missingOf } from "./asking.js";
 import { CellView } from "./cell_view.js";
 import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
 import { Prose } from "./prose.js";
+import { roomOf } from "./room.js";
 import { savePicture } from "./saving_inside.js";
 /** @import { Page } from "../canvas.js" */
 /** @import { Change } from "../changing.js" */
@@ -47,18 +49,6 @@ import { savePicture } from "./saving_inside.js";
  * @property {(change: Change) => void} [change]
  * @property {(place: Place) => void} [turn]
  */
-
-// Pixels of the picture, of usual type; and a picture on a phone, which is no narrower for type that is larger.
-const NARROW = 560;
-const PHONE = 328;
-const ROOM = {
-  tight: { gutter: 88, margin: 46 },
-  narrow: { gutter: 104, margin: 62 },
-  wide: { gutter: 112, margin: 108 },
-};
-const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latter where a tensor stands below
-const LEAST = 300; // so that all of it is seen on a projector, too
-const ABOVE = 264; // pixels of a window that stand above it
 
 export class InsideInstrument {
   /** @type {InsidePass} */ pass;
@@ -93,6 +83,7 @@ export class InsideInstrument {
       hover: (id) => this.light(id),
     });
     this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
+    this.legend = new Legend(parts.legend);
     this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
     this.tensor = new TensorView(parts.tensor, {
       cell: (place) => this.openCell(this.chosen.open, place),
@@ -106,7 +97,7 @@ export class InsideInstrument {
       token: (token) => this.pickToken(this.writing.prefix, token),
       choose: (change) => this.pass && this.choose(change),
     });
-    this.search = new Search(parts.search, [], (name) => this.open(name));
+    this.search = new Search(parts.search, (name) => this.open(name));
     this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
     new ResizeObserver(([{ contentRect }]) => {
@@ -126,16 +117,16 @@ export class InsideInstrument {
     this.chosen = { ...BEGIN, ...chosen };
     this.picture.begin(this.pass);
     this.makeHeads();
-    this.below.circuits.begin(this.pass);
-    this.search.offer(this.pass.names);
+    this.below.begin(this.pass, this.structure);
+    this.search.offer(this.pass.names, (name) => fullName(name, this.structure.places.get(name), this.structure.norm));
     this.show();
   }
 
   /** Parts that were asked for. @param {Recording} recording */
   add(recording) {
-    const before = this.pass.arrived.size;
+    const before = this.pass.loaded.size;
     this.pass.add(recording);
-    if (this.pass.arrived.size !== before) this.show();
+    if (this.pass.loaded.size !== before) this.show();
     else this.below.show(this.pass, this.token); // its parts are no tensors of the pass
     this.asking.arrived();
   }
@@ -216,6 +207,7 @@ export class InsideInstrument {
     this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
     this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "", structure.norm);
+    this.legend.show(pass, structure, this.head);
     this.prose.show(structure, this.focus, pass, this.head);
     this.showNumbers();
     this.showChapter();
@@ -254,6 +246,8 @@ export class InsideInstrument {
 
   /** Play has come to another moment; null: it is left. */
   playTo(moment, isResting) {
+    const { root, stage } = this.parts;
+    if (this.chosen.moment === null && stage.getBoundingClientRect().bottom > innerHeight) root.scrollIntoView({ block: "start" });
     this.chosen = { ...this.chosen, moment };
     this.scene.play = this.playing();
     this.picture.mark(null);
@@ -311,11 +305,8 @@ export class InsideInstrument {
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
-    const kind = page.width >= scaled(NARROW) ? "wide" : structure.stacks.length > 1 ? "tight" : "narrow";
+    const { kind, ...room } = roomOf(page.width, structure.stacks.length, focus?.name && !this.isBeside);
     attribute(parts.stage, "data-room", kind);
-    const tall = Math.max(LEAST, Math.min(focus?.name && !this.isBeside ? TALLEST.tensor : TALLEST.model, innerHeight - ABOVE));
-    const beside = (pixels) => Math.min(scaled(pixels), Math.max(1, page.width / PHONE) * pixels);
-    const room = { width: page.width, height: tall, gutter: beside(ROOM[kind].gutter), margin: beside(ROOM[kind].margin) };
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
     parts.stage.style.setProperty("--tall", `${this.layout.height}px`);
@@ -342,7 +333,7 @@ export class InsideInstrument {
   makeHeads() {
     const { n_heads: heads } = this.pass.config;
     const choices = [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [String(head), `Head ${head}`])];
-    this.parts.arcs.hidden = heads < 2 || !this.structure.stacks.some(({ groups }) => groups.some(({ parts }) => parts.some(({ module }) => module)));
+    this.parts.arcs.hidden = heads < 2 || !attentionsOf(this.structure).length;
     this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
   }
 

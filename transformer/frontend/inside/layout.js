@@ -3,7 +3,7 @@
 // goes up. What is as high or wide as its words is given in pixels of usual type.
 
 import { scaled } from "../labels.js";
-import { shortName } from "./structure.js";
+import { plainName } from "./plain.js";
 
 /** @import { Focus, Group, Part, Stack, Structure } from "./structure.js" */
 
@@ -143,9 +143,9 @@ export function whereIs(layout, id) {
 }
 
 /** The stream's y where it enters a stack's blocks (0) and after each of them. */
-export function streamAt(stack, height) {
+export function streamAt(stack, depth) {
   const blocks = stack.groups.filter(({ kind }) => kind === "block");
-  if (height < blocks.length) return blocks[height].bottom;
+  if (depth < blocks.length) return blocks[depth].bottom;
   return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
 }
 
@@ -228,7 +228,7 @@ function headerHeight({ parameters, title }, wide) {
   const [line, letter, edge, sides] = [CHIPS.line, CHIPS.letter, CHIPS.edge, CHIPS.sides].map(scaled);
   let [lines, x] = [1, edge + (title.length + 10) * letter];
   for (const name of parameters) {
-    const chip = edge + shortName(name).length * letter;
+    const chip = edge + plainName(name).length * letter;
     if (x + chip > wide - sides) [lines, x] = [lines + 1, 0];
     x += chip;
   }
@@ -248,7 +248,7 @@ function standing(stack, columns, bottom, { focus, closed, structure, wide }) {
     y -= height;
     return placed;
   });
-  return { prefix: stack.prefix, tokens: stack.tokens, count: stack.count, title: stack.title, writes: stack.writes, heights: stack.heights,
+  return { prefix: stack.prefix, tokens: stack.tokens, count: stack.count, title: stack.title, writes: stack.writes, depths: stack.depths,
     ...columns, top: y, bottom, groups };
 }
 

@@ -1,11 +1,13 @@
-// Below the picture: the logit lens for every token, whose work a logit is, the circuits of a head, and whether the pass is
-// what its equations say.
+// Below the picture: the logit lens for every token, direct logit attribution, the circuits of a head, and whether the pass
+// is what its equations say.
 
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, put, putBoth } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
 import { Circuits } from "./circuits.js";
 import { FOLDS } from "./looked.js";
+import { fullName, sublayerName } from "./plain.js";
 /** @import { Chosen } from "./looked.js" */
+/** @import { Structure } from "./structure.js" */
 
 /** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */
 
@@ -14,10 +16,11 @@ const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
 
 export class Below {
   /** @type {Fold} */ lens;
-  /** @type {Fold} */ who;
+  /** @type {Fold} */ who; // direct logit attribution, as links name it
   /** @type {Fold} */ checks;
   /** @type {Circuits} */ circuits;
   /** @type {number | null} */ candidate;
+  /** @type {Structure} */ structure;
 
   /** events: open(name), token(token), choose(change): of what is looked at, { folds, candidate, circuit }. */
   constructor(parent, events) {
@@ -28,6 +31,12 @@ export class Below {
     this.folds = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [name, fold(parent, title, () => choose({}))]));
     Object.assign(this, this.folds, { circuits: new Circuits(this.folds.circuits, this.events) });
     parent.addEventListener("click", (event) => this.onClick(event));
+  }
+
+  /** A new pass. @param {Structure} structure of its model */
+  begin(pass, structure) {
+    this.structure = structure;
+    this.circuits.begin(pass, structure);
   }
 
   /** What is looked at. @param {Chosen} chosen */
@@ -53,9 +62,9 @@ export class Below {
   needs(pass, token) {
     const wanted = [];
     const chosen = this.chosenOf(pass, token);
-    if (this.who.open && !pass.more[whoOf(token, chosen)]) wanted.push(["who", token, chosen]);
+    if (this.who.open && !pass.more[attributionOf(token, chosen)]) wanted.push(["attribution", token, chosen]);
     if (this.who.open) wanted.push(...pass.missing("logits", pass.isByRow("logits") ? token : null));
-    if (this.checks.open && !pass.said.checks) wanted.push(["checks"]);
+    if (this.checks.open && !pass.partMetadata.checks) wanted.push(["checks"]);
     return [...wanted, ...this.circuits.needs(pass)];
   }
 
@@ -65,7 +74,7 @@ export class Below {
 
   show(pass, token) {
     if (this.lens.open) this.showLens(pass, token);
-    if (this.who.open) this.showWho(pass, token);
+    if (this.who.open) this.showAttribution(pass, token);
     if (this.checks.open) this.showChecks(pass);
     this.circuits.show(pass);
   }
@@ -84,10 +93,10 @@ export class Below {
     const key = `${pass.id} ${token} ${pass.hasLens(token)}`;
     if (this.lensShown === key) return;
     this.lensShown = key;
-    const [heights, tokens] = lens.shape;
+    const [depths, tokens] = lens.shape;
     const known = Array.from({ length: tokens }, (_, at) => at).filter((at) => pass.hasLens(at));
     const words = node("p", "note");
-    put(words, "What the model would say next if it ended after this layer. Deeper: more probable. Below: the rank of the token that follows in the text.");
+    put(words, "What the model would predict next if it ended after each layer: the darker, the more probable. Small: the rank of the token that follows in the text.");
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
     put(cellOf(head, "th"), "layer");
@@ -101,11 +110,11 @@ export class Below {
     }
     const body = node("tbody", "", table);
     const [shares, right, rank] = ["lens.probability", "lens.right", "lens.rank"].map((name) => pass.outline[name].data);
-    for (let height = heights - 1; height >= 0; height--) {
+    for (let depth = depths - 1; depth >= 0; depth--) {
       const row = node("tr", "", body);
-      put(cellOf(row, "th"), height ? `after layer ${height - 1}` : "embedding");
+      put(cellOf(row, "th"), depth ? `after layer ${depth - 1}` : "embedding");
       for (const at of known) {
-        const place = height * tokens + at;
+        const place = depth * tokens + at;
         const cell = cellOf(row, "td");
         cell.style.setProperty("--share", shares[place].toFixed(3));
         if (at === token) cell.className = "selected";
@@ -123,15 +132,15 @@ export class Below {
     this.lens.body.replaceChildren(words, box);
   }
 
-  showWho(pass, token) {
+  showAttribution(pass, token) {
     const chosen = this.chosenOf(pass, token);
-    const found = pass.more[whoOf(token, chosen)];
+    const found = pass.more[attributionOf(token, chosen)];
     const key = `${pass.id} ${token} ${chosen} ${Boolean(found)} ${pass.has("logits", pass.isByRow("logits") ? token : null)}`;
-    if (this.whoShown === key) return;
-    this.whoShown = key;
+    if (this.attributionShown === key) return;
+    this.attributionShown = key;
     const { data, shape } = pass.outline.next;
     const candidates = node("p", "candidates");
-    candidates.append("Why ");
+    candidates.append("The logit of ");
     const likeliest = data.subarray(token * shape[1], (token + 1) * shape[1]);
     for (const candidate of new Set([...likeliest, chosen])) {
       const button = node("button", "", candidates);
@@ -140,28 +149,29 @@ export class Below {
       attribute(button, "aria-pressed", String(candidate === chosen));
       put(button, `“${pass.vocabulary[candidate] ?? candidate}”`);
     }
-    candidates.append(` after token ${token}, “${pass.labels.text[token]}”?`);
+    candidates.append(` after token ${token}, “${pass.labels.text[token]}”`);
     /** @type {HTMLElement[]} */
     const parts = [candidates];
     if (found) parts.push(...this.bars(pass, token, chosen, [...found.data]));
-    else parts.push(Object.assign(node("p", "note"), { textContent: "The shares are on their way." }));
+    else parts.push(Object.assign(node("p", "note"), { textContent: "The attribution is being computed." }));
     this.who.body.replaceChildren(...parts);
   }
 
   bars(pass, token, chosen, values) {
-    const { names } = pass.said.who;
+    const { names } = pass.partMetadata.attribution;
     const sum = values.reduce((total, value) => total + value, 0);
     const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
     const words = node("p", "note");
-    const norms = { pre: " The last norm divides by what it divided by in this pass.", post: " Every later norm divides by what it divided by in this pass." }[pass.config.norm] ?? "";
-    put(words, `What each part adds to the logit: for it to the right, against it to the left.${norms}`);
+    const norms = { pre: " The final norm’s divisor is kept as it was in this pass.", post: " The divisors of all later norms are kept as they were in this pass." }[pass.config.norm] ?? "";
+    put(words, `What each part adds to the logit. Right: raises it. Left: lowers it.${norms}`);
     const list = node("ul", "shares");
     names.forEach((name, at) => {
       const item = node("li", "", list);
       const button = node("button", "", item);
       button.type = "button";
       button.dataset.open = name.replace(/\[\d+\]$/, "");
-      put(button, name);
+      button.title = name;
+      put(button, this.partName(name));
       const bar = node("i", "", item);
       bar.style.setProperty("--from", String(50 + (50 * Math.min(0, values[at])) / limit));
       bar.style.setProperty("--wide", String((50 * Math.abs(values[at])) / limit));
@@ -178,8 +188,15 @@ export class Below {
     return [words, list, total];
   }
 
+  /** What a part of the sum is called: a head, or the tensor that is added. */
+  partName(name) {
+    const [, tensor, head] = /^(.+?)(?:\[(\d+)\])?$/.exec(name);
+    const place = this.structure.places.get(tensor);
+    return head === undefined ? fullName(tensor, place, this.structure.norm) : `${sublayerName(place)}: head ${head}`;
+  }
+
   showChecks(pass) {
-    const { checks } = pass.said;
+    const { checks } = pass.partMetadata;
     if (this.checksShown === checks && checks) return;
     this.checksShown = checks;
     if (!checks) {
@@ -192,7 +209,8 @@ export class Below {
     const words = node("p", "note");
     const which = others ? `${followed.length} of the ${checks.length}` : `All ${checks.length}`;
     const set = others ? ` In ${others === 1 ? "the other one" : `the other ${others}`} something was set by what is changed in the model.` : "";
-    put(words, `${which} tensors of this pass were recomputed from what they are made of.${set} The largest deviation, measured by its tensor's largest value, is ${plainNumber(shareOf(worst), 2)}, in ${worst.name}.`);
+    const nameOf = (name) => fullName(name, this.structure.places.get(name), this.structure.norm);
+    put(words, `${which} tensors of this pass were recomputed from what they are made of.${set} Relative to the tensor's largest value, the largest deviation is ${plainNumber(shareOf(worst), 2)} (${nameOf(worst.name)}).`);
     const table = node("table", "");
     const head = node("tr", "", node("thead", "", table));
     for (const title of ["tensor", "made of", "largest deviation", "largest value"]) put(cellOf(head, "th"), title);
@@ -202,7 +220,8 @@ export class Below {
       const button = node("button", "", cellOf(row, "th"));
       button.type = "button";
       button.dataset.open = name;
-      put(button, name);
+      button.title = name;
+      putBoth(button, nameOf(name), name);
       put(cellOf(row, "td"), pass.describe(name)?.formula ?? "");
       put(cellOf(row, "td"), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
       put(cellOf(row, "td"), plainNumber(magnitude, 3));
@@ -216,8 +235,8 @@ export class Below {
   }
 }
 
-function whoOf(token, chosen) {
-  return `who[${token}, ${chosen}]`;
+function attributionOf(token, chosen) {
+  return `attribution[${token}, ${chosen}]`;
 }
 
 function shareOf({ largest, magnitude }) {

@@ -11,10 +11,11 @@ export const MARKUP_INSIDE = `
       </div>
       <div class="tools">
         <div class="play" data-part="play"></div>
-        <label data-part="arcs">Arcs <select data-part="head" aria-label="Whose arcs are drawn"></select></label>
+        <label data-part="arcs">Attention <select data-part="head" aria-label="Which attention is drawn"></select></label>
         <button type="button" class="control" data-part="change" hidden>Change</button>
       </div>
     </div>
+    <p class="signs" data-part="legend"></p>
     <section data-part="changing" aria-label="Change what is open" hidden></section>
     <div class="scene" data-part="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a layer, Enter opens, Escape goes up, Space plays."></div>

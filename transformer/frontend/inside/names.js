@@ -1,24 +1,24 @@
 // The names in the picture, as buttons above the canvas: blocks, sublayers, tensors and parameters in the order of the pass,
-// the tokens below, what comes next above, and in the margin what each height would say.
+// the prompt below, the predicted next tokens above, and in the margin the logit lens.
 
 import { attribute, focusedIn, node, put } from "../dom.js";
 import { cut, fitColumns, labelFont, scaled } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
 import { layerName, plainName } from "./plain.js";
-import { shortName } from "./structure.js";
 
 const LONGEST = 12; // characters of a token
 // Pixels of usual type:
 const NAMED = 60; // of a closed block from which on its sublayers are named too
 const TITLE = 22; // of its own name
 const SUB = 15; // of a sublayer's
-const LENS = 70; // beside the picture up to which what a height would say is one word or one per cent
+const LENS = 70; // beside the picture up to which the logit lens has one word or one per cent
 const LINE = 15;
 const SHORT = 84; // left of the columns up to which sublayers go by their short names
 const DIGITS = 30; // of a column that have room for per cents
 const LETTER = 7.4; // of a token in the margin
 const NAME = 18; // of a name's height
+const TITLES = 40; // above the columns, for what the row of predicted tokens is called
 
 export class Names {
   /** @type {CanvasRenderingContext2D} */ ruler;
@@ -59,7 +59,7 @@ export class Names {
     const below = stacks.map((stack, at) => this.fit(pass.labels[stack.tokens], pitches[at]).height);
     const writing = stacks.findIndex(({ writes }) => writes);
     const above = this.fit(this.nextLabels(pass), pitches[writing]).height + (pitches[writing] >= scaled(DIGITS) ? scaled(LINE) : 0);
-    return { below: Math.max(...below) + scaled(12), above: above + 14 };
+    return { below: Math.max(...below) + scaled(12), above: Math.max(above + 14, scaled(TITLES)) };
   }
 
   fit(labels, pitch) {
@@ -79,10 +79,11 @@ export class Names {
 
   show(pass, layout, scene) {
     this.seen = [];
+    const tokens = this.row("tokens", "tokens", layout.height - layout.stacks[0].bottom - 4, layout); // of all stacks, on one ground
     layout.stacks.forEach((stack, at) => {
       const next = layout.stacks[at + 1];
       const end = next ? next.left - next.gutter : layout.width;
-      this.showTokens(pass, stack, layout, scene);
+      this.showTokens(pass, stack, tokens, scene);
       for (const group of stack.groups) this.showGroup(stack, group, scene, end);
       if (stack.writes) {
         this.showNext(pass, stack, layout, scene);
@@ -142,8 +143,15 @@ export class Names {
   }
 
   // What stands under or above each token moves as one: hundreds that move each by itself take long to lay out.
-  row(key, className, { top, height }, layout) {
-    return this.place(key, "div", `row-of ${className}`, null, { left: 0, top, width: layout.width, height });
+  row(key, className, height, layout) {
+    return this.place(key, "div", `row-of ${className}`, null, { width: layout.width, height });
+  }
+
+  // What a row of tokens is called, left of it.
+  title(stack, row, titles) {
+    const made = this.place(`title ${row.className} ${stack.prefix}`, "div", "row-title", null, { left: stack.left - stack.gutter, width: stack.gutter - 8 }, row);
+    if (made.childElementCount !== titles.length) made.replaceChildren(...titles.map(() => node("span", "")));
+    titles.forEach((title, at) => put(made.children[at], title));
   }
 
   showGroup(stack, group, scene, end) {
@@ -153,7 +161,7 @@ export class Names {
     const isBlock = group.kind === "block";
     if (isBlock && !group.isOpen) this.showClosed(stack, group, left, width);
     for (const part of group.parts) {
-      if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, openName, end);
+      if (part.header) this.showHeader(stack, group, part, openPart?.id === part.id, scene, end);
       if (group.isOpen && part.strip) this.button(`part ${part.id}`, "name", width > scaled(SHORT) ? part.title : part.kind, part.id, part.id, { left, width, ...around((part.top + part.bottom) / 2) });
       for (const row of part.rows) {
         const text = group.isOpen ? plainName(row.name, scene.norm) : this.endTitle(group, row.name);
@@ -181,10 +189,11 @@ export class Names {
     group.parts.forEach((part, at) => this.button(`part ${part.id}`, "name sub", part.title, part.id, part.id, { left, top: lines[at], width, height: scaled(16) }));
   }
 
-  showHeader(stack, group, part, isOpen, openName, end) {
+  showHeader(stack, group, part, isOpen, { norm, focus }, end) {
     const left = stack.left - stack.gutter;
     const header = this.place(`header ${part.id}`, "div", "header", null, { left, top: part.header.top, width: end - left, height: part.header.bottom - part.header.top });
     attribute(header, "data-id", part.id);
+    const openName = focus?.name;
     const key = [part.id, isOpen, openName].join();
     if (header.dataset.shown === key) return;
     header.dataset.shown = key;
@@ -200,7 +209,7 @@ export class Names {
       chip.dataset.open = name;
       chip.title = name;
       attribute(chip, "aria-pressed", String(name === openName));
-      put(chip, shortName(name));
+      put(chip, plainName(name, norm));
     }
   }
 
@@ -211,16 +220,16 @@ export class Names {
     return made;
   }
 
-  showTokens(pass, stack, layout, scene) {
+  showTokens(pass, stack, row, scene) {
     const labels = pass.labels[stack.tokens];
     const { turned, step } = this.fit(labels, stack.pitch);
-    const row = this.row(`tokens ${stack.prefix}`, "tokens", { top: stack.bottom + 4, height: 0 }, layout);
+    this.title(stack, row, [tokensTitle(pass, stack)]);
     const selected = stack.writes ? scene.token : scene.source;
     for (let token = 0; token < stack.count; token++) {
       const { start } = columnAt(stack, token);
       const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
       const made = this.place(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", isShown ? cut(labels[token], LONGEST) : "",
-        { left: start, top: 0, width: stack.pitch, height: turned ? undefined : scaled(20) }, row);
+        { left: start, width: stack.pitch, height: turned ? undefined : scaled(20) }, row);
       attribute(made, "data-token", String(token));
       attribute(made, "data-stack", stack.prefix);
       attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);
@@ -232,37 +241,40 @@ export class Names {
   showNext(pass, stack, layout, scene) {
     const labels = this.nextLabels(pass);
     const { turned, step } = this.fit(labels, stack.pitch);
-    const row = this.row("nexts", "nexts", { top: 0, height: stack.top - 6 }, layout);
+    const row = this.row("nexts", "nexts", stack.top - 6, layout);
+    const hasShares = stack.pitch >= scaled(DIGITS);
+    this.title(stack, row, ["predicted next token", ...(hasShares ? ["probability"] : [])]);
     const { data, shape } = pass.outline["next.probability"];
     for (let token = 0; token < stack.count; token++) {
       const isSelected = token === scene.token;
       if (!isSelected && (token % step || Math.abs(token - scene.token) < step)) continue;
       const share = data[token * shape[1]];
       const { start } = columnAt(stack, token);
-      const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, top: 0, height: stack.top - 6 }, row);
+      const made = this.place(`next ${token}`, "div", `next${turned ? " turned" : ""}${isSelected ? " selected" : ""}`, null, { left: start, width: stack.pitch, height: stack.top - 6 }, row);
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
       put(made.firstChild, cut(labels[token], LONGEST));
-      put(made.lastChild, stack.pitch >= scaled(DIGITS) ? percent(share) : "");
-      made.title = `“${labels[token]}” ${percent(share)}`;
+      put(made.lastChild, hasShares ? percent(share) : "");
+      made.title = `Predicted after token ${token}: “${labels[token]}”, ${percent(share)}`;
       made.style.setProperty("--light", isSelected ? "1" : (0.65 + 0.35 * share).toFixed(2));
     }
   }
 
-  // What the selected token's stream would say next, had the model ended there.
+  // What the selected token's stream would predict, had the model ended there.
   showLens(pass, stack, layout, scene) {
     const { data, shape } = pass.outline.lens;
     const shares = pass.outline["lens.probability"].data;
     const left = stack.right + 10;
     const width = layout.width - left;
     if (width < scaled(40)) return;
-    this.place("lens title", "div", "lens-title", "logit lens", { left, top: stack.top - scaled(22), width, height: scaled(16) });
+    const title = this.place("lens title", "div", "lens-title", "logit lens", { left, top: stack.top - scaled(22), width, height: scaled(16) });
+    title.title = "The logit lens: what the model would predict if it ended after each layer";
     let last = Infinity;
-    for (let height = 0; height < shape[0]; height++) {
-      const y = streamAt(stack, height);
+    for (let depth = 0; depth < shape[0]; depth++) {
+      const y = streamAt(stack, depth);
       if (last - y < scaled(13)) continue;
       last = y;
-      const at = height * shape[1] + scene.token;
-      const made = this.place(`lens ${height}`, "div", "lens", null, { left, width, ...around(y) });
+      const at = depth * shape[1] + scene.token;
+      const made = this.place(`lens ${depth}`, "div", "lens", null, { left, width, ...around(y) });
       if (made.childElementCount !== 2) made.replaceChildren(node("b", ""), node("small", ""));
       const isThere = pass.hasLens(scene.token);
       const label = isThere ? (pass.vocabulary[data[at]] ?? "?") : "…";
@@ -271,7 +283,7 @@ export class Names {
       put(made.firstChild, cut(label, isAlone ? Math.floor(width / scaled(LETTER)) : most));
       put(made.lastChild, isThere && !isAlone ? percent(shares[at]) : "");
       made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
-      made.title = `${height ? `After layer ${height - 1}` : "Before the first layer"} it would say “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
+      made.title = `Logit lens ${depth ? `after layer ${depth - 1}` : "before the first layer"}: “${label}”${isThere ? `, ${percent(shares[at])}` : ""}`;
     }
   }
 
@@ -289,6 +301,12 @@ export class Names {
     const next = at < 0 ? (upwards > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + upwards, 0), all.length - 1);
     all[next]?.focus();
   }
+}
+
+/** What the row of a stack's tokens is called: an encoder reads the source, a decoder what is written, any other model both. */
+function tokensTitle({ metadata, offset }, { prefix, count }) {
+  if (prefix) return prefix === "encoder." ? "source" : "text so far";
+  return offset + count > (metadata.prompt ?? Infinity) ? "prompt and text" : "prompt";
 }
 
 /** The top and height of a name whose middle is at a place; most: pixels that are its own. */

@@ -120,7 +120,7 @@ function placesOf(layout, name) {
         const box = row ?? (part.strip && part.out === name ? part.strip : null);
         if (box) return { stack: isOfSource ? layout.stacks[0] : stack, top: box.top + 1, bottom: box.bottom - 1, span: row ? undefined : part.span };
       }
-      if (group.kind === "block" && !group.isOpen && stack.heights[group.layer + 1].includes(name)) return { stack, top: group.top - 1, bottom: group.top + 8 };
+      if (group.kind === "block" && !group.isOpen && stack.depths[group.layer + 1].includes(name)) return { stack, top: group.top - 1, bottom: group.top + 8 };
     }
   }
   return null;

@@ -2,26 +2,14 @@
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
 import { Changed } from "../changed.js";
-import { arrayKind } from "../recording.js";
 import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
+import { LoadedTensors, count, flat } from "./loaded_tensors.js";
 /** @import { Place } from "../changed.js" */
 /** @import { Intervention } from "../changing.js" */
-/** @import { Numbers, Recording, Tensors } from "../recording.js" */
+/** @import { Recording, Tensors } from "../recording.js" */
 /** @import { Config } from "../shape.js" */
-
-/**
- * A tensor of the pass or a parameter, as the outline lists it.
- *
- * @typedef {object} Entry
- * @property {string} name
- * @property {"point" | "parameter"} kind
- * @property {string} meaning
- * @property {string} formula
- * @property {string[]} dims
- * @property {number[]} sizes
- * @property {number} [row] of the outline's tables
- */
+/** @import { Entry } from "./loaded_tensors.js" */
 
 /**
  * Which cells each cell of a tensor is made of, as equations.py writes it.
@@ -58,12 +46,10 @@ import { arithmeticOf } from "./arithmetic_of.js";
  * @property {Intervention[]} [interventions]
  */
 
-const SLICED = 100_000; // cells above which a tensor with heads comes head by head
-const BY_ROW = 500_000; // cells above which a tensor over the vocabulary comes row by row
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
 const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
-const ON_ITS_WAY = { number: "on its way", tensor: "Its numbers are on their way.", cell: "The numbers that it is made of are on their way." };
+const LOADING = { number: "loading", tensor: "Its numbers are being loaded.", cell: "The numbers that it is made of are being loaded." };
 const LEFT_OUT = { // of a page of its own, that has no server to ask
   number: "left out of this page",
   tensor: "Its numbers were left out of this page, which would be too large with them.",
@@ -71,7 +57,7 @@ const LEFT_OUT = { // of a page of its own, that has no server to ask
 };
 const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
 
-export class InsidePass {
+export class InsidePass extends LoadedTensors {
   /** @type {string} */ id;
   /** @type {string} */ title;
   /** @type {Config} */ config;
@@ -84,17 +70,15 @@ export class InsidePass {
   /** @param {Recording} recording the one that begins a pass; parts of tensors are added as they come */
   constructor({ metadata: about, tensors }) {
     const metadata = /** @type {Outline} */ (about);
+    super(metadata.tensors.map(merged), Boolean(metadata.complete));
     const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
     this.changed = new Changed(metadata.changed);
     this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
     this.offset = metadata.offset ?? 0; // the place of the first token in the text
     this.metadata = metadata;
-    this.isComplete = Boolean(metadata.complete); // nobody can be asked for more
-    this.absent = this.isComplete ? LEFT_OUT : ON_ITS_WAY; // what is said of what isn't there
+    this.absent = this.isComplete ? LEFT_OUT : LOADING; // what is said of what isn't there
     this.outline = tensors;
-    /** @type {Map<string, Entry>} */
-    this.entries = new Map(metadata.tensors.map((entry, row) => [entry.name, { ...merged(entry), row }]));
     /** @type {Map<string, Equation>} */
     this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
     /** @type {Map<string, string[]>} */
@@ -105,48 +89,37 @@ export class InsidePass {
         this.readBy.get(read).push(name);
       }
     }
-    /** @type {Map<string, Numbers>} */
-    this.arrived = new Map(); // by name, or name[head]
     /** @type {Tensors} */
     this.more = {}; // parts that are no tensors of the pass, by name
     /** @type {Record<string, any>} */
-    this.said = {}; // what metadata came with parts
+    this.partMetadata = {};
   }
 
   /** Take in a recording of parts. @param {Recording} recording */
   add({ metadata, tensors }) {
-    Object.assign(this.said, metadata);
+    Object.assign(this.partMetadata, metadata);
     Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
     for (const [name, tensor] of Object.entries(tensors)) {
-      if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.arrived.set(name, tensor.data);
+      if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.loaded.set(name, tensor.data);
       else if (!this.addLens(name, tensor)) this.more[name] = tensor;
     }
   }
 
-  // What the heights would have said at a position that wasn't read at first: a column of the outline's tensors.
+  // The logit lens at a position that wasn't read at first: a column of the outline's tensors.
   addLens(name, { data }) {
     const [, part, position] = /^(lens(?:\.\w+)?)\[(\d+)\]$/.exec(name) ?? [];
     const whole = this.outline[part];
     if (!whole) return false;
-    data.forEach((value, height) => (whole.data[height * whole.shape[1] + Number(position)] = value));
+    data.forEach((value, depth) => (whole.data[depth * whole.shape[1] + Number(position)] = value));
     return true;
   }
 
-  /** Whether it is known what the heights would have said at a position. */
+  /** Whether the logit lens has been read at a position. */
   hasLens(position) {
     return this.outline.lens.data[position] >= 0;
   }
 
   // What there is
-
-  get names() {
-    return [...this.entries.keys()];
-  }
-
-  /** What is known of a tensor, or null. @returns {Entry | null} */
-  describe(name) {
-    return this.entries.get(name) ?? null;
-  }
 
   /** What a tensor is made of; null for a parameter. @returns {Equation | null} */
   equation(name) {
@@ -161,25 +134,6 @@ export class InsidePass {
   /** Names of the tensors whose equations read it. */
   readers(name) {
     return this.readBy.get(name) ?? [];
-  }
-
-  /** How many heads a tensor has; 0 for none. */
-  headsOf(name) {
-    const { dims, sizes } = this.entries.get(name);
-    return sizes[dims.indexOf("head")] ?? 0;
-  }
-
-  /** The dimension along which a tensor comes part by part: its heads, or the rows of one over a large vocabulary; −1 for none. */
-  partAxis(name) {
-    const { dims, sizes } = this.entries.get(name);
-    if (dims.includes("head")) return dims.indexOf("head");
-    return this.isByRow(name) && sizes.length > 1 ? 0 : -1;
-  }
-
-  /** Whether a tensor is too large to be had whole, and comes row by row: of a position, or of a token. */
-  isByRow(name) {
-    const { dims, sizes } = this.entries.get(name);
-    return !this.isComplete && dims.includes("vocab") && count(sizes) > BY_ROW;
   }
 
   /** { mean, spread, smallest, largest } of the whole tensor, as far as its numbers are finite. */
@@ -212,60 +166,6 @@ export class InsidePass {
     const { dims } = this.entries.get(name);
     const along = (...among) => place?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
     return this.changed.setBy(name, along("head"), along("pos", "query"));
-  }
-
-  // What has come
-
-  /** Whether a tensor, or the part of it that belongs to a head, is there. */
-  has(name, head = null) {
-    return this.missing(name, head).length === 0 && (head !== null || this.arrived.has(name) || !this.isByRow(name));
-  }
-
-  /** The parts to ask for, so that a tensor, or the part of it that belongs to a head, is there. */
-  missing(name, head = null) {
-    if (this.arrived.has(name)) return [];
-    if (this.isByRow(name)) return head === null || this.arrived.has(`${name}[${head}]`) ? [] : [["row", name, head]];
-    const heads = this.headsOf(name);
-    const wanted = head === null ? Array.from({ length: heads }, (_, each) => each) : [head];
-    const absent = wanted.filter((each) => !this.arrived.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
-    return heads && (!absent.length || count(this.entries.get(name).sizes) > SLICED) ? absent : [["tensor", name]];
-  }
-
-  /** A tensor, or of one with heads what belongs to a head, without that dimension: { dims, sizes, data }; null while it isn't there. */
-  tensor(name, head = null) {
-    const { dims, sizes } = this.entries.get(name);
-    const axis = head === null ? -1 : this.partAxis(name);
-    const without = (list) => list.filter((_, at) => at !== axis);
-    if (!this.has(name, axis < 0 ? null : head)) return null;
-    const shape = { dims: without(dims), sizes: without(sizes) };
-    const whole = this.arrived.get(name);
-    if (axis < 0 && whole) return { ...shape, data: whole };
-    const slice = axis >= 0 ? this.arrived.get(`${name}[${head}]`) : null;
-    if (slice) return { ...shape, data: slice };
-    const own = new (arrayKind(whole ?? Float32Array.of()))(count(shape.sizes));
-    if (axis < 0) {
-      for (let at = 0; at < own.length; at++) own[at] = this.cell(name, at);
-    } else {
-      const inner = count(sizes.slice(axis + 1));
-      for (let at = 0; at < own.length; at++) own[at] = whole[(Math.floor(at / inner) * sizes[axis] + head) * inner + (at % inner)];
-    }
-    return { ...shape, data: own };
-  }
-
-  /** The number at a place. */
-  value(name, place) {
-    return this.cell(name, flat(place, this.entries.get(name).sizes));
-  }
-
-  /** The number at a place in row-major order. */
-  cell(name, at) {
-    const whole = this.arrived.get(name);
-    if (whole) return whole[at];
-    const { sizes } = this.entries.get(name);
-    const axis = this.partAxis(name);
-    const inner = count(sizes.slice(axis + 1));
-    const outer = Math.floor(at / inner);
-    return this.arrived.get(`${name}[${outer % sizes[axis]}]`)[Math.floor(outer / sizes[axis]) * inner + (at % inner)];
   }
 
   // What a cell is made of
@@ -412,14 +312,6 @@ function merged(entry) {
   if (at < 0) return entry;
   const { dims, sizes } = entry;
   return { ...entry, dims: [...dims.slice(0, at), "d_head"], sizes: [...sizes.slice(0, at), sizes[at] * sizes[at + 1]] };
-}
-
-function count(sizes) {
-  return sizes.reduce((product, size) => product * size, 1);
-}
-
-function flat(place, sizes) {
-  return place.reduce((sum, at, axis) => sum * sizes[axis] + at, 0);
 }
 
 function unravelled(flatAt, sizes) {

@@ -119,16 +119,16 @@ export class Picture {
     return stack.groups.flatMap((group) => (group.kind === "block" ? group.parts : []));
   }
 
-  /** How much of the selected token's way leads through a token of a stack at a height of the stream, from 0 to 1. */
-  share(stack, height, token) {
-    const shares = this.scene.reach.heights[stack.prefix];
-    const row = shares[Math.min(height, shares.length - 1)];
+  /** How much of the selected token's way leads through a token of a stack at a depth of the stream, from 0 to 1. */
+  share(stack, depth, token) {
+    const shares = this.scene.reach.depths[stack.prefix];
+    const row = shares[Math.min(depth, shares.length - 1)];
     return row[poolOf(token, stack.count, row.length)];
   }
 
-  light(stack, height, token) {
+  light(stack, depth, token) {
     if (stack.writes && token === this.scene.token) return 1;
-    return DIM + (1 - DIM) * Math.min(1, this.share(stack, height, token) / BRIGHT);
+    return DIM + (1 - DIM) * Math.min(1, this.share(stack, depth, token) / BRIGHT);
   }
 
   drawGround(stack) {
@@ -144,24 +144,24 @@ export class Picture {
 
   drawGroup(stack, group) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
-    const height = group.kind === "block" ? group.layer : group.kind === "embed" ? 0 : blocks.length;
+    const depth = group.kind === "block" ? group.layer : group.kind === "embed" ? 0 : blocks.length;
     if (group.isFolded) this.drawFolded(stack, group);
     else {
       for (const part of group.parts) {
-        if (part.strip) this.drawGlyph(stack, part, height);
-        for (const row of part.rows) this.drawRow(stack, part, row, height);
+        if (part.strip) this.drawGlyph(stack, part, depth);
+        for (const row of part.rows) this.drawRow(stack, part, row, depth);
       }
-      if (group.kind === "block" && !group.isOpen) this.cells(stack, stack.heights[group.layer + 1][0], group.top, 7, CELLS.full, height + 1);
+      if (group.kind === "block" && !group.isOpen) this.cells(stack, stack.depths[group.layer + 1][0], group.top, 7, CELLS.full, depth + 1);
     }
   }
 
   drawFolded(stack, group) {
     const high = Math.max(4, FOLDED_STRIP * (group.bottom - group.top) - 1);
-    this.cells(stack, stack.heights[group.layer + 1][0], group.top, high, CELLS.full, group.layer + 1);
+    this.cells(stack, stack.depths[group.layer + 1][0], group.top, high, CELLS.full, group.layer + 1);
   }
 
   // A sublayer beside its stream: it reads below, and adds above.
-  drawGlyph(stack, part, height) {
+  drawGlyph(stack, part, depth) {
     const { context, scene } = this;
     const colour = roleColour(part.kind, scene.head);
     const { strip, read, write, span = BESIDE } = part;
@@ -170,7 +170,7 @@ export class Picture {
         const { start, stream } = columnAt(stack, token);
         const middle = start + middleOf(span) * stack.pitch;
         const way = part.way ? start + part.way * stack.pitch : middle;
-        context.globalAlpha = this.light(stack, height + 1, token);
+        context.globalAlpha = this.light(stack, depth + 1, token);
         context.strokeStyle = colour;
         context.lineWidth = 1.3;
         context.beginPath();
@@ -183,14 +183,14 @@ export class Picture {
         if (part.norm) drawNorm(context, part.norm.where, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
       }
     }
-    this.cells(stack, part.out, strip.top, strip.bottom - strip.top, span, height + 1, colour);
+    this.cells(stack, part.out, strip.top, strip.bottom - strip.top, span, depth + 1, colour);
   }
 
-  drawRow(stack, part, row, height) {
+  drawRow(stack, part, row, depth) {
     const margin = row.bottom - row.top > 20 ? 4 : 2;
     const colour = roleColour(part.kind, this.scene.head);
     const high = row.bottom - row.top - 2 * margin;
-    if (this.cells(stack, row.name, row.top + margin, high, spanOf(row.name), height + 1, part.isOpen ? colour : null)) return;
+    if (this.cells(stack, row.name, row.top + margin, high, spanOf(row.name), depth + 1, part.isOpen ? colour : null)) return;
     if (row.name === "probabilities") this.drawLikeliest(stack, row.top + margin, high);
     else this.drawAwaited(stack, row.top + margin, high, spanOf(row.name));
   }
@@ -219,7 +219,7 @@ export class Picture {
   }
 
   /** A tensor's cells under each token; false while they aren't there. */
-  cells(stack, name, top, high, [from, to], height, frame = null) {
+  cells(stack, name, top, high, [from, to], depth, frame = null) {
     const isUpright = stack.pitch < NARROW;
     const image = this.image(name, isUpright);
     if (!image) return false;
@@ -228,7 +228,7 @@ export class Picture {
     context.imageSmoothingEnabled = !isUpright && image.width > wide;
     // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
-    const lightOf = (token) => this.light(columns, columns === stack ? height : 99, token);
+    const lightOf = (token) => this.light(columns, columns === stack ? depth : 99, token);
     if (isUpright && columns.pitch < THIN) {
       this.drawRuns(image, columns, top, high, lightOf);
       return true;

@@ -7,14 +7,14 @@ import { headColour } from "./roles.js";
 const MOST_NAMED = 8; // blocks in one sentence
 
 const WORDS = {
-  embed: (target, whose) => [`${whose} becomes a vector, its `, ["embedding", target], "; a stream for each begins here."],
-  ln_final: (target) => ["The ", ["final norm", target], " brings the stream to one scale."],
-  unembed: (target) => ["The ", ["unembedding", target], " reads off how likely every next token is."],
-  attn: (target, who) => [["Attention", target], ` brings numbers from other tokens${who}. Nothing else does.`],
-  cross_attn: (target) => [["Cross-attention", target], " brings numbers from the tokens of the source."],
+  embed: (target, whose) => [`${whose} becomes a vector, its `, ["embedding", target], ": the start of its stream."],
+  ln_final: (target) => ["The ", ["final norm", target], " normalizes the stream."],
+  unembed: (target) => ["The ", ["unembedding", target], " turns the stream into a probability for every next token."],
+  attn: (target, how) => [["Attention", target], ` reads from other tokens${how}; nothing else does.`],
+  cross_attn: (target) => [["Cross-attention", target], " reads from the tokens of the source."],
   mlp: (target) => ["The ", ["feed-forward layer", target], " works on each token alone."],
 };
-const ABREAST = ["Both read the same stream, side by side: neither sees what the other adds."];
+const ABREAST = ["Both read the same stream: neither sees the other’s output."];
 
 export class Prose {
   /** events: open(what), hover(id or null). */
@@ -36,7 +36,7 @@ export class Prose {
     this.shown = key;
     const list = node("ol", "");
     for (const sentence of focus?.group.kind === "block" ? ofBlock(focus, structure, pass) : ofModel(structure)) this.write(sentence, node("li", "", list));
-    this.parent.replaceChildren(list, legend(pass.config.n_heads, head));
+    this.parent.replaceChildren(list, legend(pass.config, head));
   }
 
   write(sentence, parent) {
@@ -62,11 +62,13 @@ export class Prose {
 }
 
 /** What the colours and the light of the picture mean. */
-function legend(heads, chosen) {
+function legend({ n_heads: heads, residual, norm }, chosen) {
   const words = node("p", "legend");
-  words.append("Bright: what reaches the chosen token, by its share. ");
+  if (residual) words.append("⊕ adds to the stream. ");
+  if (norm !== "none") words.append("A short grey bar across a line is a norm. ");
+  words.append("Bright: what reaches the selected token (attention rollout); faded: what hardly does. ");
   if (heads < 2) return words;
-  words.append(chosen === null ? "An arc’s colour: the head that weighs most there. " : "The arcs are those of head ");
+  words.append(chosen === null ? "A curve’s colour: the head with the largest weight there. " : "The curves are those of head ");
   for (let head = chosen ?? 0; head < (chosen === null ? heads : chosen + 1); head++) {
     const key = node("span", "key", words);
     key.style.setProperty("--colour", headColour(head));
@@ -84,7 +86,7 @@ function ofModel({ stacks, residual, parallel }) {
       if (group.kind === "embed") sentences.push(WORDS.embed(group, stack.title ? `Each token of the ${stack.title}` : "Each token"));
       if (group === blocks[0]) {
         sentences.push([...(stack.title ? [`In the ${stack.title}, `] : []), ...listed(blocks), doing(blocks.length, residual)]);
-        for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the arcs"));
+        for (const part of group.parts) sentences.push(WORDS[part.kind](part, ", along the curves"));
         if (parallel) sentences.push(ABREAST);
       }
       if (group.kind === "ln_final") sentences.push(WORDS.ln_final(group));

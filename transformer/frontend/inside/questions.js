@@ -41,9 +41,9 @@ const INDEX = {
 
 const OTHERS = {
   lens: async (api, position) => renamed(await api.recording("lens", { position }), (name) => `${name}[${position}]`),
-  who: async (api, position, token) => {
+  attribution: async (api, position, token) => {
     const { tensors, metadata } = await api.recording("attribution", { position, token });
-    return { tensors: { [`who[${position}, ${token}]`]: tensors.shares }, metadata: { who: metadata } };
+    return { tensors: { [`attribution[${position}, ${token}]`]: tensors.shares }, metadata: { attribution: metadata } };
   },
   checks: async (api) => ({ tensors: {}, metadata: await api.json("checks") }),
   // A circuit is the weights' alone, whatever is read and changed.

@@ -18,7 +18,7 @@ import { focusOf } from "./structure.js";
  * @property {boolean} residual
  * @property {string} norm
  * @property {(id: string) => Weights} weights of an attention
- * @property {{ heights: Record<string, Float32Array[]>, arcs: Record<string, Float32Array> }} reach as `reachOf` gives it
+ * @property {{ depths: Record<string, Float32Array[]>, arcs: Record<string, Float32Array> }} reach as `reachOf` gives it
  * @property {(part: Part, token: number) => number} strongest
  * @property {Marked[]} made what the cell that is looked at is made of
  * @property {Marked[]} own the cell itself

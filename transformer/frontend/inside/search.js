@@ -1,13 +1,13 @@
 // A tensor by its name: type parts of it, choose from the list (a combobox, as the WAI-ARIA authoring practices have it).
 
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, put, putBoth } from "../dom.js";
 
 const MOST = 40; // names in the list at once
 
-/** The names that have every part of what was typed, those that begin with it first. */
-export function matching(names, typed) {
+/** The names that have every part of what was typed, or whose plain names do, those that begin with it first. */
+export function matching(names, typed, plain = (name) => name) {
   const parts = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = names.filter((name) => parts.every((part) => name.toLowerCase().includes(part)));
+  const found = names.filter((name) => parts.every((part) => `${name} ${plain(name)}`.toLowerCase().includes(part)));
   const rank = (name) => {
     const lower = name.toLowerCase();
     if (lower === typed.trim().toLowerCase()) return 0;
@@ -20,9 +20,11 @@ export function matching(names, typed) {
 let made = 0;
 
 export class Search {
+  /** @type {(name: string) => string} */ plain;
+
   /** open(name): called with the name that was chosen. */
-  constructor(parent, names, open) {
-    this.names = names;
+  constructor(parent, open) {
+    this.names = [];
     this.open = open;
     this.list = [];
     this.at = -1;
@@ -31,7 +33,7 @@ export class Search {
     const label = node("label", "", root);
     put(node("span", "", label), "Find a tensor ");
     const input = (this.input = node("input", "", label));
-    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "Find a tensor", title: "Type parts of its name, for example hook_q" });
+    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "Find a tensor", title: "Type parts of its name, for example layer 1 queries, or hook_q" });
     const about = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id, autocapitalize: "off" };
     for (const [name, value] of Object.entries(about)) attribute(input, name, value);
     this.box = node("ul", "", root);
@@ -53,21 +55,21 @@ export class Search {
     });
   }
 
-  /** Other names, of another model. */
-  offer(names) {
-    this.names = names;
+  /** Other names, of another model. plain(name): what it is called in words. */
+  offer(names, plain) {
+    Object.assign(this, { names, plain });
     this.close();
   }
 
   search() {
-    const found = matching(this.names, this.input.value);
+    const found = matching(this.names, this.input.value, this.plain);
     this.list = found.slice(0, MOST);
     this.box.replaceChildren(...this.list.map((name, at) => {
       const option = node("li", "");
       option.id = `${this.box.id}-${at}`;
       option.dataset.name = name;
       attribute(option, "role", "option");
-      put(option, name);
+      putBoth(option, this.plain(name), name);
       return option;
     }));
     const more = found.length - this.list.length;

@@ -3,7 +3,7 @@
 import { percent, plainNumber } from "../numbers.js";
 import { firstIn, poolOf, strongestIn } from "./arcs.js";
 import { attentionAt } from "./elsewhere.js";
-import { fullName, layerName } from "./plain.js";
+import { capital, fullName, layerName, sublayerName } from "./plain.js";
 import { shortName } from "./structure.js";
 
 const EVEN = 1e-6; // between two weights that are alike
@@ -15,8 +15,8 @@ export function selectionInWords(pass, { chosen, focus, token, scene, structure 
     return pass.has(focus.name, headOf(pass, focus.name, chosen.cell)) ? `${said}: ${plainNumber(pass.value(focus.name, chosen.cell), 6)}.` : `${said}.`;
   }
   if (focus?.name) {
-    const { meaning, dims, sizes } = pass.describe(focus.name);
-    return `${fullName(focus.name, focus, structure.norm)}: ${meaning} ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
+    const { dims, sizes } = pass.describe(focus.name);
+    return `${fullName(focus.name, focus, structure.norm)}, ${dims.map((dim, at) => `${dim} ${sizes[at]}`).join(" × ")}.`;
   }
   const said = `Token ${token} “${pass.labels.text[token]}”: ${nextInWords(pass, token)}`;
   const part = attentionAt(structure, focus);
@@ -34,7 +34,7 @@ function nextInWords(pass, token) {
     const place = token * shape[1] + at;
     return `“${pass.vocabulary[data[place]]}” ${percent(shares[place])}`;
   });
-  return `next comes ${likeliest[0]}, or ${likeliest.slice(1).join(", ")}.`;
+  return `predicted next ${likeliest.join(", ")}.`;
 }
 
 /** Where a token looks most, in one attention. place: of the attention, as `Structure.places` has it. */
@@ -42,33 +42,38 @@ function attentionInWords(pass, scene, { stack, group, part }, token) {
   const { queries, keys, weights } = scene.weights(part.id);
   const labels = pass.labels[part.crosses || part.id.startsWith("encoder.") ? "source" : "text"];
   const asked = pass.labels[part.id.startsWith("encoder.") ? "source" : "text"];
-  const query = poolOf(Math.min(token, asked.length - 1), asked.length, queries);
+  const asking = Math.min(token, asked.length - 1);
+  const query = poolOf(asking, asked.length, queries);
   const most = strongestIn({ keys, weights }, query);
   const key = firstIn(most, labels.length, keys);
-  const head = scene.head ?? (pass.config.n_heads === 1 ? 0 : null);
-  const where = `${part.crosses ? "cross-attention of " : ""}${layerName(stack, group)}`;
-  const who = head === null ? `In ${where} the mean of the heads` : `${where[0].toUpperCase()}${where.slice(1)}, head ${head}`;
+  const { n_heads: heads } = pass.config;
+  const head = scene.head ?? (heads === 1 ? 0 : null);
+  const where = part.crosses ? sublayerName({ stack, group, part }) : capital(layerName(stack, group));
+  const who = `${where}, ${head === null ? `mean of ${heads} heads` : `head ${head}`}: “${asked[asking]}” looks`;
   const seen = weights.subarray(query * keys, (query + 1) * keys).filter((weight) => weight > 0);
   const isEven = seen.length > 1 && Math.max(...seen) - Math.min(...seen) < EVEN;
-  if (isEven) return `${who} looks at all ${seen.length} tokens that it sees alike: ${percent(seen[0])} each.`;
-  return `${who} looks most at “${labels[key]}”, position ${key}: ${percent(weights[query * keys + most])}.`;
+  if (isEven) return `${who} equally at all ${seen.length} tokens it can see, ${percent(seen[0])} each.`;
+  return `${who} most at “${labels[key]}” (position ${key}), ${percent(weights[query * keys + most])}.`;
 }
 
 /** What happens in a chapter of Play. */
-export function chapterInWords(pass, scene, { places }, { name, zone, prefix }) {
-  const found = places.get(name);
+export function chapterInWords(pass, scene, { places, residual }, { name, zone, prefix }) {
+  const place = places.get(name);
   const token = prefix === "encoder." ? scene.source ?? pass.labels.source.length - 1 : scene.token;
-  if (zone === "lane") return attentionInWords(pass, scene, found, token);
-  const where = found.group.kind === "block" ? layerName(found.stack, found.group) : found.part.title;
-  const would = zone === "strip" && found.part === found.group.parts.at(-1) && found.stack.writes ? lensInWords(pass, found.group.layer + 1, token) : "";
-  return `${where[0].toUpperCase()}${where.slice(1)}. ${pass.describe(name).meaning}${would}`;
+  if (zone === "lane" || name.endsWith("hook_pattern")) return attentionInWords(pass, scene, place, token);
+  if (zone !== "strip") return `${fullName(name, place, scene.norm)}. ${pass.describe(name).meaning}`;
+  const label = `“${pass.labels[prefix === "encoder." ? "source" : "text"][token]}”`;
+  const what = place.part.module ? `What ${label} gathered` : `What it makes of ${label} alone`;
+  const isLast = place.part === place.group.parts.at(-1) && place.stack.writes;
+  const where = residual ? "is added to its residual stream" : "replaces its stream";
+  return `${sublayerName(place)}. ${what} ${where}.${isLast ? lensInWords(pass, place.group.layer + 1, token) : ""}`;
 }
 
-/** What the stream at a height would say next. */
-function lensInWords(pass, height, token) {
+/** What the logit lens reads at a depth of the stream. */
+function lensInWords(pass, depth, token) {
   if (!pass.hasLens(token)) return "";
-  const at = height * pass.outline.lens.shape[1] + token;
-  return ` Now it would say “${pass.vocabulary[pass.outline.lens.data[at]] ?? "?"}”, ${percent(pass.outline["lens.probability"].data[at])}.`;
+  const at = depth * pass.outline.lens.shape[1] + token;
+  return ` Logit lens: “${pass.vocabulary[pass.outline.lens.data[at]] ?? "?"}”, ${percent(pass.outline["lens.probability"].data[at])}.`;
 }
 
 /** What lies under the pointer, a text each. */

@@ -5,7 +5,7 @@ import { attribute, node, put } from "../dom.js";
 import { pageOf, prepared } from "../canvas.js";
 import { Plane, planeDims } from "./plane.js";
 import { imageOf } from "./strips.js";
-import { shortName } from "./structure.js";
+import { plainName } from "./plain.js";
 
 const WORDS = { qkv_head: "", kv_head: "key–value head " }; // before the place in a dimension, where its name says too little
 const WIDEST = 190; // pixels of a heatmap
@@ -37,9 +37,9 @@ export class Sources {
     this.shown.forEach(({ name: source, plane }, at) => {
       const button = /** @type {HTMLButtonElement} */ (this.list.children[at]);
       button.onclick = () => this.open(source);
-      button.title = `Open ${source}`;
+      button.title = source;
       const held = Object.entries(plane.fixed).map(([dim, index]) => `, ${WORDS[dim] ?? `${dim} `}${pass.label(source, dim, index)}`).join("");
-      put(button.firstChild, `${shortName(source)}${held}`);
+      put(button.firstChild, `${plainName(source, pass.config.norm)}${held}`);
     });
     this.draw();
   }

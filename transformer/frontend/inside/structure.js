@@ -32,7 +32,7 @@
  * @property {string} prefix
  * @property {"text" | "source"} tokens
  * @property {number} layers
- * @property {string[][]} heights
+ * @property {string[][]} depths the names of what the stream is before the first block and after each
  * @property {number} count
  * @property {string} title
  * @property {Group[]} groups
@@ -63,7 +63,7 @@ export function structureOf(metadata) {
   const read = parametersBy(equations, tensors);
   /** @type {Stack[]} */
   const stacks = metadata.stacks.map(({ prefix, tokens, layers, heights }) => ({
-    prefix, tokens, layers, heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
+    prefix, tokens, layers, depths: heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
     writes: prefix !== "encoder.",
   }));
   /** @type {Map<string, Place>} */
@@ -97,6 +97,11 @@ export function focusOf({ stacks, places }, open) {
     }
   }
   return null;
+}
+
+/** The attentions of a model, as parts. @param {Structure} structure */
+export function attentionsOf({ stacks }) {
+  return stacks.flatMap(({ groups }) => groups.flatMap(({ parts }) => parts.filter(({ module }) => module)));
 }
 
 /** Where Escape leads to from what is open: from a tensor to its sublayer, to its block, to the model. */

@@ -3,7 +3,7 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
 import { Bars } from "../bars.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, put, putBoth } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../numbers.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
@@ -135,8 +135,8 @@ export class TensorView {
 
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
-    if (kind === "parameter") this.title.replaceChildren(name);
-    else this.title.replaceChildren(plainName(name, pass.config.norm), " ", Object.assign(node("small", ""), { textContent: name }));
+    const plain = (each) => plainName(each, pass.config.norm);
+    putBoth(this.title, plain(name), name);
     put(this.meaning, meaning);
     put(this.formula, formula);
     this.formula.hidden = !formula;
@@ -144,8 +144,8 @@ export class TensorView {
     const shape = `${dims.join(" × ")} = ${sizes.join(" × ")}`;
     put(this.shape, `${shape}: ${numbers.toLocaleString("en")} ${numbers === 1 ? "number" : "numbers"}${kind === "parameter" ? ", learned" : ""}`);
     const open = (each) => this.events.open?.(each);
-    fill(this.sources, [...new Set(pass.operands(name).map((operand) => operand.name))], open);
-    fill(this.readers, pass.readers(name), open);
+    fill(this.sources, [...new Set(pass.operands(name).map((operand) => operand.name))], plain, open);
+    fill(this.readers, pass.readers(name), plain, open);
     this.pickers.replaceChildren(...Object.entries(this.fixed).map(([dim, at]) => this.picker(dim, at, sizes[dims.indexOf(dim)])));
   }
 
@@ -212,7 +212,7 @@ export class TensorView {
     this.heatmap.mark(selected, cell);
     const named = cell ?? (selected?.column != null ? selected : null);
     if (!named) {
-      put(this.readout, this.isThere ? "Point at a cell to see its number; choose it to see how it comes about." : pass.absent.tensor);
+      put(this.readout, this.isThere ? "Point at a cell to see its number; click it to see how it is computed." : pass.absent.tensor);
       return;
     }
     const place = plane.place(named);
@@ -245,7 +245,7 @@ export class TensorView {
       return group;
     };
     this.facts.replaceChildren(
-      fact("mean", said(shown.mean)), fact("spread", said(shown.spread)),
+      fact("mean", said(shown.mean)), fact("standard deviation", said(shown.spread)),
       fact("smallest", said(shown.smallest.value), shown.smallest), fact("largest", said(shown.largest.value), shown.largest),
       ...(isPart && found ? [fact("the whole tensor", `${said(whole.mean)} ± ${said(whole.spread)}, ${said(whole.smallest)} to ${said(whole.largest)}`)] : []),
     );
@@ -322,12 +322,12 @@ function links(parent, title) {
   return { line, list: node("span", "", line) };
 }
 
-function fill({ line, list }, names, open) {
+function fill({ line, list }, names, plain, open) {
   line.hidden = !names.length;
   list.replaceChildren(...names.map((name) => {
     const button = node("button", "");
     button.type = "button";
-    put(button, name);
+    putBoth(button, plain(name), name);
     button.addEventListener("click", () => open(name));
     return button;
   }));

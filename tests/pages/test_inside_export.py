@@ -1,4 +1,4 @@
-"""What can be taken along from the page Inside: the view as a page, its numbers as a file, the lines of Python."""
+"""What the page Inside exports: the view as a page, its numbers as a file, the lines of Python."""
 
 import re
 

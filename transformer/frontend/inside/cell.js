@@ -1,0 +1,61 @@
+// One cell of a pass, and the numbers that its equation reads for it.
+
+/** @import { Config } from "../shape.js" */
+/** @import { Equation, InsidePass } from "./pass.js" */
+
+/** @type {[RegExp, string][]} */
+const TERMS = [ // what a term of the stream is called beside its bars
+  [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
+  [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
+];
+
+export class Cell {
+  /** @type {InsidePass} */ pass;
+  /** @type {string} */ name;
+  /** @type {number[]} */ place;
+  /** @type {Equation} */ equation;
+  /** @type {Config} */ config;
+  /** @type {Record<string, number>} */ by; // where it is, by dimension of its equation
+
+  constructor(pass, name, place, equation) {
+    Object.assign(this, { pass, name, place, equation, config: pass.config, by: pass.placeIn(name, place) });
+  }
+
+  /** The terms that stand in one role: [{ name, title, reads, values }]. along: a dimension that is read whole. */
+  terms(role, along = null) {
+    return (this.equation.operands[role] ?? []).map((operand) => {
+      const reads = this.pass.reads(this.name, this.place, operand, along);
+      const values = Float64Array.from({ length: reads.length }, (_, which) => this.pass.value(operand.name, reads.at(which)));
+      const title = TERMS.find(([ending]) => ending.test(operand.name))?.[1] ?? "x";
+      return { name: operand.name, title, reads, values };
+    });
+  }
+
+  /** The same added together: { terms, values, along }. */
+  sum(role, along = null) {
+    const terms = this.terms(role, along);
+    const values = terms[0].values.map((_, which) => terms.reduce((sum, term) => sum + term.values[which], 0));
+    return { terms, values, along: this.along(terms[0]) };
+  }
+
+  /** One number that an operand in this role has for the cell. */
+  one(role) {
+    const [term] = this.terms(role);
+    return { ...term, value: term.values[0] };
+  }
+
+  /** What the cells of a term stand for. */
+  along({ name, reads: { shape, length, at } }) {
+    const axes = shape.map(([dim]) => this.pass.describe(name).dims.indexOf(dim));
+    const label = (which) => {
+      const place = at(which);
+      return this.pass.inWords(name, place.map((each, axis) => (axes.includes(axis) ? each : null)));
+    };
+    return { dim: shape.map(([dim]) => dim).join(", "), length, label };
+  }
+
+  /** The number that takes the place of the cell along a dimension of its tensor. */
+  links(...terms) {
+    return terms.flat().map(({ name, title, reads }) => ({ title, name, at: (which) => reads.at(reads.length === 1 ? 0 : which) }));
+  }
+}
