@@ -273,7 +273,7 @@ def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
     found = activations.scored("shakespeare", tokens, (), (STEERED,))
     assert len(read) == 2  # toward and against
     for end in (3, 16, 18, 19):
-        last, _ = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
+        last = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
         np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
 
 

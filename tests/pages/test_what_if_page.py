@@ -9,7 +9,7 @@ import torch
 
 from pages.ui.figures.what_if import percent
 from pages.ui.markdown import nats
-from pages.ui.models import changed, library
+from pages.ui.models import activations, library
 from tests.app_driver import (
     ROOT,
     checked,
@@ -98,7 +98,7 @@ def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_
         without = run("shakespeare", ids(PROMPT), part)[-1].double().log_softmax(-1)
         return float((plain.exp() * (plain - without)).sum())
 
-    parts = changed.needed("shakespeare", tuple(ids(PROMPT))).parts
+    parts = activations.ablation("shakespeare", tuple(ids(PROMPT))).parts
     order = sorted(parts, key=moved, reverse=True)
     assert offered == [f"Silence {str(part).removesuffix(' silenced')}" for part in order[:3]]
     press(at, offered[0])
@@ -423,7 +423,7 @@ def test_the_shipped_induction_needs_two_heads_together(monkeypatch):
 
 
 def test_without_is_accepted_beside_parts():
-    found = changed.needed("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
+    found = activations.ablation("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
     row = found.parts.index(SILENCED)
     without = run("shakespeare", ids(PROMPT), Without("mask"), SILENCED)
     with_it = run("shakespeare", ids(PROMPT), Without("mask"))

@@ -246,7 +246,7 @@ def _changed(
     found = in_force(current.changes)
     if not found or tokens is None:
         return found
-    if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
+    if not np.isfinite(activations.next_token(name, tokens, source, found)).all():
         st.warning(
             "Changed like this, the model's numbers grow too large to be computed with. The page shows the "
             "unchanged model; turn one of the changes off.",

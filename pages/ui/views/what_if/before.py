@@ -16,7 +16,7 @@ from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import changes
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted, nats, plain
-from pages.ui.models import activations, changed, library
+from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, log_softmax
@@ -49,7 +49,7 @@ class Said:
 def said(session: Session, reading: Read) -> Said | None:
     """The two distributions; None after saying that there are none."""
     logits = [
-        activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
+        activations.next_token(session.name, reading.before, reading.source, interventions=each)
         for each in ((), session.interventions)
     ]
     if not np.isfinite(logits[1]).all():
@@ -149,7 +149,7 @@ def writing(session: Session, reading: Read) -> None:
     st.header("What it writes", anchor=False)
     sampling = session.visitor.sampling
     both = [
-        changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
+        activations.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
         for each in ((), session.interventions)
     ]
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))

@@ -18,7 +18,7 @@ from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain
-from pages.ui.models import activations, beside, library, places
+from pages.ui.models import beside, library, places
 from pages.ui.models.beside import Heights
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
@@ -27,7 +27,8 @@ from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if import lines, sides
 from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
 from pages.ui.views.what_if.sides import Side
-from transformer import causal_mask
+from transformer import attention_modules, causal_mask
+from transformer.api.tensors import tensor
 from transformer.inference.windows import in_window
 
 CANDIDATES = 6
@@ -176,9 +177,9 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     """A head's weights; of a model that has fewer layers or heads, the last it has."""
     kind = places.chosen_attention(side.config, wish) or ""
     layer, head = min(layer, places.depth(side.config, kind) - 1), min(head, side.config.n_heads - 1)
-    weights = activations.pattern(
-        side.name, side.tokens, side.source, kind, layer, in_window(side.interventions, side.begin)
-    )[head]
+    name = f"{attention_modules(side.config)[kind][layer]}.hook_pattern[{head}]"
+    changes = in_window(side.interventions, side.begin)
+    weights = tensor(library.opened(side.name), side.tokens, side.source, name, changes)
     window = side.config.window(layer) if kind == "self" else 0
     is_causal = kind in ("self", "decoder")
     hidden = ~causal_mask(*weights.shape, window=window).numpy() if is_causal else np.zeros(weights.shape, bool)

@@ -17,7 +17,7 @@ from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
-from pages.ui.models import changed, library
+from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what
@@ -113,7 +113,7 @@ def offer_table(session: Session, mapped: Mapped) -> None:
 def needed_here(session: Session, reading: Read) -> Ablation | None:
     """What each part is needed for; of a large model None until it has been asked for and computed."""
     return computed(
-        changed.needed,
+        activations.ablation,
         session.name,
         reading.tokens,
         reading.source,
