@@ -162,13 +162,13 @@ def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_k
     page.keyboard.press("PageDown")
     expect(said_of(page, 0)).to_contain_text("Causal mask: query e at position 4, key e at position 4, visible.")
     expect(after.get_by_role("heading", level=2)).to_have_text("What comes after “e”, position 4")
-    expect(after.get_by_text("5 of 5 keys visible")).to_be_visible()
+    expect(after.get_by_text("5 of 5 keys visible.")).to_be_visible()
     assert after.locator("ol").first.inner_text() != first
 
     masks(page, 1).focus()
     page.keyboard.press("End")
     expect(said_of(page, 1)).to_have_text("Padding mask: query ∅ at position 6, key ∅ at position 6, hidden.")
-    assert "Hides filler" in masks(page, 1).get_attribute("aria-label")
+    assert "is a padding token" in masks(page, 1).get_attribute("aria-label")
     masks(page, 2, 2).focus()
     page.keyboard.press("ArrowDown")
     words = "Both: causal and padding: query ∅ at position 4, key o at position 0, visible."

@@ -164,7 +164,7 @@ def folder(tmp_path, monkeypatch):
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
         lambda name: activations.position_table(name),
-        lambda name: masking.predicted(name, TOKENS, TOKENS[1:], masked=False),
+        lambda name: masking.predicted(name, TOKENS, TOKENS[1:]),
         lambda name: masking.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
     ],
 )

@@ -16,7 +16,7 @@ from tests.masks_page import (
     button,
     distributions,
     editor,
-    panel,
+    masks_of,
     side,
     table,
     tokens_of,
@@ -188,6 +188,7 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
         alone, filled = (
             checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1) for ids in (prompt, (0, 0, 0, *prompt))
         )
-    assert "a token sees the last 2 in layer 0." in str(panel(visit(), "causal"))
+    sees = masks_of(visit(), "causal")["predictions"]["sees"]
+    assert sees[1] == "2 of 16 keys visible." and sees[5] == "6 of 16 keys visible; in layer 0 the last 2."
     found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

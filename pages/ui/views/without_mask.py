@@ -32,6 +32,7 @@ UNMOVED = 1e-5
 """A change of probability this small is rounding."""
 SEEN = 0.01
 """A change of probability that can be seen in bars."""
+MASK = Without("mask")
 WITH, WITHOUT = "with the mask", "without it"
 
 
@@ -65,8 +66,7 @@ def read(session: Session) -> Reading:
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
     masked, free = (
-        masking.predicted(session.name, tokens, following, session.source, masked=masked, interventions=kept)
-        for masked in (True, False)
+        masking.predicted(session.name, tokens, following, session.source, changes) for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
     return Reading(tokens, following, offset, labels, after, masked, free)
@@ -78,7 +78,10 @@ def takes_mask(change: Intervention) -> bool:
 
 
 def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
-    """What the model expects after each of the last `shown` tokens; at first after the last one, if that shows much."""
+    """What the model expects after each of the last `shown` tokens; at first after the one where the mask matters most.
+
+    That is where the token that really came next loses or gains most; where none does, the middle one.
+    """
     label = library.tokenizer(session.name).label
     rows = [
         tuple(
@@ -89,12 +92,24 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     ]
     following = [*reading.after, None][: len(rows)]
     first = max(len(rows) - shown, 0)
-    row = len(rows) - 1
-    moved = np.abs(reading.free.probability - reading.masked.probability)[first:]
-    if np.abs(reading.free.last - reading.masked.last).max() < SEEN and moved.size:
-        row = first + int(moved.argmax())
+    moved = np.abs(reading.free.probability - reading.masked.probability)[first : len(rows) - 1]
+    row = int(moved.argmax()) if moved.max(initial=0.0) >= SEEN else len(moved) // 2
     words = last_token_in_words(session.config, len(rows), reading.masked, reading.free)
-    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], row - first, words)
+    sees = [
+        f"{seen - first} of {counted(len(rows) - first, 'key')} visible{_local(session.config, seen)}."
+        for seen in range(first + 1, len(rows) + 1)
+    ]
+    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], sees, row, words)
+
+
+def _local(config: ModelConfig, seen: int) -> str:
+    """The layers that hide the distant past as well from a token that sees so many, with what they leave of it."""
+    narrow: dict[int, list[str]] = {}
+    for layer in range(config.n_layers):
+        if 0 < (window := config.window(layer)) < seen:
+            narrow.setdefault(window, []).append(str(layer))
+    told = [f"layer{'s'[: len(layers) > 1]} {', '.join(layers)} the last {size}" for size, layers in narrow.items()]
+    return f"; in {', in '.join(told)}" if told else ""
 
 
 def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
