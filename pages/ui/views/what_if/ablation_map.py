@@ -1,4 +1,4 @@
-"""The map of ablations: the effect of silencing each head and each feed-forward layer, one at a time.
+"""The map of ablations: the effect of ablating each head and each feed-forward layer, one at a time.
 
 Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
 """
@@ -20,16 +20,18 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.patience import computed
-from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what
+from pages.ui.views.what_if.reading import TOO_LARGE, Read
 from transformer.api.effects import CHOOSABLE, Ablation
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
-EFFECTS = {"loss": "The loss of the text", "logit": "The logit of a token"}
-MOST_OF_THEM = 0.95
-"""The share of the effects whose colours differ."""
+EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
+UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
+USUAL, BEYOND, LEAST = 0.9, 3.0, 0.02
+"""The share of the effects that are usual; colours end at so many times the largest of these, but at no less than this
+share of the largest of all."""
 UNMOVED = 5e-5
 """An effect this small isn't worth a word."""
-ACTS = ("silence it", "bring it back")
+ACTS = ("ablate it", "bring it back")
 TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
@@ -44,39 +46,51 @@ class Placed:
 
 @dataclass(frozen=True)
 class Mapped:
-    """What the map shows. token: whose logit; None for the loss."""
+    """What the map shows, of `EFFECTS`. token: whose probability or logit; None for the loss."""
 
     found: Ablation
-    values: np.ndarray
-    """(part,)."""
+    effect: str
     token: int | None
 
+    @property
+    def values(self) -> np.ndarray:
+        """(part,): how much larger it is without each part."""
+        if self.token is None:
+            return self.found.loss
+        column = _column(self.found, self.token)
+        if self.effect == "logit":
+            return (self.found.logits - self.found.kept)[:, column]
+        with_it, without = np.exp(self.found.odds[..., column])
+        return 100 * (without - with_it)
 
-def show(session: Session, reading: Read) -> Mapped | None:
-    """The map, and the dials that say of what; None while there is none, after saying why."""
-    with st.container(horizontal=True, vertical_alignment="center"):
+
+def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
+    """The map, and the dials that say of what; None while there is none, after saying why.
+
+    answer: the likeliest next token of the unchanged model, if it is known; the map is of that one at first.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header("Which parts matter", anchor=False, width="content")
-        on = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
-        waits = st.container()
-        with waits:
-            found = needed_here(session, reading)
-        if found is None:
-            return None
-        token = _token(session, found) if on == "logit" else None
-    if on == "loss" and found.loss is None:
-        st.info(
-            "A single token has no loss: nothing comes before it to predict it from. Type a longer prompt, or look "
-            "at the logit of a token."
-        )
+        effect = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
+        dial = st.container(width=140)
+    found = ablated(session, reading)
+    if found is None:
         return None
-    values = found.loss if token is None else (found.logits - found.kept)[:, _column(found, token)]
-    if not np.isfinite(values).all():
+    token = None
+    if effect != "loss":
+        with dial:
+            token = _token(session, found, answer)
+    if effect == "loss" and found.loss is None:
+        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt.")
+        return None
+    mapped = Mapped(found, effect, token)
+    if not np.isfinite(mapped.values).all():
         st.warning(TOO_LARGE)
         return None
-    st.markdown(_how(session, reading, token))
-    limit = colour_limit(values)
-    placed = place(found.parts, values, session.interventions)
-    what = "the loss is {value} nats" if token is None else f"the logit of {_quoted(session, token)} is {{value}}"
+    st.caption(_how(session, reading, mapped))
+    placed = place(found.parts, mapped.values, session.interventions)
+    what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
+    unit = UNITS[effect]
 
     def choose(cell: Cell) -> None:
         part = placed[cell.matrix].parts[cell.row, cell.column]
@@ -87,31 +101,28 @@ def show(session: Session, reading: Read) -> Mapped | None:
 
     effects(
         [each.matrix for each in placed],
-        key="what_if_needed",
-        name="What each part is needed for",
-        says=(f"Without {{cell}}, {what} higher.", f"Without {{cell}}, {what} lower."),
+        key="what_if_ablation",
+        name="Which parts matter",
+        says=(
+            f"Without {{cell}}, {what} is {{value}}{unit} higher.",
+            f"Without {{cell}}, {what} is {{value}}{unit} lower.",
+        ),
         acts=ACTS,
-        limit=limit,
+        limit=colour_limit(mapped.values),
         pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
         on_choose=choose,
     )
-    beyond = " The strongest share the last colour." if np.abs(values).max() > limit else ""
-    kept = " What is changed already stays changed." if session.interventions else ""
-    st.caption(f"{_verdict(found, values, 'nats' if token is None else '')}{beyond}{kept}")
-    return Mapped(found, values, token)
+    st.caption(_verdict(mapped))
+    return mapped
 
 
 def offer_table(session: Session, mapped: Mapped) -> None:
     """The numbers, to be read and saved."""
-    offer_data(
-        lambda: _table(session, mapped.found, mapped.token),
-        "These effects as a table",
-        f"{session.file_name}-needed.csv",
-    )
+    offer_data(lambda: _table(session, mapped), "These effects as a table", f"{session.file_name}-ablation.csv")
 
 
-def needed_here(session: Session, reading: Read) -> Ablation | None:
-    """What each part is needed for; of a large model None until it has been asked for and computed."""
+def ablated(session: Session, reading: Read) -> Ablation | None:
+    """The ablation of each part; of a large model None until it has been asked for and computed."""
     return computed(
         activations.ablation,
         session.name,
@@ -120,15 +131,15 @@ def needed_here(session: Session, reading: Read) -> Ablation | None:
         reading.place,
         reading.begin,
         session.interventions,
-        ask="Silence one part after another",
-        does="Every head and every feed-forward layer is silenced by itself, and the text read again.",
+        ask="Ablate one part after another",
+        does="Every head and every feed-forward layer is ablated by itself, and the text read again.",
     )
 
 
 def colour_limit(values: np.ndarray) -> float:
-    """Where the colours end: beyond most effects, so that a single large one doesn't make all others pale."""
+    """Where the colours end: a few effects that are far beyond the others don't make these all pale."""
     sizes = np.abs(values)
-    return float(max(np.quantile(sizes, MOST_OF_THEM), sizes.max() / 50)) or 1.0
+    return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
 
 
 def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
@@ -158,10 +169,11 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
     return found
 
 
-def _token(session: Session, found: Ablation) -> int:
-    """The token whose logit is looked at, and the dial that chooses it: the likeliest next one unless it is chosen."""
+def _token(session: Session, found: Ablation, answer: int | None) -> int:
+    """The token that is looked at, and the dial that chooses it: the answer, unless another is chosen."""
     tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
     order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
+    default = answer if answer in found.tokens else order[0]
     if chosen is not None and chosen not in found.tokens:
         if chosen < session.config.vocab_size:
             st.warning(
@@ -169,9 +181,10 @@ def _token(session: Session, found: Ablation) -> int:
                 f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken."
             )
         session.visitor.token = chosen = None
-    if chosen is not None and chosen not in order:
-        order.append(chosen)
-    return widgets.selectbox("Token", order, Tie("token", default=order[0]), tokenizer.label, width=200)
+    order = list(dict.fromkeys([*order, default, *([] if chosen is None else [chosen])]))
+    return widgets.selectbox(
+        "Token", order, Tie("token", default=default), tokenizer.label, label_visibility="collapsed"
+    )
 
 
 def _column(found: Ablation, token: int) -> int:
@@ -179,49 +192,51 @@ def _column(found: Ablation, token: int) -> int:
     return int(np.flatnonzero(found.tokens == token)[0])
 
 
-def _quoted(session: Session, token: int) -> str:
-    return f"‘{library.tokenizer(session.name).label(token)}’"
-
-
-def _how(session: Session, reading: Read, token: int | None) -> str:
-    """What the numbers are, and what a click does."""
-    if token is not None:
-        label = code(library.tokenizer(session.name).label(token))
-        what = f"How much the logit of {label} rises {after_what(session, reading)}"
+def _how(session: Session, reading: Read, mapped: Mapped) -> str:
+    """What the numbers are of, and what a click does."""
+    if mapped.token is None:
+        of = "**Average over the text:** change in the loss, in nats per token"
     else:
-        what = "How much the loss rises (nats per token)"
+        label = code(library.tokenizer(session.name).label(mapped.token))
+        unit = f", in{UNITS[mapped.effect]}" if UNITS[mapped.effect] else ""
+        of = f"**For this answer:** change in the {mapped.effect} of {label}{unit}"
     whose = ""
-    if token is None and session.source:
+    if mapped.token is None and session.source:
         text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
-    return f"{what} without each part alone. Click one to silence it.{whose}"
+    act = (
+        "Measured anew with your changes in force: each cell ablates one part more."
+        if session.interventions
+        else "Each cell ablates one part; click one to keep it ablated, and the map is measured anew."
+    )
+    return f"{of}.{whose}  \n{act}"
 
 
-def _verdict(found: Ablation, values: np.ndarray, unit: str) -> str:
+def _verdict(mapped: Mapped) -> str:
     """The parts with the largest effects, either way."""
-    told = []
-    for word, index in (("rises most", int(values.argmax())), ("falls most", int(values.argmin()))):
-        value = float(values[index])
-        if (value if word == "rises most" else -value) > UNMOVED:
-            told.append(f"it {word} without {part_in_words(found.parts[index])}, by {abs(value):.3g} {unit}".rstrip())
-    if not told:
-        return "No single part makes a difference here."
-    return f"{', and '.join(told)}.".replace("it", "It", 1)
+    values, told = mapped.values, []
+    for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
+        size = float(values[index]) * (1 if sign == "+" else -1)
+        if size > UNMOVED:
+            part = part_in_words(mapped.found.parts[index])
+            told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
+    return " ".join(told) or "No single part makes a difference here."
 
 
-def _table(session: Session, found: Ablation, token: int | None) -> pd.DataFrame:
+def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
+    found = mapped.found
     made = pd.DataFrame(
         {
             "part": [part_in_words(part) for part in found.parts],
             "hook point": [part.point for part in found.parts],
             "head": pd.array([part.head for part in found.parts], dtype="Int64"),
-            "silenced": [part in session.interventions for part in found.parts],
+            "ablated": [part in session.interventions for part in found.parts],
         }
     )
     if found.loss is not None:
         made["rise of the loss (nats)"] = found.loss
-    column = int(found.kept[0].argmax()) if token is None else _column(found, token)
+    column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
     label = library.tokenizer(session.name).label(int(found.tokens[column]))
     made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
     for word, odds in zip(("with", "without"), found.odds, strict=True):
