@@ -175,14 +175,16 @@ def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_k
     expect(said_of(page, 2)).to_have_text(words)
 
 
-def test_mask_and_predictions_are_on_the_first_screen(tiny_server, new_page, wait_ready):
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [("Masks", ["canvas.picture >> nth=0", ".predictions ol >> nth=1"]), ("Positions", ["table >> nth=0"])],
+)
+def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, new_page, wait_ready, path, parts):
     page = new_page(width=1280, height=720)
-    page.goto(f"{tiny_server.url}/Masks?model=shakespeare")
+    page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
     wait_ready(page, timeout=90)
-    shown = page.get_by_test_id("masks")
-    expect(shown).to_have_count(1)
-    for part in (shown.locator("canvas.picture"), shown.locator("ol").last):
-        box = part.bounding_box()
+    for part in parts:
+        box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] <= 720
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500
 

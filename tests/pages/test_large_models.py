@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pages.ui.models import activations, jobs, library, tracing
+from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled

@@ -49,8 +49,8 @@ def causal(session: Session) -> Reading | None:
     with picture:
         if reading is None:
             st.info(
-                "This model has no layers, and so no attention and no mask to take away: "
-                "it goes straight from a token to the next one's odds."
+                "This model has no layers, and so no attention and no mask to take away: it predicts the next token "
+                "from one token alone."
             )
         show_panels([panel], "causal", reading and without_mask.predictions(session, reading, shown))
     offer_data(lambda: _table([panel]), "This mask as a table", f"{session.file_name}-causal-mask.csv")

@@ -158,10 +158,10 @@ def _how_it_is_done(session: Session) -> str:
     is_changed = any(not takes_mask(change) for change in session.interventions)
     changes = " What else is changed in it is changed both times." if is_changed else ""
     return (
-        f"The same model reads the same text twice. The second time every token may see every other in {where}, "
-        f"in {every(session.config.n_layers)}; nothing else differs.{changes}{whose} The model was trained with the "
-        "mask, so it has not learned to use what it now sees. A model *trained* without a mask would simply copy the "
-        "next token from the next position, and could not write."
+        f"The same model reads the same text twice. The second time every token sees every other in {where}, in "
+        f"{every(session.config.n_layers)}; nothing else differs.{changes}{whose} It was trained with the mask, so it "
+        "has not learned to use what it now sees. *Trained* without a mask, it would copy the next token from the next "
+        "position, and could not write."
     )
 
 
@@ -183,10 +183,7 @@ def every(layers: int) -> str:
 def _verdict(reading: Reading) -> None:
     masked, free = reading.masked, reading.free
     if len(reading.tokens) == 1:
-        st.info(
-            "A single token has no future: with the mask or without it, it sees only itself. "
-            "A longer text shows the difference."
-        )
+        st.info("A single token has no future: it sees only itself. A longer text shows the difference.")
     if not len(masked.probability):
         return
     before, after = float(masked.loss.mean()), float(free.loss.mean())
@@ -214,8 +211,8 @@ def verdict_in_words(masked: Predicted, free: Predicted) -> str:
     )
     places = "the one token" if known == 1 else f"the {known} tokens"
     return (
-        f"The loss is −ln of the probability given to the token that really came next, here on average over {places} "
-        f"whose successor is known. Without its mask the model predicts this text **{verdict}**. The right token got "
+        f"The loss is −ln of the probability of the token that really came next, the mean of {places} whose next is "
+        f"known. Without its mask the model predicts this text **{verdict}**. The right token got "
         f"less probability {_times(worse)} and more {_times(better)}."
     )
 
@@ -246,16 +243,13 @@ def _by_position(session: Session, reading: Reading) -> None:
         values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0, **options)
         chart(figure, "masks_probability")
-        st.caption(
-            "The probability that the model gave, after each token, to the token that really came next. "
-            f"{labelling_note(figure)}"
-        )
+        st.caption(f"The probability, after each token, of the token that really came next. {labelling_note(figure)}")
     with right:
         values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)", **options)
         chart(figure, "masks_entropy")
         st.caption(
-            "How unsure the model was, whatever came next: 0 is certain, "
+            "How unsure the model was: 0 is certain, "
             f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
             f"was equally likely. {labelling_note(figure)}"
         )

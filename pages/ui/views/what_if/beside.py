@@ -75,7 +75,7 @@ def show(session: Session) -> None:
 
 
 def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
-    st.header("What comes next", anchor=False)
+    st.header("Next token", anchor=False)
     logs = [log_softmax(each.logits[-1]) for each in found]
     shared = beside.same_tokens(both[0].name, both[1].name)
     labels = [beside.vocabulary(side.name) for side in both]
@@ -119,7 +119,7 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
     """What differs most, for two sides that have the same tokens."""
     change = np.exp(other) - np.exp(one)
     if np.abs(change).max() < UNMOVED:
-        return "Both say the same, or very nearly."
+        return "Both predict the same, or very nearly."
     order = [token for token in np.argsort(-np.abs(change), kind="stable")[:MOVED] if abs(change[token]) > UNMOVED]
     named = ", ".join(f"{code(labels[token])} {100 * change[token]:+.3f}" for token in order)
     first, second = (plain(side.title) for side in both)
@@ -130,7 +130,7 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
 
 
 def _attention(session: Session, both: tuple[Side, Side]) -> None:
-    st.header("Where one head looks", anchor=False)
+    st.header("Attention of one head", anchor=False)
     able = [side for side in both if side.config.n_layers]
     for side in both:
         if side not in able:
@@ -218,13 +218,13 @@ def _less(one: Panel, other: Panel) -> Panel:
         queries,
         keys,
         one.offsets,
-        "The second less the first: red where the second looks more, blue where it looks less.",
+        "The second less the first: red where the second gives more weight, blue where it gives less.",
     )
 
 
 def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
     """What each height would have said, had the model ended there."""
-    st.header("What each height would have said", anchor=False)
+    st.header("Logit lens", anchor=False)
     odds = [np.exp(log_softmax(each.logits)) for each in found]
     best = [int(each[-1].argmax()) for each in odds]
     labels = [library.tokenizer(side.name).labels for side in both]
@@ -238,10 +238,7 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
-    st.caption(
-        f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
-        "height of the stream to its odds (the logit lens)."
-    )
+    st.caption(f"The probability of each side's likeliest next token{crossed}, had the model ended after that layer.")
     offer_data(
         lambda: pd.concat(
             pd.DataFrame(
