@@ -240,7 +240,7 @@ def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at)
-    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before it both")]
+    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before")]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):

@@ -134,8 +134,8 @@ def open_page(
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
             st.title(title, anchor=False, width="content")
-            what = st.empty()
-            what.caption(opening.what)
+            st.caption(opening.what)
+            changed = st.empty()
             guiding.show()
         borrowed.show_ways_back()
         _show_training()
@@ -147,7 +147,7 @@ def open_page(
         prompt_bar.offer_tools(name, prompt)
     with places.notices:
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
-        interventions = _changed(current, name, tokens, source, what)
+        interventions = _changed(current, name, tokens, source, changed)
     text = _text(current, name, tokens, source, interventions)
     _fit(current, library.config(name), text if tokens else None)
     with places.notices:  # last, so that it says what this run has found

@@ -29,8 +29,8 @@ UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
 USUAL, BEYOND, LEAST = 0.9, 3.0, 0.02
 """The share of the effects that are usual; colours end at so many times the largest of these, but at no less than this
 share of the largest of all."""
-UNMOVED = 5e-5
-"""An effect this small isn't worth a word."""
+UNMOVED, SLIGHT = 5e-5, 0.01
+"""An effect this small, or this share of the largest, isn't worth a word."""
 ACTS = ("ablate it", "bring it back")
 TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
@@ -218,7 +218,7 @@ def _verdict(mapped: Mapped) -> str:
     values, told = mapped.values, []
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
         size = float(values[index]) * (1 if sign == "+" else -1)
-        if size > UNMOVED:
+        if size > max(UNMOVED, SLIGHT * np.abs(values).max()):
             part = part_in_words(mapped.found.parts[index])
             told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
     return " ".join(told) or "No single part makes a difference here."

@@ -63,7 +63,9 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
     st.header("Next token", anchor=False)
     tokenizer, is_changed = library.tokenizer(session.name), bool(session.interventions)
     old, new = np.exp(found.unchanged), np.exp(found.changed)
-    moved = f" **KL divergence** {nats(float(divergence(found.unchanged, found.changed)))}: how far they move it."
+    moved = (
+        f" **KL divergence** {nats(float(divergence(found.unchanged, found.changed)))}: how far the changes move it."
+    )
     after = after_what(session, reading)
     st.caption(f"{after[0].upper()}{after[1:]}.{moved if is_changed else ''}")
     union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))

@@ -227,10 +227,7 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
         on_choose=choose,
     )
     if first:
-        st.caption(
-            f"The picture begins at position {first}: before it both prompts are the same, and no place changes "
-            "anything."
-        )
+        st.caption(f"The picture begins at position {first}: before the prompts differ, no cell changes anything.")
     st.markdown(_in_words(labels, found))
 
 
@@ -258,11 +255,11 @@ def _path(labels: list[str], shares: np.ndarray) -> str:
         if shares[run, place].max() <= SLIGHT:
             continue
         where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
-        steps.append(f"entering {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
+        steps.append(f"into {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
     return (
-        f"In the residual stream it stands {', then '.join(steps)}."
+        f"The residual stream carries the difference {', then '.join(steps)}."
         if steps
-        else ("No single position of the residual stream carries much of it.")
+        else "No single position of the residual stream carries much of the difference."
     )
 
 
