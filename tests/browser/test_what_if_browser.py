@@ -48,7 +48,7 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     until_changed(page, "1 change")
     wait_ready(page)
     assert cells(page).bounding_box() == before  # nothing moves
-    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+    expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
     expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
     assert "scale~blocks.1.hook_mlp_out" in page.evaluate("decodeURIComponent(location.search)")
     cells(page).focus()
@@ -63,7 +63,7 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     wait_ready(page)
     page.get_by_role("link", name="Attention").click()
     page.get_by_role("heading", level=1, name="Attention").wait_for()
-    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+    expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
 
 
 def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_path):

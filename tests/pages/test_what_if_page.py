@@ -105,7 +105,7 @@ def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_
 
     parts = activations.ablation("shakespeare", tuple(ids(PROMPT))).parts
     order = sorted(parts, key=moved, reverse=True)
-    assert offered == [f"Ablate {str(part).removesuffix(' silenced')}" for part in order[:3]]
+    assert offered == [f"Ablate {str(part).removesuffix(' ablated')}" for part in order[:3]]
     press(at, offered[0])
     assert at.session_state["visitor"].changes[0].intervention == order[0]
     assert str(order[0]) in markdown_with(at, "Changed").replace("\\", "")
@@ -361,7 +361,7 @@ def test_the_lines_of_the_map_print_what_is_shown(effect, changes, folder, capsy
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
     run_lines(at, folder, "silencing(")
     printed = {
-        line.partition(" silenced ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
+        line.partition(" ablated ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
     }
     (matrix,) = shown(at)["matrices"]
     for row, layer in enumerate(matrix["values"]):
