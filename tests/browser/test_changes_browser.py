@@ -47,7 +47,7 @@ def equal_or_set(page):
     return found
 
 
-def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
+def test_a_head_is_ablated_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
     page, _ = visit("prompt=To be, or not&layer=0&head=0")
     all_equal(page)
     head(page, 0, 1).focus()

@@ -288,7 +288,7 @@ class TestTheForm:
     def opened(**link):
         return open_form(start(**link))
 
-    def test_a_head_is_silenced_by_it(self):
+    def test_a_head_is_ablated_by_it(self):
         at = self.opened(prompt=PROMPT)
         press(at, "Change this")
         assert chips(at) == {CHIP: True}

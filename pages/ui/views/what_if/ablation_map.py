@@ -29,6 +29,8 @@ UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
 USUAL, BEYOND, LEAST = 0.9, 3.0, 0.02
 """The share of the effects that are usual; colours end at so many times the largest of these, but at no less than this
 share of the largest of all."""
+FAINTEST = 1.0
+"""Percentage points of a probability that colours go to at the least: less is next to nothing."""
 UNMOVED, SLIGHT = 5e-5, 0.01
 """An effect this small, or this share of the largest, isn't worth a word."""
 ACTS = ("ablate it", "bring it back")
@@ -108,7 +110,7 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
             f"Without {{cell}}, {what} is {{value}}{unit} lower.",
         ),
         acts=ACTS,
-        limit=colour_limit(mapped.values),
+        limit=max(colour_limit(mapped.values), FAINTEST if effect == "probability" else 0.0),
         pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
         on_choose=choose,
     )
