@@ -47,7 +47,7 @@ def equal_or_set(page):
     return found
 
 
-def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
+def test_a_head_is_ablated_from_its_menu_by_keyboard_and_brought_back(visit, wait_ready):
     page, _ = visit("prompt=To be, or not&layer=0&head=0")
     all_equal(page)
     head(page, 0, 1).focus()
@@ -56,18 +56,18 @@ def test_a_head_is_silenced_from_its_menu_by_keyboard_and_brought_back(visit, wa
     expect(drawer.get_by_role("combobox", name="What")).to_be_focused()
     assert shown(page)[:2] == (0, 1)
     drawer.get_by_role("button", name="Zero ablation").press("Enter")
-    expect(said(page)).to_have_text(re.compile("Changed: layer 0, head 1 silenced."))
-    expect(drawer.get_by_text("layer 0, head 1 silenced")).to_be_visible()  # the drawer is still open
+    expect(said(page)).to_have_text(re.compile("Changed: layer 0, head 1 ablated."))
+    expect(drawer.get_by_text("layer 0, head 1 ablated")).to_be_visible()  # the drawer is still open
     expect(head(page, 0, 1)).to_have_attribute("aria-label", "Layer 0, head 1, changed")
     until(page, lambda: changes(page) == SILENCED)
-    until(page, lambda: "set by: layer 0, head 1 silenced" in badges(page))
-    assert equal_or_set(page).count("set by: layer 0, head 1 silenced") == 1
+    until(page, lambda: "set by: layer 0, head 1 ablated" in badges(page))
+    assert equal_or_set(page).count("set by: layer 0, head 1 ablated") == 1
     page.get_by_role("button", name="1 change").click()
     expect(page.get_by_role("button", name="Change this")).to_be_visible()
     assert found_by_axe(page) == []
     turn_dark(page, wait_ready)
     assert found_by_axe(page, seconds=TURNING) == []
-    drawer.get_by_role("button", name="Take back: layer 0, head 1 silenced").press("Enter")
+    drawer.get_by_role("button", name="Take back: layer 0, head 1 ablated").press("Enter")
     expect(said(page)).to_have_count(0)
     until(page, lambda: not changes(page))
     all_equal(page)

@@ -162,27 +162,29 @@ def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_k
     page.keyboard.press("PageDown")
     expect(said_of(page, 0)).to_contain_text("Causal mask: query e at position 4, key e at position 4, visible.")
     expect(after.get_by_role("heading", level=2)).to_have_text("What comes after “e”, position 4")
-    expect(after.get_by_text("5 of 5 keys visible")).to_be_visible()
+    expect(after.get_by_text("5 of 5 keys visible.")).to_be_visible()
     assert after.locator("ol").first.inner_text() != first
 
     masks(page, 1).focus()
     page.keyboard.press("End")
     expect(said_of(page, 1)).to_have_text("Padding mask: query ∅ at position 6, key ∅ at position 6, hidden.")
-    assert "Hides filler" in masks(page, 1).get_attribute("aria-label")
+    assert "is a padding token" in masks(page, 1).get_attribute("aria-label")
     masks(page, 2, 2).focus()
     page.keyboard.press("ArrowDown")
     words = "Both: causal and padding: query ∅ at position 4, key o at position 0, visible."
     expect(said_of(page, 2)).to_have_text(words)
 
 
-def test_mask_and_predictions_are_on_the_first_screen(tiny_server, new_page, wait_ready):
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [("Masks", ["canvas.picture >> nth=0", ".predictions ol >> nth=1"]), ("Positions", ["table >> nth=0"])],
+)
+def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, new_page, wait_ready, path, parts):
     page = new_page(width=1280, height=720)
-    page.goto(f"{tiny_server.url}/Masks?model=shakespeare")
+    page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
     wait_ready(page, timeout=90)
-    shown = page.get_by_test_id("masks")
-    expect(shown).to_have_count(1)
-    for part in (shown.locator("canvas.picture"), shown.locator("ol").last):
-        box = part.bounding_box()
+    for part in parts:
+        box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] <= 720
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500
 

@@ -62,7 +62,7 @@ def test_the_tour_is_gone_through_and_covers_nothing_that_it_is_about(app_url, n
     go_on("Take one away")
     layer, head = (page.get_by_label(dial, exact=True).input_value().split()[-1] for dial in ("Layer", "Head"))
     page.get_by_role("button", name="Changes", exact=True).click()
-    page.get_by_text(f"Layer {layer}, head {head} silenced.").wait_for()
+    page.get_by_text(f"Layer {layer}, head {head} ablated.").wait_for()
     look()
     page.get_by_role("button", name="Change this").click()
     look(is_done=True)

@@ -1,4 +1,4 @@
-"""The page What if in a real browser: a part is silenced by click and by key, read out, and seen on other pages."""
+"""The page What if in a real browser: a part is ablated by click and by key, read out, and seen on other pages."""
 
 import re
 
@@ -38,15 +38,17 @@ def middle_of(row, column):
     return {"x": 52 + 141 * column + 70, "y": 7 + 44 * row + 22}
 
 
-def test_a_part_is_silenced_by_click_and_brought_back_by_key(visit, wait_ready):
-    page = visit("&question=needed")
+def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
+    page = visit("&effect=loss")
     cells(page).hover(position=middle_of(1, 2))
-    told = r"Without layer 1, feed-forward, the loss is [\d.]+ nats (higher|lower)\.\nClick: silence it"
+    told = r"Without layer 1, feed-forward, the loss is [\d.]+ nats (higher|lower)\.\nClick: ablate it"
     expect(page.get_by_role("tooltip")).to_have_text(re.compile(told))
+    before = cells(page).bounding_box()
     cells(page).click(position=middle_of(1, 2))
     until_changed(page, "1 change")
     wait_ready(page)
-    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+    assert cells(page).bounding_box() == before  # nothing moves
+    expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
     expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
     assert "scale~blocks.1.hook_mlp_out" in page.evaluate("decodeURIComponent(location.search)")
     cells(page).focus()
@@ -61,7 +63,7 @@ def test_a_part_is_silenced_by_click_and_brought_back_by_key(visit, wait_ready):
     wait_ready(page)
     page.get_by_role("link", name="Attention").click()
     page.get_by_role("heading", level=1, name="Attention").wait_for()
-    expect(page.get_by_text("Changed: feed-forward of layer 1 silenced.")).to_be_visible()
+    expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
 
 
 def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_path):
@@ -79,7 +81,7 @@ def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_p
 
 def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_marked(visit, wait_ready):
     page = visit(dark=True)
-    page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Silence ")).first.click()
+    page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Ablate ")).first.click()
     versions = page.get_by_test_id("versions")
     expect(versions.locator("article")).to_have_count(2)
     wait_ready(page)
@@ -124,12 +126,3 @@ def test_a_chart_s_toolbar_covers_none_of_it_on_a_phone(visit):
     assert chart.locator(".modebar").first.evaluate(seen)
     bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
     assert bar["y"] + bar["height"] <= drawn["y"]
-
-
-def test_a_figure_is_said_in_full_on_a_phone(visit):
-    page = visit("&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
-    figures = page.get_by_test_id("stMetricValue")
-    expect(figures).to_have_count(3)
-    cut = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")]).filter((each) =>
-        each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).textOverflow === "ellipsis").length"""
-    assert figures.evaluate_all(cut) == 0

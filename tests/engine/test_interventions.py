@@ -261,7 +261,7 @@ def test_they_are_said_in_plain_words():
             Weighed("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
         )
     ] == [
-        "layer 0, head 0 silenced",
+        "layer 0, head 0 ablated",
         "feed-forward of decoder layer 1 × 0.5",
         "attention of encoder layer 0 at position 3 replaced by its mean",
         "the stream after layer 2 as on another prompt",

@@ -164,7 +164,7 @@ def folder(tmp_path, monkeypatch):
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
         lambda name: activations.position_table(name),
-        lambda name: masking.predicted(name, TOKENS, TOKENS[1:], masked=False),
+        lambda name: masking.predicted(name, TOKENS, TOKENS[1:]),
         lambda name: masking.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
     ],
 )
@@ -190,11 +190,11 @@ def have(*names):
 def test_arrays_that_are_given_out_are_read_only(folder, monkeypatch, whole_below):
     monkeypatch.setattr(tensors, "WHOLE_BELOW", whole_below)
     recorded = overviews.overview(library.opened("shakespeare"), TOKENS)
-    logits, rows = activations.next_token("shakespeare", TOKENS)
+    logits = activations.next_token("shakespeare", TOKENS)
     table = activations.position_table("martin-fierro")
-    for part in (logits, rows["self"], table, *recorded.tensors.values(), *have(*NAMES).values()):
+    for part in (logits, table, *recorded.tensors.values(), *have(*NAMES).values()):
         assert not part.flags.writeable
-    for part in (logits, rows["self"], table, *recorded.tensors.values()):
+    for part in (logits, table, *recorded.tensors.values()):
         base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
         assert base is None or base.untyped_storage().nbytes() == part.nbytes
 

@@ -42,7 +42,7 @@ HEAD = Scaled("blocks.0.attn.hook_z", 0)
 ALL = (HEAD, Without("mask"), Weighed("blocks.1.attn.hook_pattern", 1, 5, 2, 0.75))
 STEERED = Steered("blocks.1.hook_resid_pre", tokens=(1, 2), against=(3, 4), factor=2.0)
 WEIGHED = Weighed("blocks.0.attn.hook_pattern", 1, 3, 2, 0.25)
-CHIP = "layer 0, head 0 silenced"
+CHIP = "layer 0, head 0 ablated"
 
 
 def code_of(*interventions):
@@ -96,19 +96,19 @@ class TestTheList:
         ("given", "label", "value", "words"),
         [
             (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
-            (HEAD, "Head", 1, "layer 0, head 1 silenced"),
-            (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 silenced"),
+            (HEAD, "Head", 1, "layer 0, head 1 ablated"),
+            (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 ablated"),
             (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
             (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
-            (HEAD, "At one position only", True, "layer 0, head 0 at position 0 silenced"),
-            (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 silenced"),
+            (HEAD, "At one position only", True, "layer 0, head 0 at position 0 ablated"),
+            (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 ablated"),
             (
                 Scaled("blocks.0.hook_mlp_out", None, 2),
                 "At one position only",
                 False,
-                "feed-forward of layer 0 silenced",
+                "feed-forward of layer 0 ablated",
             ),
-            (Averaged("blocks.0.hook_mlp_out"), "Silence it", None, "feed-forward of layer 0 silenced"),
+            (Averaged("blocks.0.hook_mlp_out"), "Ablate it", None, "feed-forward of layer 0 ablated"),
             (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
             (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
             (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
@@ -135,7 +135,7 @@ class TestTheList:
         checked(at.run())
         choose(at, "Head", 0)
         assert "The change stays as it is: another change in the list is of the same." in said(at)
-        assert list(chips(at)) == [CHIP, "layer 0, head 1 silenced"]
+        assert list(chips(at)) == [CHIP, "layer 0, head 1 ablated"]
 
     def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
         at = start(prompt=PROMPT, changes=code_of(HEAD))
@@ -273,7 +273,7 @@ def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
     found = activations.scored("shakespeare", tokens, (), (STEERED,))
     assert len(read) == 2  # toward and against
     for end in (3, 16, 18, 19):
-        last, _ = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
+        last = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
         np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
 
 
@@ -288,24 +288,24 @@ class TestTheForm:
     def opened(**link):
         return open_form(start(**link))
 
-    def test_a_head_is_silenced_by_it(self):
+    def test_a_head_is_ablated_by_it(self):
         at = self.opened(prompt=PROMPT)
         press(at, "Change this")
         assert chips(at) == {CHIP: True}
 
     def test_it_opens_on_the_head_that_is_looked_at_until_another_is_chosen(self):
         def wanted(at):
-            return [each.value.replace("\\", "") for each in at.caption if "silenced" in each.value]
+            return [each.value.replace("\\", "") for each in at.caption if "ablated" in each.value]
 
         at = self.opened(prompt=PROMPT, layer=1, head=1)
-        assert wanted(at) == ["Layer 1, head 1 silenced."]
+        assert wanted(at) == ["Layer 1, head 1 ablated."]
         choose(at, "Where", 0)
-        assert wanted(at) == ["Layer 0, head 1 silenced."]
+        assert wanted(at) == ["Layer 0, head 1 ablated."]
         for what, shown in (("attention", "Attention of layer 1"), ("feed-forward", "Feed-forward of layer 1")):
             at.session_state["popover_changes"] = False
             checked(at.run())
             choose(open_form(at), "What", what)
-            assert wanted(at) == [f"{shown} silenced."]
+            assert wanted(at) == [f"{shown} ablated."]
 
     def test_everything_it_offers_can_be_done(self):
         at = self.opened(prompt=PROMPT)
@@ -322,10 +322,10 @@ class TestTheForm:
             checked(at.run())
             press(at, "Change this")
         assert list(chips(at)) == [
-            "attention of layer 0 silenced",
-            "feed-forward of layer 0 silenced",
-            "the stream before layer 0 silenced",
-            "the embedding silenced",
+            "attention of layer 0 ablated",
+            "feed-forward of layer 0 ablated",
+            "the stream before layer 0 ablated",
+            "the embedding ablated",
             "without the causal mask",
             "layer 0, head 0: query 0 gives key 0 the weight 1",
             "layer 0, head 0 × 1",

@@ -162,7 +162,7 @@ class TestWhatIsSet:
     def test_a_recording_says_what_was_changed(self):
         model, (tokens,) = tiny_model(), one_text(tiny_config())
         found = Recording.from_bytes(record(model, tokens, [POINT], interventions=[Scaled(POINT, 0)]).to_bytes())
-        assert [place["words"] for place in found.metadata["changed"]] == ["layer 0, head 0 silenced"]
+        assert [place["words"] for place in found.metadata["changed"]] == ["layer 0, head 0 ablated"]
         assert "changed" not in record(model, tokens, [POINT]).metadata
 
 

@@ -47,7 +47,7 @@ def instruments(at):
 
 
 def suggested(at):
-    return [button for button in at.main.button if button.label.startswith("Silence ")]
+    return [button for button in at.main.button if button.label.startswith("Ablate ")]
 
 
 # The first look

@@ -122,7 +122,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         lambda: activations.next_token(model, tokens, source),
         lambda: activations.scored(model, tokens + tokens[:2], source),
         lambda: activations.answer(model, tokens[:-2] or tokens, source),
-        lambda: masking.predicted(model, tokens, tokens[1:], source, masked=False),
+        lambda: masking.predicted(model, tokens, tokens[1:], source),
     ]
     asked += [lambda kind=kind: draw_a_head(kind) for kind in places.attentions(shape)]
     if shape.n_layers and room:

@@ -59,7 +59,7 @@ PLAIN = set(
     average away back bars be before begin by can change changed choose class clear close code column comes
     compare compute cosines csv deviation did discuss divides does down drawn each end enter enters escape estimated
     every example examples excerpt export factor files finish first fits fixed follow for forget form forms
-    found from generate glossary go goes grows hand has have height here hidden hide how if in included input
+    found from generate generated glossary go goes grows hand has have height here hidden hide how if in included input
     inside into is it its itself join keep kind last lead learn leave left length lesson lessons let likeliest
     line lines link longer look looked looks makes matter may me mean measured minute minutes models more my
     name needed next no nothing number numbers of offers ok on one only open opens or order other output over

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, changed, jobs, library, tracing
-from pages.ui.views.what_if import needed
+from pages.ui.models import activations, jobs, library, tracing
+from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
 from transformer import Scaled
@@ -44,7 +44,7 @@ def test_a_page_opens(page, folder):
 def test_the_top_and_the_remainder_are_those_of_all_logits(folder):
     at = start(model="chatty", prompt=PROMPT)
     shown, text = writing(at), at.session_state["text"]
-    logits = activations.next_token(text.model, text.tokens)[0].astype(np.float64)
+    logits = activations.next_token(text.model, text.tokens).astype(np.float64)
     top = shown.tensors["top_ids"][0]
     assert list(top) == np.argsort(-logits, kind="stable")[: len(top)].tolist()
     total = np.exp(shown.tensors["normaliser"][0])
@@ -64,7 +64,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
 
 def test_what_takes_long_is_asked_for_and_then_there(folder):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    checked(named(at.button, "Silence one part after another").click().run())
+    checked(named(at.button, "Ablate one part after another").click().run())
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
     assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
@@ -74,10 +74,10 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
     """Of 49,152 tokens, all logits without each of 300 parts are more than is remembered of all models together."""
     monkeypatch.setattr(effects, "CHOOSABLE", 40)
     model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
-    few = changed.needed(model, tokens, (), -1, 0, (also,))
+    few = activations.ablation(model, tokens, (), -1, 0, (also,))
     monkeypatch.setattr(effects, "LARGEST_VOCABULARY", 10**6)
     api_cache.clear()
-    all_of_it = changed.needed(model, tokens, (), -1, 0, (also,))
+    all_of_it = activations.ablation(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
     assert few.logits.shape == few.kept.shape == (len(few.parts), 40)
     for name in ("logits", "kept", "odds"):
@@ -91,10 +91,10 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
 
 
 def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch):
-    for module in (effects, needed):
+    for module in (effects, ablation_map):
         monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
-    checked(named(at.button, "Silence one part after another").click().run())
+    checked(named(at.button, "Ablate one part after another").click().run())
     assert at.session_state["job"].wait(60)
     checked(at.run())
     assert "among them" not in said(at)
@@ -127,7 +127,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
     monkeypatch.setattr(jobs.Job, "is_over", property(lambda job: False))
-    checked(named(at.button, "Silence one part after another").click().run())
+    checked(named(at.button, "Ablate one part after another").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
     job = at.session_state["job"]

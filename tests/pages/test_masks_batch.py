@@ -16,7 +16,7 @@ from tests.masks_page import (
     button,
     distributions,
     editor,
-    panel,
+    masks_of,
     side,
     table,
     tokens_of,
@@ -114,7 +114,7 @@ def test_prompts_of_one_length_need_no_padding():
     assert "Pick a shorter one" in markdown_with(at, "This prompt has no padding.")
     assert [each for each in at.caption if "2 × 3 = 6 cells, of which 1 is padding." in each.value]
     choose(at, "Masks of", 1)
-    assert "its real tokens would see 2 cells of padding" in markdown_with(at, "Padding on the right never matters")
+    assert "keeps padding from it**, in 2 cells here" in markdown_with(at, "Padding on the right never matters")
     type_batch(at, "ab")
     assert "Add one of another length" in markdown_with(at, "This prompt has no padding.")
 
@@ -131,7 +131,7 @@ def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_e
     choose(at, "Masks of", 1)
     words = markdown_with(at, "Padding on the right never matters")
     assert "the padding mask hides no cells that the causal mask leaves visible" in words
-    assert "its real tokens would see 14 cells of padding" in words
+    assert "keeps padding from it**, in 14 cells here" in words
     assert "change not at all under the causal mask alone, and by up to" in words
     side(at, "left")
     words = markdown_with(at, "Padding on the left stands before")
@@ -188,6 +188,7 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
         alone, filled = (
             checkpoint.model(torch.tensor([ids]))[0, -len(prompt) :].softmax(-1) for ids in (prompt, (0, 0, 0, *prompt))
         )
-    assert "a token sees the last 2 in layer 0." in str(panel(visit(), "causal"))
+    sees = masks_of(visit(), "causal")["predictions"]["sees"]
+    assert sees[1] == "2 of 16 keys visible." and sees[5] == "6 of 16 keys visible; in layer 0 the last 2."
     found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

@@ -67,7 +67,7 @@ def test_attention_alone_predicts_the_same_whatever_the_order(model, positions, 
     (proto,) = components(at, "headsup_two_orders")
     shown = json.loads(proto.json)
     (first, text), (_, other) = shown["texts"]
-    assert first == "As it is" and sorted(text) == sorted(other) and text != other
+    assert first == "Original" and sorted(text) == sorted(other) and text != other
     assert shown["moved"][-1] < 1e-5 and len(shown["ways"]) == ways
     assert markdown_with(at, "Attention alone can't tell the order")
     if positions not in ("none", ""):
@@ -111,7 +111,7 @@ def test_at_first_nothing_is_drawn_by_plotly_and_a_chosen_number_opens_its_formu
 @pytest.mark.parametrize(
     ("dials", "table", "waves"),
     [
-        ({}, "on the right they are so slow that they hardly move", "from 2π to 2π · 10000^(62/64), about 47,117."),
+        ({}, "slow ones on the right, near from far", "from 2π to 2π · 10000^(62/64), about 47,117."),
         (
             {"length": 20, "width": 10, "base": 100},
             "the last takes about 250 positions to come round",
@@ -119,14 +119,10 @@ def test_at_first_nothing_is_drawn_by_plotly_and_a_chosen_number_opens_its_formu
         ),
         (
             {"length": 40, "width": 64, "base": 2},
-            "to the right they grow slower, and the last takes about 12 positions",
+            "they slow down to the right, and the last takes about 12 positions",
             "from 2π to 2π · 2^(62/64), about 12.",
         ),
-        (
-            {"length": 2, "width": 2, "base": 2},
-            "Both are one wave, its sine and its cosine",
-            "on a logarithmic axis: 2π.",
-        ),
+        ({"length": 2, "width": 2, "base": 2}, "one fast wave, its sine and its cosine", "on a logarithmic axis: 2π."),
     ],
 )
 def test_the_table_is_the_paper_s_and_is_told_of_as_it_is(dials, table, waves):
@@ -182,7 +178,7 @@ def test_the_waves_and_how_alike_positions_are_come_from_the_table():
         ("sinusoidal", "It adds the paper's fixed table", OWN),
         ("learned", "It adds a table that it learned", OWN),
         ("rotary", "It adds no table.", TURNED),
-        ("none", "It is told nothing about positions.", None),
+        ("none", "It has no positions.", None),
     ],
 )
 def test_the_model_s_own_positions_are_shown(positions, words, name, tmp_path, monkeypatch):
@@ -214,7 +210,7 @@ def test_rotary_positions_are_those_that_the_model_is_told(tmp_path, monkeypatch
 def test_a_model_without_attention_has_no_use_for_positions(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", positions="none", n_layers=0)
     use(monkeypatch, tmp_path)
-    assert markdown_with(visit(), "has no use for them: without attention it reads one token alone")
+    assert markdown_with(visit(), "no use for them: without attention it reads one token alone")
 
 
 def test_the_dials_of_positions_can_go_to_their_ends():

@@ -120,7 +120,7 @@ def test_with_and_without_the_changes():
     assert_distributions(at, odds("shakespeare", OWN), odds("shakespeare", OWN, SILENCED))
     at = ask(beside="changes")
     assert "Nothing is changed in this model." in said(at)
-    press(at, "See what is worth trying")
+    press(at, "Go to Ablation")
     assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
 
 

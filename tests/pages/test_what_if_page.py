@@ -1,4 +1,4 @@
-"""The page What if: its numbers are the changed model's own, and parts are silenced and brought back from its views."""
+"""The page What if: its numbers are the changed model's own, and parts are ablated and brought back from its views."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ import torch
 
 from pages.ui.figures.what_if import percent
 from pages.ui.markdown import nats
-from pages.ui.models import changed, library
+from pages.ui.models import activations, library
 from tests.app_driver import (
     ROOT,
     checked,
@@ -81,6 +81,11 @@ def values(packed):
     return packed if isinstance(packed, list) else np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
 
 
+def likeliest_shown(at):
+    """The label of the token that the unchanged model gives most."""
+    return figure(at, "what_if_next")["layout"]["yaxis"]["ticktext"][0]
+
+
 def texts(at):
     return json.loads(component(at, "headsup_versions").json)["versions"]
 
@@ -91,16 +96,16 @@ def texts(at):
 def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_press_sets_it():
     at = start("What if", prompt=PROMPT)
     plain = run("shakespeare", ids(PROMPT))[-1].double().log_softmax(-1)
-    offered = [button.label for button in at.main.button if button.label.startswith("Silence ")]
+    offered = [button.label for button in at.main.button if button.label.startswith("Ablate ")]
     assert len(offered) == 3
 
     def moved(part):
         without = run("shakespeare", ids(PROMPT), part)[-1].double().log_softmax(-1)
         return float((plain.exp() * (plain - without)).sum())
 
-    parts = changed.needed("shakespeare", tuple(ids(PROMPT))).parts
+    parts = activations.ablation("shakespeare", tuple(ids(PROMPT))).parts
     order = sorted(parts, key=moved, reverse=True)
-    assert offered == [f"Silence {str(part).removesuffix(' silenced')}" for part in order[:3]]
+    assert offered == [f"Ablate {str(part).removesuffix(' ablated')}" for part in order[:3]]
     press(at, offered[0])
     assert at.session_state["visitor"].changes[0].intervention == order[0]
     assert str(order[0]) in markdown_with(at, "Changed").replace("\\", "")
@@ -120,8 +125,7 @@ def test_both_distributions_are_the_models_own():
         assert trace["text"] == [percent(value) for value in values(trace["x"])]
     assert len(labels) == len(spec["data"][0]["text"]) >= 5
     lost = float((before * np.log(before / after)).sum())
-    (kl,) = [metric for metric in at.metric if "KL(unchanged ‖ changed)" in metric.label]
-    assert kl.value == nats(lost) and float(kl.value.split()[0]) == pytest.approx(lost, rel=1e-3) and lost > 0
+    assert lost > 0 and any(f"**KL divergence** {nats(lost)}:" in caption.value for caption in at.caption)
     most = tokenizer.label(int((after - before).argmax()))
     assert f"`{most}`" in markdown_with(at, "What changed most").split("Likelier")[1]
     open_drawers(at)
@@ -192,7 +196,7 @@ def test_of_an_encoder_decoder_the_translations_are_compared():
     checkpoint = library.model("translator")
     first = run("translator", (checkpoint.card.start_token_id,), source=source)[-1].softmax(-1)
     likeliest = library.tokenizer("translator").label(int(first.argmax()))
-    assert named(at.metric, "Likeliest, unchanged").value.replace("\\", "").startswith(likeliest)
+    assert likeliest_shown(at) == likeliest
     assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
 
 
@@ -216,34 +220,42 @@ def test_any_token_of_an_answer_can_be_looked_at():
     checked(named(at.select_slider, "What comes after").set_value(3).run())
     assert link_of(at)["place"] == "3"
     likeliest = int(run("translator", text, source=source)[-1].argmax())
-    shown_first = named(at.metric, "Likeliest, unchanged").value.replace("\\", "")
-    assert shown_first.startswith(checkpoint.tokenizer.label(likeliest))
+    assert likeliest_shown(at) == checkpoint.tokenizer.label(likeliest)
     assert texts(at)[0]["before"] == checkpoint.tokenizer.decode(text)
     at = start("What if", **link_of(at) | {"question": "needed", "effect": "logit"})
     part = Scaled("decoder.blocks.0.cross_attn.hook_z", 1)
     changed_already = Scaled("decoder.blocks.0.hook_mlp_out")
     with_it = run("translator", text, changed_already, source=source)[-1]
     without = run("translator", text, changed_already, part, source=source)[-1]
-    token = int(with_it.argmax())
+    token = likeliest  # of the unchanged model
     assert shown(at)["matrices"][2]["values"][0][1] == pytest.approx(float((without - with_it)[token]), abs=2e-5)
 
 
 # Which parts matter
 
 
-def test_each_number_is_the_loss_without_that_part_less_that_with_it():
-    at = start("What if", prompt=PROMPT, question="needed")
+def answer_of(logits):
+    """How likely the unchanged model's answer is, in per cent."""
+    return 100 * float(logits[-1].softmax(-1)[int(run("shakespeare", ids(PROMPT))[-1].argmax())])
+
+
+@pytest.mark.parametrize(
+    ("link", "measure"), [({}, answer_of), ({"effect": "loss"}, lambda logits: loss(logits, ids(PROMPT)))]
+)
+def test_each_number_is_what_it_is_without_that_part_less_what_it_is_with_it(link, measure):
+    at = start("What if", prompt=PROMPT, **link)
     (matrix,) = shown(at)["matrices"]
     assert matrix["rows"] == ["layer 0", "layer 1"] and matrix["columns"] == ["head 0", "head 1", "feed-forward"]
-    base = loss(run("shakespeare", ids(PROMPT)), ids(PROMPT))
+    base = measure(run("shakespeare", ids(PROMPT)))
     for row in range(2):
         for column in range(3):
             part = Scaled(f"blocks.{row}.hook_mlp_out") if column == 2 else Scaled(f"blocks.{row}.attn.hook_z", column)
-            rise = loss(run("shakespeare", ids(PROMPT), part), ids(PROMPT)) - base
+            rise = measure(run("shakespeare", ids(PROMPT), part)) - base
             assert matrix["values"][row][column] == pytest.approx(rise, abs=2e-5)
     open_drawers(at)
     table = at.dataframe[1].value
-    np.testing.assert_allclose(table["rise of the loss (nats)"].max(), np.max(matrix["values"]), atol=1e-5)
+    if link:
+        np.testing.assert_allclose(table["rise of the loss (nats)"].max(), np.max(matrix["values"]), atol=1e-5)
 
 
 def test_the_logit_is_that_of_the_likeliest_token_or_of_the_one_that_is_chosen():
@@ -259,8 +271,8 @@ def test_the_logit_is_that_of_the_likeliest_token_or_of_the_one_that_is_chosen()
     assert "token" in link_of(start("What if", **link_of(at)))
 
 
-def test_a_click_silences_a_part_and_another_brings_it_back():
-    at = start("What if", prompt=PROMPT, question="needed")
+def test_a_click_ablates_a_part_and_another_brings_it_back():
+    at = start("What if", prompt=PROMPT, effect="loss")
     rise = shown(at)["matrices"][0]["values"][0][1]
     click(at, 0, 0, 1)
     assert link_of(at)["changes"] == CODE
@@ -290,7 +302,7 @@ def test_an_encoder_decoder_has_a_picture_for_each_of_its_attentions():
 
 
 def test_a_single_token_has_no_loss_but_a_logit():
-    at = start("What if", prompt="T", question="needed")
+    at = start("What if", prompt="T", effect="loss")
     assert "A single token has no loss" in said(at)
     checked(named(at.get("button_group"), "Effect on").set_value("logit").run())
     assert not said(at) and shown(at)["matrices"]
@@ -300,7 +312,7 @@ def test_the_text_that_was_written_can_be_asked_about():
     at = step(start(prompt="To"))
     whole = "To" + text_of(at)
     go(at, "What if")
-    at.session_state["visitor"].question = "needed"
+    at.session_state["visitor"].effect = "loss"
     checked(at.run())
     checked(named(at.get("button_group"), "Text").set_value("all").run())
     rise = loss(run("shakespeare", ids(whole), SILENCED), ids(whole)) - loss(run("shakespeare", ids(whole)), ids(whole))
@@ -309,7 +321,7 @@ def test_the_text_that_was_written_can_be_asked_about():
 
 def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_from_its_start():
     long = "To be, or not to be, that is"
-    at = start("What if", prompt=long, changes="scale~blocks.0.hook_mlp_out~~20~0.0", question="needed")
+    at = start("What if", prompt=long, changes="scale~blocks.0.hook_mlp_out~~20~0.0", effect="loss")
     read = ids(long)[-16:]
     silenced_there = Scaled("blocks.0.hook_mlp_out", position=20 - (len(long) - 16))
     rise = loss(run("shakespeare", read, silenced_there, SILENCED), read)
@@ -343,13 +355,13 @@ def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys)
         assert str(max(values(trace["x"])))[:6] in printed
 
 
-@pytest.mark.parametrize("effect", ["loss", "logit"])
+@pytest.mark.parametrize("effect", ["probability", "loss", "logit"])
 @pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
-def test_the_lines_of_what_is_needed_print_what_is_shown(effect, changes, folder, capsys):
+def test_the_lines_of_the_map_print_what_is_shown(effect, changes, folder, capsys):
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
     run_lines(at, folder, "silencing(")
     printed = {
-        line.partition(" silenced ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
+        line.partition(" ablated ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
     }
     (matrix,) = shown(at)["matrices"]
     for row, layer in enumerate(matrix["values"]):
@@ -415,15 +427,14 @@ def test_the_shipped_induction_needs_two_heads_together(monkeypatch):
     """What looking alone doesn't show: with the one gone or the other, what repeats isn't continued."""
     use(monkeypatch, ROOT / "checkpoints")
     at = start("What if", model="induction", prompt="kR7wZq3xB kR7wZ")
-    offered = [button.label for button in at.main.button if button.label.startswith("Silence ")]
-    assert offered[:2] == ["Silence layer 0, head 0", "Silence layer 1, head 1"]
+    offered = [button.label for button in at.main.button if button.label.startswith("Ablate ")]
+    assert offered[:2] == ["Ablate layer 0, head 0", "Ablate layer 1, head 1"]
     press(at, offered[0])
-    assert named(at.metric, "Likeliest, unchanged").value == "q · 99.95%"
     assert "`q` 99.95% → 6.37%" in markdown_with(at, "What changed most")
 
 
 def test_without_is_accepted_beside_parts():
-    found = changed.needed("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
+    found = activations.ablation("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
     row = found.parts.index(SILENCED)
     without = run("shakespeare", ids(PROMPT), Without("mask"), SILENCED)
     with_it = run("shakespeare", ids(PROMPT), Without("mask"))

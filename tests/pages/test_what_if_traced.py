@@ -178,7 +178,7 @@ def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
     choose(at, "The other's answer", two)
     assert link_of(at).items() >= {"own_token": str(one), "other_token": str(two)}.items()
     own, other = (logits("shakespeare", ids(text)) for text in (OWN, OTHER))
-    words = markdown_with(at, "What is compared")
+    (words,) = [caption.value for caption in at.caption if "Logit difference" in caption.value]
     assert f"{own[two] - own[one]:+.2f} after your prompt, {other[two] - other[one]:+.2f} after the other" in words
     choose(at, "The other's answer", one)
     assert "no difference to trace" in said(at)
@@ -240,7 +240,7 @@ def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at)
-    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before it both")]
+    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before")]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):

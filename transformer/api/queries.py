@@ -85,7 +85,7 @@ class PassQuery(ModelQuery):
             max_length=LONGEST_CHANGES,
             description=(
                 "Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 "
-                "silences head 3 of block 0."
+                "ablates head 3 of block 0."
             ),
         ),
     ] = ""

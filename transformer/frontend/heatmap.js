@@ -46,6 +46,7 @@ import { plainNumber } from "./numbers.js";
  * @property {string} [columnTitle]
  * @property {"weights" | "scores" | "visible"} kind from 0 to `limit`; from −limit to limit; one colour
  * @property {number | null} limit
+ * @property {boolean} [cut] whether some numbers are beyond the limit, in its colour
  * @property {number} [pitch] pixels of a row
  * @property {number} [tallest] pixels of the picture
  * @property {number} [gutter] pixels left of the cells, which then take all the width
@@ -88,9 +89,9 @@ export class Heatmap {
   show(data, window) {
     this.data = data;
     this.window = window ?? { top: 0, bottom: data.rows, left: 0, right: data.columns };
-    const { limit, kind } = data;
-    put(this.low, limit === null ? "–" : kind === "weights" ? "0" : plainNumber(-limit, 3));
-    put(this.high, limit === null ? "–" : plainNumber(limit, 3));
+    const { limit, kind, cut } = data;
+    put(this.low, limit === null ? "–" : kind === "weights" ? "0" : `${cut ? "≤ " : ""}${plainNumber(-limit, 3)}`);
+    put(this.high, limit === null ? "–" : `${cut ? "≥ " : ""}${plainNumber(limit, 3)}`);
     if (this.kind !== kind) this.ramp.style.background = gradient(SCALES[kind]);
     this.kind = kind;
     this.draw();

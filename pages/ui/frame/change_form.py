@@ -42,7 +42,7 @@ PARTS = {
 RULE, WEIGHT = "rule", "weight"
 WHAT = {**{name: title for name, (title, _) in PARTS.items()}, RULE: "A rule", WEIGHT: "A weight of a head"}
 HOW = {
-    "silence": "Silence it",
+    "silence": "Ablate it",
     "mean": "Its mean over the text",
     "scale": "Times a factor",
     "replace": "As on another prompt",
@@ -101,7 +101,7 @@ def close() -> None:
 
 
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:
-    """A part that is silenced, scaled or replaced; None while something is missing."""
+    """A part that is ablated, scaled or replaced; None while something is missing."""
     points = places(shape, what)
     where = _of(
         "Where",

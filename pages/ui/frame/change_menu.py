@@ -101,7 +101,7 @@ def others(own: Intervention) -> list[tuple[str, Intervention]]:
             place = {"point": own.point, "head": own.head, "position": own.position}
             factor = own.factor if isinstance(own, Scaled) else 1.0
             found = [
-                ("Silence it", Scaled(**place)),
+                ("Ablate it", Scaled(**place)),
                 ("Its opposite", Scaled(**place, factor=-factor or -1.0)),
                 ("Its mean over the text", Averaged(**place)),
             ]

@@ -39,7 +39,7 @@ QUESTIONS = ("ablation", "traced", "beside", "ladder")
 """What the page What if can be asked."""
 EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation"}
 """What older links ask, and where it is answered now."""
-EFFECTS = ("loss", "logit")
+EFFECTS = ("probability", "logit", "loss")
 BESIDE = ("prompts", "models", "changes")
 """What is put beside the prompt, the model, the changes of the view."""
 
@@ -114,8 +114,8 @@ class Visitor:
     """The circuit that is shown there: kind, attention, head, distance, and perhaps a cell; None: of what is open."""
     question: str = "ablation"
     """What is asked on the page What if."""
-    effect: str = "loss"
-    """What a part is needed for: the text's "loss", or the "logit" of a token."""
+    effect: str = "probability"
+    """What ablating a part has its effect on: the "probability" or the "logit" of a token, or the text's "loss"."""
     token: int | None = None
     """That token; None: the likeliest next one."""
     other_prompt: str | None = None

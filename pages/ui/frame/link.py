@@ -311,6 +311,8 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
                 found.notices.append(f"The link has {name} = “{shown}”, but {error}. The default is used instead.")
     if "learn" not in parameters and not TRAINED.isdisjoint(parameters):
         found.learn = "task"  # which is what links left out when it was what the page began with
+    if "effect" not in parameters and parameters.get("question") == "needed":
+        found.effect = "loss"  # for the same reason
     if found.width % 2:
         found.width += 1
         found.notices.append(f"A sinusoidal table has an even width, so {found.width} is used.")

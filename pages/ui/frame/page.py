@@ -137,6 +137,7 @@ def open_page(
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
             st.title(title, anchor=False, width="content")
             st.caption(opening.what)
+            changed = st.empty()
             guiding.show()
         borrowed.show_ways_back()
         _show_training()
@@ -146,9 +147,9 @@ def open_page(
         name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model)
     with places.tools:
         prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
-    with places.notices:  # which is always there: an instrument stays where it is when the first change is made
+    with places.notices:
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
-        interventions = _changed(current, name, tokens, source)
+        interventions = _changed(current, name, tokens, source, changed)
     text = _text(current, name, tokens, source, interventions)
     _fit(current, library.config(name), text if tokens else None)
     with places.notices:  # last, so that it says what this run has found
@@ -242,19 +243,19 @@ def _show_notices(current: Visitor) -> None:
 
 
 def _changed(
-    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...], place: DeltaGenerator
 ) -> tuple[Intervention, ...]:
-    """What is changed in the passes of this page, after saying so."""
+    """What is changed in the passes of this page, after saying so at a place that is there anyway: nothing moves."""
     found = in_force(current.changes)
     if not found or tokens is None:
         return found
-    if not np.isfinite(activations.next_token(name, tokens, source, found)[0]).all():
+    if not np.isfinite(activations.next_token(name, tokens, source, found)).all():
         st.warning(
             "With these changes the model's numbers overflow. The unchanged model is shown; turn a change off.",
             icon=":material/science:",
         )
         return ()
-    st.markdown(f":material/science: {plain(changes.in_words(found))}")
+    place.markdown(f":material/science: {plain(changes.in_words(found))}")
     return found
 
 

@@ -7,7 +7,7 @@ import torch
 
 from pages.ui.lessons.calls import measure
 from pages.ui.lessons.scenes import MeasureError, Scene
-from pages.ui.models import activations, beside, changed, library, places
+from pages.ui.models import activations, beside, library, places
 from pages.ui.models.cache import remembered
 from transformer import (
     MEASURES,
@@ -20,6 +20,8 @@ from transformer import (
     logit_lens,
     whole_pass,
 )
+from transformer.api import tensors
+from transformer.api.effects import Ablation
 
 
 def _attention(scene: Scene, layer: int, head: int, attention: str) -> tuple[str, str]:
@@ -33,10 +35,8 @@ def _attention(scene: Scene, layer: int, head: int, attention: str) -> tuple[str
 
 def _pattern(scene: Scene, layer: int, head: int, attention: str) -> np.ndarray:
     """(query, key): the weights of one head over the tokens that fit the context."""
-    kind, _ = _attention(scene, layer, head, attention)
-    return activations.pattern(
-        scene.name, scene.window, scene.source, kind, layer, in_window(scene.interventions, scene.begin)
-    )[head]
+    _, module = _attention(scene, layer, head, attention)
+    return _tensor(scene, f"{module}.hook_pattern[{head}]")
 
 
 def _row(scene: Scene, layer: int, head: int, query: int, attention: str) -> np.ndarray:
@@ -175,8 +175,8 @@ def number_of_heads(scene: Scene) -> int:
     return shape.n_heads * sum(map(len, attention_modules(shape).values()))
 
 
-def _needed(scene: Scene) -> changed.Ablation:
-    return changed.needed(scene.name, scene.window, scene.source, -1, scene.begin, scene.interventions)
+def _needed(scene: Scene) -> Ablation:
+    return activations.ablation(scene.name, scene.window, scene.source, -1, scene.begin, scene.interventions)
 
 
 @measure
@@ -224,21 +224,10 @@ def vector_length(scene: Scene, tensor: str, place: int = -1) -> float:
 
 
 def _tensor(scene: Scene, name: str) -> np.ndarray:
-    return _recorded(scene.name, scene.window, scene.source, name, in_window(scene.interventions, scene.begin))
-
-
-@remembered
-def _recorded(
-    checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
-    name: str,
-    interventions: tuple[Intervention, ...],
-) -> np.ndarray:
-    if name not in checkpoint.model.hook_names():
-        raise MeasureError(f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has")
-    return (
-        whole_pass(checkpoint.model, tokens, source, names=name, interventions=interventions, outputs=False)
-        .tensors[name]
-        .numpy()
-    )
+    changes = in_window(scene.interventions, scene.begin)
+    try:
+        return tensors.tensor(library.opened(scene.name), scene.window, scene.source, name, changes)
+    except ValueError:
+        raise MeasureError(
+            f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has"
+        ) from None

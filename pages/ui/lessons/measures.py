@@ -14,7 +14,7 @@ import torch
 
 from pages.ui.lessons.calls import MEASURES, measure
 from pages.ui.lessons.scenes import MeasureError, Scene
-from pages.ui.models import activations, changed, library
+from pages.ui.models import activations, library
 from pages.ui.models.cache import remembered
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 
@@ -28,7 +28,7 @@ def _odds(scene: Scene, place: int) -> np.ndarray:
     place = scene.place(place)
     logits = activations.next_token(
         scene.name, scene.tokens[: place + 1], scene.source, in_window(scene.interventions, 0)
-    )[0]
+    )
     odds = np.exp(logits.astype(np.float64) - logits.max())
     return odds / odds.sum()
 
@@ -122,7 +122,7 @@ def number_of_tokens(scene: Scene) -> int:
 @measure
 def chosen(scene: Scene, temperature: float = 1.0, top_k: int = 0, seed: int = 1) -> str:
     """The token that is drawn next, with these dials."""
-    found = changed.written(
+    found = activations.written(
         scene.name, scene.tokens, scene.source, _sampling(temperature, top_k, seed), 1, scene.interventions
     )
     return scene.label(found[0])
@@ -131,7 +131,7 @@ def chosen(scene: Scene, temperature: float = 1.0, top_k: int = 0, seed: int = 1
 @measure
 def drawn_probability(scene: Scene, token: str, temperature: float = 1.0, top_k: int = 0) -> float:
     """How likely a token is to be drawn next, with these dials."""
-    logits = activations.next_token(scene.name, scene.tokens, scene.source, scene.interventions)[0]
+    logits = activations.next_token(scene.name, scene.tokens, scene.source, scene.interventions)
     return float(sampling_distribution(torch.tensor(logits), _sampling(temperature, top_k, 0))[scene.token(token)])
 
 
@@ -140,7 +140,7 @@ def written(scene: Scene, tokens: int = 60, seed: int = 1, temperature: float = 
     """What the model writes on, without its end token; temperature 0 always takes the likeliest."""
     if not 1 <= tokens <= MOST_WRITTEN:
         raise MeasureError(f"it writes 1 to {MOST_WRITTEN} tokens, not {tokens}")
-    found = changed.written(
+    found = activations.written(
         scene.name, scene.tokens, scene.source, _sampling(temperature, 0, seed), tokens, scene.interventions
     )
     end = library.model(scene.name).card.end_token_id

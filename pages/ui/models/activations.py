@@ -1,34 +1,29 @@
-"""What a model computes for a text: odds of the next token, where its newest token looked, its own answer.
+"""What a model computes for a text: what comes next, what it writes, how likely each token was, each part's ablation.
 
 Pages ask by the model's name, or with a model that is open; each question is computed once and answered in NumPy.
-`tokens` is what a decoder has before it; `source` what an encoder reads, empty for a model that has none;
-`interventions` change the pass, at positions that count from the text's start.
-Dimensions: layer, head, key, position, d_model, vocab.
+Tensors of a pass are had from `transformer.api.tensors`. `tokens` is what a decoder has before it; `source` what an
+encoder reads, empty for a model that has none; `interventions` change the pass, at positions that count from the text's
+start.
+Dimensions: text, position, d_model, vocab.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from pages.ui.models.cache import remembered
+from pages.ui.models.jobs import progress
 from pages.ui.models.library import OpenModel, opened
-from transformer import (
-    ActivationCache,
-    Checkpoint,
-    Intervention,
-    Sampling,
-    attention_modules,
-    generate,
-    token_statistics,
-)
-from transformer.hooks import ForwardHook, NamesFilter
+from transformer import Checkpoint, Intervention, Sampling, generate, token_statistics
+from transformer.api import effects
 from transformer.inference.interventions import hooks_of
 from transformer.inference.windows import by_window, in_window, window_start
 
+Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
 
 
@@ -44,47 +39,39 @@ class Scored:
 
 
 def next_token(
-    model: str | OpenModel, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
-) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
-    """What follows a text: logits (vocab,), and where its last token looked, by attention: (layer, head, key)."""
+    model: str | OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> np.ndarray:
+    """The logits of what follows a text, (vocab,)."""
     model = opened(model) if isinstance(model, str) else model
     begin = window_start(len(tokens), model.checkpoint.model.config.context_length)
     return _next_token(model, tokens[begin:], source, in_window(interventions, begin))
 
 
 @remembered
-def _next_token(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: Interventions
-) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
-    model = checkpoint.model
-    rows: dict[str, np.ndarray] = {}
+def _next_token(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
+    return logits_after(checkpoint, [tokens], [source] if source else [], interventions)[0].numpy()
 
-    def see(pattern: torch.Tensor, hook: object) -> None:
-        rows[hook.name] = pattern[0, :, -1].numpy().copy()  # the rest of it, which is much of a long text, can go
 
-    readers = [(_is_newest_pattern, see)]
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
-    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
-        logits = model(*inputs, newest=True)
-    layers = {
-        kind: [f"{module}.hook_pattern" for module in modules]
-        for kind, modules in attention_modules(model.config).items()
-    }
-    found = {kind: np.stack([rows[name] for name in names]) for kind, names in layers.items() if names[0] in rows}
-    return logits[0, -1].numpy(), found
+def logits_after(
+    checkpoint: Checkpoint, tokens: Sequence[Tokens], sources: Sequence[Tokens], interventions: Interventions = ()
+) -> torch.Tensor:
+    """The logits of what follows each of several texts of one length, (text, vocab). sources: empty without encoder."""
+    inputs = [torch.tensor(texts) for texts in (sources, tokens) if texts]
+    with torch.no_grad(), checkpoint.model.hooked(hooks_of(interventions, checkpoint.model)):
+        return checkpoint.model(*inputs, newest=True)[:, -1]
 
 
 @remembered
-def scored(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
-) -> Scored:
+def scored(checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Scored:
     """How likely each token was, given those before it in its window."""
     begin = 0
     hooks = hooks_of(interventions, checkpoint.model, lambda: begin)  # for all passes: another text is recorded once
     rows = []
     context = checkpoint.model.config.context_length
     for begin, lengths in by_window(range(1, len(tokens)), context, interventions):
-        logits = _run(checkpoint, tokens[begin : lengths[-1]], source, (), hooks)[0][0]
+        inputs = [torch.tensor([part]) for part in (source, tokens[begin : lengths[-1]]) if part]
+        with torch.no_grad():
+            logits = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]
         rows += [logits[length - 1 - begin].clone() for length in lengths]
     found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
     probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
@@ -92,39 +79,57 @@ def scored(
     return Scored(np.array(probability), np.array(rank), np.array(entropy), logits.numpy())
 
 
-@remembered
-def pattern(
+def write(
     checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
-    kind: str,
-    layer: int,
+    tokens: Tokens,
+    source: Tokens,
+    sampling: Sampling,
+    count: int,
     interventions: Interventions = (),
-) -> np.ndarray:
-    """Where each token of a text that fits the context looked, in one layer: (head, query, key)."""
-    point = f"{attention_modules(checkpoint.model.config)[kind][layer]}.hook_pattern"
-    hooks = hooks_of(interventions, checkpoint.model)
-    return _run(checkpoint, tokens, source, point, hooks, newest=True)[1][point][0].numpy()
+) -> Tokens:
+    """What the model writes after a text, the end token included where it writes one.
 
-
-def greedy_answer(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
-) -> tuple[int, ...]:
-    """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
+    count: tokens at most; after a source, the context holds no more than there is room for.
+    """
     end = checkpoint.card.end_token_id
-    written = generate(
+    room = checkpoint.model.config.context_length - len(tokens) if source else count
+    steps = generate(
         checkpoint.model,
         tokens,
         source=source or None,
-        max_new_tokens=max(checkpoint.model.config.context_length - len(tokens), 0),
-        sampling=Sampling(temperature=0),
+        max_new_tokens=max(min(count, room), 0),
+        sampling=sampling,
         stop_tokens=() if end is None else (end,),
         interventions=interventions,
     )
-    return tuple(step.token_id for step in written)
+    return tuple(step.token_id for step in steps)
+
+
+written = remembered(write)
+
+
+def greedy_answer(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> Tokens:
+    """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
+    room = checkpoint.model.config.context_length - len(tokens)
+    return write(checkpoint, tokens, source, Sampling(temperature=0), room, interventions)
 
 
 answer = remembered(greedy_answer)
+
+
+@remembered
+def ablation(
+    checkpoint: Checkpoint,
+    tokens: Tokens,
+    source: Tokens = (),
+    place: int = -1,
+    begin: int = 0,
+    interventions: Interventions = (),
+) -> effects.Ablation:
+    """The ablation of each part by itself: as in `effects.ablation`, with the progress of a job."""
+    return effects.ablation(checkpoint.model, tokens, source, place, begin, interventions, progress)
 
 
 @remembered
@@ -135,22 +140,3 @@ def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
         return None
     stack = checkpoint.model if shape.architecture == "decoder-only" else checkpoint.model.decoder
     return stack.position_rows(0, shape.context_length).detach().numpy()
-
-
-def _is_newest_pattern(point: str) -> bool:
-    """Whether a hook point has the weights with which the newest token looks at others: an encoder has no newest."""
-    return point.endswith("hook_pattern") and not point.startswith("encoder.")
-
-
-def _run(
-    checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
-    names_filter: NamesFilter,
-    hooks: Sequence[ForwardHook],
-    *,
-    newest: bool = False,
-) -> tuple[torch.Tensor, ActivationCache]:
-    inputs = (torch.tensor([source]), torch.tensor([tokens])) if source else (torch.tensor([tokens]),)
-    with torch.no_grad():
-        return checkpoint.model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks, newest=newest)

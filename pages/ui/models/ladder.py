@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pages.ui.models import activations, library
-from pages.ui.models.changed import written
 from transformer import CheckpointEntry, Sampling
 from transformer.training.presets import Group
 
@@ -41,8 +40,8 @@ def rungs(group: Group) -> dict[str, CheckpointEntry]:
 def stand(name: str, tokens: tuple[int, ...], sampling: Sampling) -> Stand:
     """One text on a rung. Each token is predicted from those before it in the rung's window."""
     scored = activations.scored(name, tokens)
-    logits = activations.next_token(name, tokens)[0].astype(np.float64)
+    logits = activations.next_token(name, tokens).astype(np.float64)
     odds = np.exp(logits - logits.max())
     loss = float(-np.log(np.maximum(scored.probability, np.finfo(float).tiny)).mean()) if len(tokens) > 1 else None
-    more = written(name, tokens, (), sampling, LENGTH)
+    more = activations.written(name, tokens, (), sampling, LENGTH)
     return Stand(loss, odds / odds.sum(), library.tokenizer(name).decode(list(more)))

@@ -52,22 +52,19 @@ def predicted(
     tokens: tuple[int, ...],
     following: tuple[int, ...],
     source: tuple[int, ...] = (),
-    *,
-    masked: bool,
     interventions: Interventions = (),
 ) -> Predicted:
-    """What the model expects after each of `tokens`, with its causal mask or with every position visible.
+    """What the model expects after each of `tokens`.
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
-    hooks: list[ForwardHook] = [] if masked else [(_is_causal, lambda mask, hook: torch.ones_like(mask))]
     if len(following) < len(tokens):
         following = (*following, 0)  # for its entropy, which no token decides
         known = len(tokens) - 1
     else:
         known = len(tokens)
     found, last, most = [], np.empty(0), []
-    for rows, logits in _logits(checkpoint, tokens, source, hooks, interventions):
+    for rows, logits in _logits(checkpoint, tokens, source, [], interventions):
         found += [token_statistics(row, token) for row, token in zip(logits, following[rows], strict=True)]
         last = logits[-1].double().softmax(-1).numpy()
         most.append(logits.double().softmax(-1).topk(min(LIKELIEST, logits.shape[-1])))

@@ -49,7 +49,7 @@ def ordered(
 
     def after(text: tuple[int, ...], changes: Interventions = ()) -> np.ndarray:
         read = (tokens, text) if source else (text, ())
-        return _softmax(activations.next_token(name, *read, kept + changes)[0])
+        return _softmax(activations.next_token(name, *read, kept + changes))
 
     text, tried = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else TRIED
     first = after(text)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pages.ui.models.activations import greedy_answer
+from pages.ui.models.activations import greedy_answer, logits_after
 from pages.ui.models.cache import remembered
 from pages.ui.models.jobs import progress
 from pages.ui.models.library import is_large, opened
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
-from transformer.inference.interventions import hooks_of
 from transformer.inference.windows import window_start
 
 Tokens = tuple[int, ...]
@@ -137,7 +136,7 @@ def pair(
         same = next((place for place, (a, b) in enumerate(zip(*written, strict=False)) if a != b), 0)
         tokens, sources = (start + written[0][:same],) * 2, (own, other)
     logits = [
-        _logits(checkpoint, [text], [source] if source else [], interventions)
+        logits_after(checkpoint, [text], [source] if source else [], interventions)
         for text, source in zip(tokens, sources, strict=True)
     ]
     return Pair(tokens, sources, torch.cat(logits).numpy())
@@ -277,16 +276,8 @@ def _after(checkpoint: Checkpoint, texts: list[Tokens]) -> np.ndarray:
     for at in range(0, len(texts), 64):
         batch = texts[at : at + 64]
         begun = [(start,)] * len(batch) if is_source and start is not None else batch
-        found.append(_logits(checkpoint, begun, batch if is_source else []))
+        found.append(logits_after(checkpoint, begun, batch if is_source else []))
     return torch.cat(found).numpy()
-
-
-def _logits(
-    checkpoint: Checkpoint, tokens: list[Tokens], sources: list[Tokens], interventions: Interventions = ()
-) -> torch.Tensor:
-    inputs = [torch.tensor(texts) for texts in (sources, tokens) if texts]
-    with torch.no_grad(), checkpoint.model.hooked(hooks_of(interventions, checkpoint.model)):
-        return checkpoint.model(*inputs, newest=True)[:, -1]
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

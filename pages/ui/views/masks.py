@@ -23,7 +23,6 @@ from pages.ui.views import without_mask
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.without_mask import SHORTEST, Reading, decoded, how_many
-from transformer import ModelConfig
 
 MOST = 96
 """A longer mask looks the same, and its table takes long to make."""
@@ -50,8 +49,8 @@ def causal(session: Session) -> Reading | None:
     with picture:
         if reading is None:
             st.info(
-                "This model has no layers, and so no attention and no mask to take away: "
-                "it goes straight from a token to the next one's odds."
+                "This model has no layers, and so no attention and no mask to take away: it predicts the next token "
+                "from one token alone."
             )
         show_panels([panel], "causal", reading and without_mask.predictions(session, reading, shown))
     offer_data(lambda: _table([panel]), "This mask as a table", f"{session.file_name}-causal-mask.csv")
@@ -76,7 +75,7 @@ def other_masks(session: Session) -> None:
 
 
 def show_panels(panels: Sequence[Panel], name: str, predictions: Predictions | None = None) -> None:
-    """Masks beside one another, with what to say about each."""
+    """Masks beside one another, with what to say about each, and how much it hides."""
     said = [replace(panel, words=f"{panel.words} {_hidden(panel.mask)}") for panel in panels]
     masks(said, key=f"mask_panels_{name}", predictions=predictions)
 
@@ -89,7 +88,7 @@ def _table(panels: Sequence[Panel]) -> pd.DataFrame:
 
 
 def _hidden(mask: np.ndarray) -> str:
-    return f"In this picture it hides {int((~mask).sum()):,} of {counted(mask.size, 'cell')}."
+    return f"It hides {int((~mask).sum()):,} of {counted(mask.size, 'cell')} here."
 
 
 def _causal_panel(session: Session, tokens: tuple[int, ...], end: int) -> Panel:
@@ -99,24 +98,15 @@ def _causal_panel(session: Session, tokens: tuple[int, ...], end: int) -> Panel:
         if not session.config.n_layers
         else (
             f"This model's {'decoder' if session.source else 'attention'} uses it in "
-            f"{without_mask.every(session.config.n_layers)} and every head.{_windows(session.config)}"
+            f"{without_mask.every(session.config.n_layers)} and every head."
         )
     )
-    whose = " Its rows are what the decoder reads." if session.source else ""
     words = (
-        "Hides the future: a token sees itself and what came before it. In training every token is followed by the "
-        f"right answer; without this mask the model could read it there. {used}{whose}"
+        "A token sees itself and what came before it; the next token, which it is trained to predict, is hidden. "
+        f"{used}{' Its rows are what the decoder reads.' if session.source else ''}"
     )
     labels = library.tokenizer(session.name).labels(tokens)
     return Panel("Causal mask", labels, batches.hides_future(len(labels)), end - len(labels), words)
-
-
-def _windows(config: ModelConfig) -> str:
-    """Where a mask hides the distant past as well, as a sentence; empty if nowhere."""
-    narrow = [f"{window} in layer {layer}" for layer in range(config.n_layers) if (window := config.window(layer))]
-    if not narrow:
-        return ""
-    return f" Some layers hide the distant past as well, which is not drawn: a token sees the last {', '.join(narrow)}."
 
 
 def _taken_away(session: Session) -> str:
@@ -130,10 +120,7 @@ def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel
     tokens = (*library.window(session.name, text), *[pad] * filler)
     mask = batches.hides_padding(np.array([tokens]), pad)[0]
     start = max(len(tokens) - filler - shown, 0)
-    words = (
-        f"Hides filler: {PADDING} stands for a padding token. It only makes the texts of a batch equally long, so "
-        "that they fit into one rectangle, and no token may look at it."
-    )
+    words = f"{PADDING} is a padding token: it makes the texts of a batch equally long, and no token may look at it."
     labels = batches.token_labels(tokens[start:], library.tokenizer(session.name), pad)
     return Panel("Padding mask", labels, mask[start:, start:], len(text) + filler - len(labels), words)
 
@@ -142,7 +129,7 @@ def _open_panel(session: Session, text: tuple[int, ...], shown: int) -> Panel:
     labels = library.tokenizer(session.name).labels(library.window(session.name, text)[-shown:])
     own = "This model's encoder looks this way." if session.source else "This model has no encoder."
     words = (
-        "Hides nothing: every token sees every other, in both directions. That suits an encoder, which reads a text "
-        f"that is all there, and never has to guess what comes next. {own}"
+        "Every token sees every other. That suits an encoder, which reads a text that is all there and never has to "
+        f"predict what comes next. {own}"
     )
     return Panel("No mask", labels, np.ones((len(labels),) * 2, dtype=bool), len(text) - len(labels), words)

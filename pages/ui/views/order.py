@@ -22,20 +22,13 @@ LONGEST = 48
 CANDIDATES = 3
 UNMOVED = 1e-5
 """A change of probability this small is rounding."""
-TEXTS = ("As it is", "Shuffled")
-
-_USES = {
-    "sinusoidal": "uses **sinusoidal** positions: it adds a fixed table of sines to its embeddings.",
-    "learned": "uses **learned** positions: it adds a table that it learned to its embeddings.",
-    "rotary": "uses **rotary** positions: it turns queries and keys by their position's angle.",
-    "none": "uses **no** positions.",
-}
+TEXTS = ("Original", "Shuffled")
 
 
 def _what_it_uses(session: Session) -> str:
     """What the selected model uses, in one line."""
-    title = plain(library.model(session.name).card.title, 100)
-    return f"**{title}** {_USES[session.config.positions]}"
+    kind = session.config.positions.replace("none", "no")
+    return f"**{plain(library.model(session.name).card.title, 100)}** uses **{kind}** positions."
 
 
 def shuffled(session: Session) -> None:
@@ -80,10 +73,13 @@ def shuffled(session: Session) -> None:
 
 def _in_words(session: Session, found: Ordered) -> str:
     if not attention_modules(session.config):
-        return "Without attention it reads the last token alone, and no order changes what it predicts."
+        return "Without attention it reads the last token alone; the order changes nothing."
     if found.moved[-1] < UNMOVED:
-        return "**Attention alone can't tell the order**: without positions and mask it predicts the same after both."
-    return "Something besides positions tells this model the order of its tokens."
+        return (
+            "**Attention alone can't tell the order**: without positions and mask it predicts the same next token for "
+            "both orders."
+        )
+    return "Something besides positions tells this model the order."
 
 
 def _how_it_is_done(session: Session, tried: int, is_cut: bool) -> str:
@@ -91,9 +87,9 @@ def _how_it_is_done(session: Session, tried: int, is_cut: bool) -> str:
     which = f"of {tried} random orders, the one that changes the prediction most" if tried > 1 else "a random order"
     said = [f"*Shuffled*: {which}{stays}"]
     if is_cut:
-        said.append(f"Of the prompt, the last {LONGEST} tokens are read.")
+        said.append(f"Only the last {LONGEST} tokens of the prompt are read.")
     if not session.source and session.config.n_layers > 1:
-        said.append("Without positions the causal mask still tells what came first, so it is taken away too.")
+        said.append("Without positions the causal mask still tells the order, so the last column has no mask either.")
     if any(ordering.takes_away(change) for change in session.interventions):
-        said.append("What is taken away now of positions and mask is there in the first column, to compare with.")
+        said.append("The first column has positions and mask, whatever you have taken away.")
     return " ".join(said)

@@ -28,10 +28,7 @@ SIDES = {"right": "On the right", "left": "On the left"}
 
 def batch(session: Session) -> None:
     """The visitor's prompts as a rectangle, and the masks of one of them."""
-    st.markdown(
-        "A batch is one rectangle of numbers, so the prompts in it have to be equally long: padding tokens "
-        "fill up the short ones."
-    )
+    st.markdown("A batch is one rectangle of numbers: padding tokens make its prompts equally long.")
     found = _edit(session)
     for problem in found.problems:
         st.warning(problem, icon=":material/info:")
@@ -86,8 +83,7 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
         what = (
-            f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, "
-            "and serves to compute the masks only."
+            f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, for the masks alone."
         )
     count = "1 is" if filled == 1 else f"{filled or 'none'} are"
     st.caption(
@@ -180,18 +176,17 @@ def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: n
     if side == "right":
         general = (
             "**Padding on the right never matters to the real tokens of a causal model**: it stands after them, where "
-            "the causal mask lets them see nothing anyway."
+            "the causal mask hides it anyway."
         )
     else:
         general = (
             "**Padding on the left stands before the real tokens**, where a causal mask lets them look. So even a "
-            "causal model needs the padding mask then, and its rows of padding see nothing at all. It also moves "
-            "every real token to a later position."
+            "causal model needs the padding mask then. It also moves every real token to a later position."
         )
     return (
         f"{general} In the rows of real tokens the padding mask hides {counted(by_causal, 'cell')} that the causal "
-        "mask leaves visible. An encoder has no causal mask, so **only the padding mask keeps padding from it**: "
-        f"without that its real tokens would see {counted(to_encoder, 'cell')} of padding. "
+        "mask leaves visible. An encoder has no causal mask: **only the padding mask keeps padding from it**, "
+        f"in {counted(to_encoder, 'cell')} here. "
         f"{_tried(session, prompt, filled, side)}"
     )
 

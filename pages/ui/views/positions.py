@@ -20,8 +20,8 @@ from pages.ui.frame.link import MOST_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
-from pages.ui.markdown import counted
-from pages.ui.models import activations
+from pages.ui.markdown import counted, plain
+from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -35,7 +35,9 @@ HARDLY = 0.1
 def sinusoidal(session: Session) -> np.ndarray:
     """The table's dials and its heatmap; returns the table, (position, dimension)."""
     current = session.visitor
-    st.header("Sinusoidal table", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header("Sinusoidal table", anchor=False, width="content")
+        words = st.container()
     picture = st.container()
     left, middle, right = st.columns(3)
     with left:
@@ -54,8 +56,8 @@ def sinusoidal(session: Session) -> np.ndarray:
         )
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
+    words.caption(f"{_whose(session)} {_how_fast(current)}")
     with picture:
-        st.caption(_how_fast(current))
         matrix(
             table,
             key="positions_table",
@@ -67,6 +69,15 @@ def sinusoidal(session: Session) -> np.ndarray:
             on_choose=_choose,
         )
     return table
+
+
+def _whose(session: Session) -> str:
+    """Whether the selected model uses such a table."""
+    title, config = plain(library.model(session.name).card.title, 100), session.config
+    if config.positions == "sinusoidal":
+        return f"**{title}** adds this table to its embeddings: {config.context_length} × {config.d_model}."
+    kind = config.positions.replace("none", "no")
+    return f"**{title}** uses {kind} positions; the paper's model adds this table to its embeddings."
 
 
 def offer_table(table: np.ndarray) -> None:
@@ -132,14 +143,12 @@ def similarity(session: Session, table: np.ndarray) -> None:
             square=True,
         )
         st.caption(
-            "Cosine of every position with every other. The stripes run parallel to the diagonal: "
-            "only the distance counts."
+            "Cosine of every position with every other. The stripes are parallel to the diagonal: only distance counts."
         )
     with right:
         _chart(figures.similarity_by_distance(distances, products, theme=session.theme), "distance")
         st.caption(
-            "Dot product by distance, with the least and the greatest of all pairs as a band. "
-            "For the sinusoidal table the band has no width."
+            "Dot product by distance, with a band from the least to the greatest of all pairs. It has no width here."
         )
     distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
     summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
@@ -159,10 +168,8 @@ def rotation(session: Session) -> None:
             f"Sine and cosine of pair {pair} (dimensions {2 * pair} and {2 * pair + 1}) are a point on a circle. One "
             f"position turns it by {_radians(f'{frequency:.6g}')}. From position {current.position} to "
             f"{current.position + current.shift} it turns by {current.shift} × {frequency:.6g} "
-            f"= **{_radians(f'{turn:.5g}')}** ({math.degrees(turn) % 360:.1f}°), and by the same angle from any other "
-            "position. So a model can learn "
-            "to look k places back with one fixed matrix. Rotary positions build on the same fact: they turn "
-            "queries and keys instead of adding a table."
+            f"= **{_radians(f'{turn:.5g}')}** ({math.degrees(turn) % 360:.1f}°), as from any other position: one fixed "
+            "matrix looks k positions back. Rotary positions turn queries and keys in the same way."
         )
     with right:
         figure = figures.rotation_figure(
@@ -211,9 +218,9 @@ _WHAT_IT_USES = {
         "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
         "product of a query and a key then depends on their distance alone. These are the angles' sines and cosines:"
     ),
-    "none": "It is told nothing about positions. Its causal mask is all that tells it what came before what.",
+    "none": "It has no positions. Its causal mask alone tells it what came before what.",
 }
-_BLIND = "It is told nothing about positions, and has no use for them: without attention it reads one token alone."
+_BLIND = "It has no positions, and no use for them: without attention it reads one token alone."
 
 
 def _rotary(session: Session) -> None:
@@ -258,13 +265,13 @@ def _longest(current: Visitor) -> float:
 def _how_fast(current: Visitor) -> str:
     """The waves of the table from left to right, in words."""
     if current.width == 2:
-        return "Both are one wave, its sine and its cosine: it is fast, and tells neighbours apart."
-    if _angles(current)[-1, -1] < HARDLY:
-        right = "on the right they are so slow that they hardly move: they tell near from far"
-    else:
-        slowest = f"about {_longest(current):,.0f} positions"
-        right = f"to the right they grow slower, and the last takes {slowest} to come round"
-    return f"On the left the waves are fast and tell neighbours apart; {right}."
+        return "Both columns are one fast wave, its sine and its cosine, which tells neighbours apart."
+    right = "slow ones on the right, near from far"
+    if _angles(current)[-1, -1] >= HARDLY:
+        right = (
+            f"they slow down to the right, and the last takes about {_longest(current):,.0f} positions to come round"
+        )
+    return f"Fast waves on the left tell neighbours apart; {right}."
 
 
 def _formula(current: Visitor, table: np.ndarray) -> str:

@@ -32,6 +32,7 @@ UNMOVED = 1e-5
 """A change of probability this small is rounding."""
 SEEN = 0.01
 """A change of probability that can be seen in bars."""
+MASK = Without("mask")
 WITH, WITHOUT = "with the mask", "without it"
 
 
@@ -65,8 +66,7 @@ def read(session: Session) -> Reading:
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
     masked, free = (
-        masking.predicted(session.name, tokens, following, session.source, masked=masked, interventions=kept)
-        for masked in (True, False)
+        masking.predicted(session.name, tokens, following, session.source, changes) for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
     return Reading(tokens, following, offset, labels, after, masked, free)
@@ -78,7 +78,10 @@ def takes_mask(change: Intervention) -> bool:
 
 
 def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
-    """What the model expects after each of the last `shown` tokens; at first after the last one, if that shows much."""
+    """What the model expects after each of the last `shown` tokens; at first after the one where the mask matters most.
+
+    That is where the token that really came next loses or gains most; where none does, the middle one.
+    """
     label = library.tokenizer(session.name).label
     rows = [
         tuple(
@@ -89,12 +92,24 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     ]
     following = [*reading.after, None][: len(rows)]
     first = max(len(rows) - shown, 0)
-    row = len(rows) - 1
-    moved = np.abs(reading.free.probability - reading.masked.probability)[first:]
-    if np.abs(reading.free.last - reading.masked.last).max() < SEEN and moved.size:
-        row = first + int(moved.argmax())
+    moved = np.abs(reading.free.probability - reading.masked.probability)[first : len(rows) - 1]
+    row = int(moved.argmax()) if moved.max(initial=0.0) >= SEEN else len(moved) // 2
     words = last_token_in_words(session.config, len(rows), reading.masked, reading.free)
-    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], row - first, words)
+    sees = [
+        f"{seen - first} of {counted(len(rows) - first, 'key')} visible{_local(session.config, seen)}."
+        for seen in range(first + 1, len(rows) + 1)
+    ]
+    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], sees, row, words)
+
+
+def _local(config: ModelConfig, seen: int) -> str:
+    """The layers that hide the distant past as well from a token that sees so many, with what they leave of it."""
+    narrow: dict[int, list[str]] = {}
+    for layer in range(config.n_layers):
+        if 0 < (window := config.window(layer)) < seen:
+            narrow.setdefault(window, []).append(str(layer))
+    told = [f"layer{'s'[: len(layers) > 1]} {', '.join(layers)} the last {size}" for size, layers in narrow.items()]
+    return f"; in {', in '.join(told)}" if told else ""
 
 
 def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
@@ -143,10 +158,10 @@ def _how_it_is_done(session: Session) -> str:
     is_changed = any(not takes_mask(change) for change in session.interventions)
     changes = " What else is changed in it is changed both times." if is_changed else ""
     return (
-        f"The same model reads the same text twice. The second time every token may see every other in {where}, "
-        f"in {every(session.config.n_layers)}; nothing else differs.{changes}{whose} The model was trained with the "
-        "mask, so it has not learned to use what it now sees. A model *trained* without a mask would simply copy the "
-        "next token from the next position, and could not write."
+        f"The same model reads the same text twice. The second time every token sees every other in {where}, in "
+        f"{every(session.config.n_layers)}; nothing else differs.{changes}{whose} It was trained with the mask, so it "
+        "has not learned to use what it now sees. *Trained* without a mask, it would copy the next token from the next "
+        "position, and could not write."
     )
 
 
@@ -168,10 +183,7 @@ def every(layers: int) -> str:
 def _verdict(reading: Reading) -> None:
     masked, free = reading.masked, reading.free
     if len(reading.tokens) == 1:
-        st.info(
-            "A single token has no future: with the mask or without it, it sees only itself. "
-            "A longer text shows the difference."
-        )
+        st.info("A single token has no future: it sees only itself. A longer text shows the difference.")
     if not len(masked.probability):
         return
     before, after = float(masked.loss.mean()), float(free.loss.mean())
@@ -199,8 +211,8 @@ def verdict_in_words(masked: Predicted, free: Predicted) -> str:
     )
     places = "the one token" if known == 1 else f"the {known} tokens"
     return (
-        f"The loss is −ln of the probability given to the token that really came next, here on average over {places} "
-        f"whose successor is known. Without its mask the model predicts this text **{verdict}**. The right token got "
+        f"The loss is −ln of the probability of the token that really came next, the mean of {places} whose next is "
+        f"known. Without its mask the model predicts this text **{verdict}**. The right token got "
         f"less probability {_times(worse)} and more {_times(better)}."
     )
 
@@ -231,16 +243,13 @@ def _by_position(session: Session, reading: Reading) -> None:
         values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0, **options)
         chart(figure, "masks_probability")
-        st.caption(
-            "The probability that the model gave, after each token, to the token that really came next. "
-            f"{labelling_note(figure)}"
-        )
+        st.caption(f"The probability, after each token, of the token that really came next. {labelling_note(figure)}")
     with right:
         values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
         figure = lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)", **options)
         chart(figure, "masks_entropy")
         st.caption(
-            "How unsure the model was, whatever came next: 0 is certain, "
+            "How unsure the model was: 0 is certain, "
             f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
             f"was equally likely. {labelling_note(figure)}"
         )

@@ -69,7 +69,7 @@ class View {
       heatmap.refresh();
       heatmap.show({
         values, rows, columns, rowLabels: matrix.rowLabels, columnLabels: matrix.columnLabels, kind: "scores", limit,
-        pitch, tallest: pitch * rows, widest: Math.round(WIDEST * pitch),
+        cut: matrices.some((each) => each.values.flat().some((value) => Math.abs(value ?? 0) > 1.001 * limit)), pitch, tallest: pitch * rows, widest: Math.round(WIDEST * pitch),
         above: (context) => {
           for (const [row, column] of matrix.marked) crossOut(context, heatmap, row, column);
           writeNumbers(context, heatmap, numbers);

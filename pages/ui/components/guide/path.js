@@ -32,7 +32,7 @@ export const PATH = [
   },
   {
     title: "Take one away",
-    ask: "What you saw is one head of one layer. Is it needed? Open “Changes” in the bar above: this head is to be silenced. Press “Change this”.",
+    ask: "What you saw is one head of one layer. Is it needed? Open “Changes” in the bar above: this head is to be ablated. Press “Change this”.",
     seen: "Every number is now computed without that head. Some are hardly missed, others badly: compare the candidates. The next step brings it back.",
     page: "Generate",
     at: [".st-key-change_this button", ".st-key-popover_changes button"],

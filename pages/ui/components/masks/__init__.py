@@ -47,9 +47,12 @@ class Predictions:
     rows: Sequence[tuple[Likeliest, Likeliest]]
     following: Sequence[str | None]
     """What really came next; None where nothing has come yet."""
+    sees: Sequence[str]
+    """What each token's row of the mask lets it see, in words."""
     row: int
     """The token whose predictions are shown until another is chosen."""
     words: str
+    """What to say of the last token, from which the mask hides nothing."""
 
 
 def masks(panels: Sequence[Panel], *, key: str, predictions: Predictions | None = None) -> None:

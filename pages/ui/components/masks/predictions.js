@@ -15,17 +15,15 @@ export class Predictions {
     this.words = node("p", "words", parent);
   }
 
-  /** panel: the mask; names: of the two readings; rows: by query, what each predicts; following: what really came next. */
-  show({ labels, offset, values }, { names, rows, following, words }, row) {
-    const size = labels.length;
-    const seen = values.subarray(row * size, (row + 1) * size).filter((value) => value === 1).length;
+  /** The first: the mask. Of the second, names: of the two readings; rows: by query, what each predicts; following: what really came next. */
+  show({ labels, offset }, { names, rows, following, sees, words }, row) {
     put(this.title, `What comes after “${labels[row]}”, position ${offset + row}`);
-    put(this.sees, `Its row of the mask: ${seen} of ${size} keys visible. Choose another row to see what comes after it.`);
+    put(this.sees, `${sees[row]} Click any other row.`);
     this.lists.forEach(({ name, list }, which) => {
       put(name, names[which]);
       showLikeliest(list, rows[row][which], following[row]);
     });
-    put(this.words, words);
+    put(this.words, row === labels.length - 1 ? words : "");
   }
 
   /** What is likeliest after a query, for those who hear it. */

@@ -47,7 +47,7 @@ function heading(row, scope, words) {
 
 /** A difference of probabilities in percentage points. */
 function pointsOf(moved) {
-  if (moved < SAME) return "nothing: both are the same";
+  if (moved < SAME) return "0: the same for both orders";
   return `${(100 * moved).toPrecision(moved < 0.1 ? 2 : 3)} percentage points`;
 }
 

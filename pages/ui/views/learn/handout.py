@@ -21,6 +21,7 @@ from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg
 from pages.ui.views.learn.said import Said
 from transformer import attention_modules
+from transformer.api.tensors import tensor
 
 MOST_TOKENS = 30
 """Of a picture: more wouldn't be read on paper."""
@@ -168,7 +169,8 @@ def _picture(step: Step) -> str:
         keys = queries if kind != "cross" else scene.source
         if max(len(queries), len(keys)) > MOST_TOKENS:
             return ""
-        pattern = activations.pattern(scene.name, text, scene.source, kind, layer, scene.interventions)[head]
+        name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
+        pattern = tensor(library.opened(scene.name), text, scene.source, name, scene.interventions)
     except (ExpressionError, ValueError, IndexError):
         return ""  # a page shows what is wrong with such a view; on paper it is left out
     labels = scene.tokenizer.labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pages.ui.frame.page import Session
 from pages.ui.views.side_by_side import side_by_side
-from pages.ui.views.what_if import before, lines, needed
+from pages.ui.views.what_if import ablation_map, before, lines
 from pages.ui.views.what_if.reading import lead_on, read
 
 
@@ -26,7 +26,7 @@ def show(session: Session) -> None:
             if said:
                 before.next_token(session, reading, said)
         with parts:
-            mapped = needed.show(session, reading)
+            mapped = ablation_map.show(session, reading, int(said.unchanged.argmax()) if said else None)
         if said and mapped and not session.interventions:
             with answer:
                 before.suggest(session, reading, mapped.found)
@@ -36,5 +36,5 @@ def show(session: Session) -> None:
     if said:
         before.offer_table(session, said)
     if mapped:
-        needed.offer_table(session, mapped)
-    lines.ablation(session, reading, before.LENGTH, mapped.token if mapped else None, has_map=mapped is not None)
+        ablation_map.offer_table(session, mapped)
+    lines.ablation(session, reading, before.LENGTH, mapped)

@@ -15,8 +15,8 @@ from pages.ui.components.versions import Version, versions
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import changes
 from pages.ui.frame.page import Session
-from pages.ui.markdown import code, counted, nats, plain
-from pages.ui.models import activations, changed, library
+from pages.ui.markdown import code, counted, nats
+from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, log_softmax
@@ -49,7 +49,7 @@ class Said:
 def said(session: Session, reading: Read) -> Said | None:
     """The two distributions; None after saying that there are none."""
     logits = [
-        activations.next_token(session.name, reading.before, reading.source, interventions=each)[0]
+        activations.next_token(session.name, reading.before, reading.source, interventions=each)
         for each in ((), session.interventions)
     ]
     if not np.isfinite(logits[1]).all():
@@ -60,26 +60,14 @@ def said(session: Session, reading: Read) -> Said | None:
 
 def next_token(session: Session, reading: Read, found: Said) -> None:
     """The likeliest next tokens; once something is changed, two distributions on one axis."""
-    st.header("What it says next", anchor=False)
+    st.header("Next token", anchor=False)
     tokenizer, is_changed = library.tokenizer(session.name), bool(session.interventions)
     old, new = np.exp(found.unchanged), np.exp(found.changed)
-    if is_changed:
-        with st.container(horizontal=True, key="what_if_figures"):
-            for title, odds in (("Likeliest, unchanged", old), ("Likeliest, changed", new)):
-                best = int(odds.argmax())
-                st.metric(title, f"{plain(tokenizer.label(best))} · {percent(odds[best])}", width=150)
-            st.metric(
-                "KL(unchanged ‖ changed)",
-                nats(float(divergence(found.unchanged, found.changed))),
-                width=190,
-                help="The mean of ln (unchanged ÷ changed) over what the unchanged model expects: how much worse "
-                "the changed one would predict it. 0 if they are the same.",
-            )
-    else:
-        st.caption(
-            f"The likeliest tokens {after_what(session, reading)}. Silence a part, and the changed model's "
-            "stand beside them."
-        )
+    moved = (
+        f" **KL divergence** {nats(float(divergence(found.unchanged, found.changed)))}: how far the changes move it."
+    )
+    after = after_what(session, reading)
+    st.caption(f"{after[0].upper()}{after[1:]}.{moved if is_changed else ''}")
     union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
     shown = union[np.argsort(-old[union], kind="stable")]
     figure = paired_bars(
@@ -89,7 +77,7 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
 
 
 def suggest(session: Session, reading: Read, found: Ablation) -> None:
-    """Nothing is changed: the parts that move the next token most when they are silenced, one press each."""
+    """Nothing is changed: the parts that move the next token most when they are ablated, one press each."""
     (with_it, without), moved = found.odds, found.moved
     likeliest = int(with_it[0].argmax())
     label = code(library.tokenizer(session.name).label(int(found.tokens[likeliest])))
@@ -97,10 +85,10 @@ def suggest(session: Session, reading: Read, found: Ablation) -> None:
         part = found.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.button(f"Silence {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
+            st.button(f"Ablate {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
     if moved.max() < FAR:
-        st.caption("No part alone moves it far: what one does, the others can do without it. Try several together.")
+        st.caption("No part alone moves it far: others make up for it. Ablate several together.")
 
 
 def what_changed(session: Session, reading: Read, found: Said) -> None:
@@ -146,10 +134,10 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
 
 def writing(session: Session, reading: Read) -> None:
     """The text that both models write, with the first difference marked."""
-    st.header("What it writes", anchor=False)
+    st.header("Generated text", anchor=False)
     sampling = session.visitor.sampling
     both = [
-        changed.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
+        activations.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
         for each in ((), session.interventions)
     ]
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))

@@ -18,7 +18,7 @@ from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain
-from pages.ui.models import activations, beside, library, places
+from pages.ui.models import beside, library, places
 from pages.ui.models.beside import Heights
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
@@ -27,7 +27,8 @@ from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if import lines, sides
 from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
 from pages.ui.views.what_if.sides import Side
-from transformer import causal_mask
+from transformer import attention_modules, causal_mask
+from transformer.api.tensors import tensor
 from transformer.inference.windows import in_window
 
 CANDIDATES = 6
@@ -74,7 +75,7 @@ def show(session: Session) -> None:
 
 
 def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
-    st.header("What comes next", anchor=False)
+    st.header("Next token", anchor=False)
     logs = [log_softmax(each.logits[-1]) for each in found]
     shared = beside.same_tokens(both[0].name, both[1].name)
     labels = [beside.vocabulary(side.name) for side in both]
@@ -118,7 +119,7 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
     """What differs most, for two sides that have the same tokens."""
     change = np.exp(other) - np.exp(one)
     if np.abs(change).max() < UNMOVED:
-        return "Both say the same, or very nearly."
+        return "Both predict the same, or very nearly."
     order = [token for token in np.argsort(-np.abs(change), kind="stable")[:MOVED] if abs(change[token]) > UNMOVED]
     named = ", ".join(f"{code(labels[token])} {100 * change[token]:+.3f}" for token in order)
     first, second = (plain(side.title) for side in both)
@@ -129,7 +130,7 @@ def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray,
 
 
 def _attention(session: Session, both: tuple[Side, Side]) -> None:
-    st.header("Where one head looks", anchor=False)
+    st.header("Attention of one head", anchor=False)
     able = [side for side in both if side.config.n_layers]
     for side in both:
         if side not in able:
@@ -176,9 +177,9 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     """A head's weights; of a model that has fewer layers or heads, the last it has."""
     kind = places.chosen_attention(side.config, wish) or ""
     layer, head = min(layer, places.depth(side.config, kind) - 1), min(head, side.config.n_heads - 1)
-    weights = activations.pattern(
-        side.name, side.tokens, side.source, kind, layer, in_window(side.interventions, side.begin)
-    )[head]
+    name = f"{attention_modules(side.config)[kind][layer]}.hook_pattern[{head}]"
+    changes = in_window(side.interventions, side.begin)
+    weights = tensor(library.opened(side.name), side.tokens, side.source, name, changes)
     window = side.config.window(layer) if kind == "self" else 0
     is_causal = kind in ("self", "decoder")
     hidden = ~causal_mask(*weights.shape, window=window).numpy() if is_causal else np.zeros(weights.shape, bool)
@@ -217,13 +218,13 @@ def _less(one: Panel, other: Panel) -> Panel:
         queries,
         keys,
         one.offsets,
-        "The second less the first: red where the second looks more, blue where it looks less.",
+        "The second less the first: red where the second gives more weight, blue where it gives less.",
     )
 
 
 def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
     """What each height would have said, had the model ended there."""
-    st.header("What each height would have said", anchor=False)
+    st.header("Logit lens", anchor=False)
     odds = [np.exp(log_softmax(each.logits)) for each in found]
     best = [int(each[-1].argmax()) for each in odds]
     labels = [library.tokenizer(side.name).labels for side in both]
@@ -237,10 +238,7 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
-    st.caption(
-        f"The probability of each side's likeliest next token{crossed}, had the model gone straight from that "
-        "height of the stream to its odds (the logit lens)."
-    )
+    st.caption(f"The probability of each side's likeliest next token{crossed}, had the model ended after that layer.")
     offer_data(
         lambda: pd.concat(
             pd.DataFrame(

@@ -23,10 +23,10 @@ from transformer.training.presets import LADDERS
 
 TITLES = {"first": "From a bigram to a transformer", "since-2017": "Since 2017"}
 INTRODUCTIONS = {
-    "first": "The same text, read by models of which each has one part more than the last. What does that part do for "
-    "your prompt? A part is worth what the loss falls by; sometimes it rises.",
-    "since-2017": "The decoder of 2017, and what models of today do otherwise, one change a rung, each with those "
-    "before it. What is a change worth to your prompt? Some of them are there for speed or memory, not for the loss.",
+    "first": "Your prompt, read by models of which each has one part more than the last. A part is worth what the loss "
+    "falls by; sometimes it rises.",
+    "since-2017": "The decoder of 2017, then what models of today do otherwise, one change a rung. Some are for "
+    "speed or memory, not for the loss.",
 }
 LIKELIEST = 3
 """Next tokens that are named of each rung."""
@@ -67,8 +67,8 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
     context = min(entry.config.context_length for entry in rungs.values())
     one = "" if np.isfinite(losses).any() else " A single token has no loss: nothing comes before it."
     st.caption(
-        f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that "
-        "of the text that was held out from training. One short prompt can be easier, or harder, than the rest."
+        f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that of the "
+        "text held out from training. A short prompt can be easier, or harder, than the rest."
         f"{one}"
     )
 
@@ -88,7 +88,7 @@ def _rung(session: Session, rungs: dict[str, CheckpointEntry], name: str, found:
             f"{code(label)} {percent(found.odds[token])}"
             for token, label in zip(order, labels(order.tolist()), strict=True)
         )
-        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next: {named}.")
+        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next token: {named}.")
         st.caption(f"It writes {LENGTH} more characters:")
         st.code(session.prompt + found.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):

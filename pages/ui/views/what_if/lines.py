@@ -8,6 +8,7 @@ from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.models.tracing import Pair
+from pages.ui.views.what_if.ablation_map import Mapped
 from pages.ui.views.what_if.reading import Read
 from pages.ui.views.what_if.sides import Side
 from transformer import Intervention, Sampling, in_window
@@ -23,7 +24,7 @@ for changes in ([], {changes}):
     print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
     print(checkpoint.tokenizer.decode([step.token_id for step in steps]))  # what it writes"""
 
-NEEDED = """from transformer import {names}
+ABLATION = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
@@ -50,15 +51,22 @@ for path, text, source, place, changes in [
     values, tokens = found.tensors["probabilities"][place].topk(5)
     print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
     print(logit_lens(found).logits[:, place].argmax(-1))  # the token that each height would have said"""
-NOTE = "  # for what is silenced in every pass, 0"
+NOTE = "  # for what is ablated in every pass, 0"
 
 
-def ablation(session: Session, reading: Read, count: int, token: int | None, *, has_map: bool) -> None:
-    """The lines that say and write what both models do, and those that silence one part after another.
+EFFECTS = {
+    "loss": "found.loss(text)",
+    "logit": "found.logit({place}, {token})",
+    "probability": "100 * (found.logits.softmax(-1) - found.plain.softmax(-1))[:, {place}, {token}]",
+}
 
-    count: tokens that are written, at most. token: whose logit the map shows; None: the loss.
+
+def ablation(session: Session, reading: Read, count: int, mapped: Mapped | None) -> None:
+    """The lines that say and write what both models do, and those that ablate one part after another.
+
+    count: tokens that are written, at most. mapped: what the map shows, if there is one.
     """
-    _show(_before(session, reading, count), *([_needed(session, reading, token)] if has_map else []))
+    _show(_before(session, reading, count), *([_ablation(session, reading, mapped)] if mapped else []))
 
 
 def _before(session: Session, reading: Read, count: int) -> str:
@@ -77,15 +85,15 @@ def _before(session: Session, reading: Read, count: int) -> str:
     )
 
 
-def _needed(session: Session, reading: Read, token: int | None) -> str:
+def _ablation(session: Session, reading: Read, mapped: Mapped) -> str:
     names, changes = as_python(in_window(session.interventions, reading.begin))
-    return NEEDED.format(
+    return ABLATION.format(
         names=", ".join(sorted([*names, "load_checkpoint", "silencing"])),
         path=_path(session),
         text=list(reading.tokens),
         source=list(reading.source),
         changes=f", {changes}" if names else "",
-        effects="found.loss(text)" if token is None else f"found.logit({reading.place}, {token})",
+        effects=EFFECTS[mapped.effect].format(place=reading.place, token=mapped.token),
         note=NOTE if names else "",
     )
 

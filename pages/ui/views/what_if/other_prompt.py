@@ -27,7 +27,7 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
     found = tracing.suggestion(session.name, session.prompt)
     suggested = found or session.prompt
     typed = widgets.text_area(
-        "Another prompt", Tie("other_prompt", default=suggested), height=90, help="Ctrl + Enter applies what you typed."
+        "Another prompt", Tie("other_prompt", default=suggested), height=68, help="Ctrl + Enter applies what you typed."
     )
     if typed != suggested and found is not None:
         st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
@@ -59,8 +59,7 @@ def offer_pairs(session: Session) -> None:
     pairs = [pair for pair in tracing.suggestions(session.name) if pair[0] != session.prompt]
     if not pairs:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Try", width="content")
+    with st.popover("Pairs", help="Pairs of prompts that show something of this model."):
         for number, (one, other) in enumerate(pairs):
             label = plain(f"{_short(one, other)} | {_short(other, one)}")
             st.button(

@@ -83,8 +83,8 @@ def divergence(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def lead_on(session: Session) -> None:
     """Of a model without layers: say that there is nothing to take away, and lead on to one with attention."""
     st.info(
-        "This model has no layers, and so no attention and nothing to take away: it goes straight from a token "
-        "to the next one's odds."
+        "This model has no layers, and so no attention and nothing to ablate: it predicts the next token from one "
+        "token alone."
     )
     models = library.usable()
     own = models[session.name].card.group

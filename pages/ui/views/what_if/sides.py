@@ -61,8 +61,8 @@ def choose(session: Session) -> tuple[Side, Side] | None:
         return _sides(session, ("Your prompt", "The other prompt"), (own, other), (session.interventions,) * 2)
     if mode == "changes":
         if not session.interventions:
-            st.info("Nothing is changed in this model. Change something first: silence a head, say.")
-            st.button("See what is worth trying", type="primary", on_click=_try)
+            st.info("Nothing is changed in this model. Ablate a head first, say.")
+            st.button("Go to Ablation", type="primary", on_click=_try)
             return None
         return _sides(session, ("Unchanged", "Changed"), (own, own), ((), session.interventions))
     return _models(session, own)

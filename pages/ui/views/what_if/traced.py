@@ -1,4 +1,4 @@
-"""Activation patching: one place at a time is read as it is on another prompt, and what that brings is seen.
+"""Activation patching: one place at a time gets what it has on another prompt, and the answer is compared.
 
 Dimensions: site, layer, pos.
 """
@@ -47,15 +47,12 @@ def show(session: Session) -> None:
     if not session.config.n_layers:
         lead_on(session)
         return
-    st.markdown(
-        "One position in one layer is patched: it goes on with what the model computed there for another prompt. If "
-        "the answer turns into the other prompt's, this place holds what tells the two apart."
-    )
     own = session.source or session.require_tokens()
-    other_prompt.offer_pairs(session)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container():
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width=420):
             other = other_prompt.other_prompt(session)
+        dials = st.container(horizontal=True, width=420)
+        other_prompt.offer_pairs(session)
         st.button("Swap the prompts", icon=":material/swap_vert:", on_click=other_prompt.swap, args=(session,))
     if other is None or not _fit(session, own, other):
         return
@@ -72,12 +69,14 @@ def show(session: Session) -> None:
             f"{tracing.MOST} can be traced. Let the prompts differ later, or shorten both."
         )
         return
-    answers = _answers(session, pair)
-    _explain(session, pair, answers)
+    with dials:
+        answers = _answers(session, pair)
+    st.caption(
+        "Each cell patches one position in one layer with what the model computed there for the other prompt. **0**: "
+        "nothing changes. **1**: that alone turns the answer into the other's."
+    )
     if put_in:
-        st.caption(
-            "What is put in from another prompt already is left out of this picture: it puts in one place at a time."
-        )
+        st.caption("What is patched already is left out of this picture, which patches one place at a time.")
     try:
         found = {
             stack: computed(
@@ -89,7 +88,7 @@ def show(session: Session) -> None:
                 stack,
                 interventions=kept,
                 ask="Trace",
-                does="One place after another is read as it is on the other prompt.",
+                does="One place after another is patched.",
             )
             for stack in (STACKS if session.source else ("self",))
         }
@@ -100,6 +99,7 @@ def show(session: Session) -> None:
         return
     for stack, traced in found.items():
         _picture(session, pair, stack, traced)
+    _explain(session, pair, answers)
     offer_data(
         lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
         "These shares as a table",
@@ -137,24 +137,23 @@ def _answers(session: Session, pair: Pair) -> tuple[int, int]:
     tokenizer, current = library.tokenizer(session.name), session.visitor
     likeliest = np.argsort(-odds.max(0), kind="stable")[:CHOOSABLE].tolist()
     chosen = []
-    with st.container(horizontal=True):
-        for number, (field, label) in enumerate(DIALS.items()):
-            default, wish = pair.answers[number], getattr(current, field)
-            if wish is not None and wish >= session.config.vocab_size:
-                st.warning(f"This model has no token {wish}; the likeliest is taken.")
-                setattr(current, field, None)
-                wish = None
-            options = list(dict.fromkeys([default, *likeliest, *([] if wish is None else [wish])]))
-            chosen.append(
-                widgets.selectbox(
-                    label,
-                    options,
-                    Tie(field, default=default),
-                    lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
-                    width=260,
-                    help="Its probability after your prompt, and after the other one.",
-                )
+    for number, (field, label) in enumerate(DIALS.items()):
+        default, wish = pair.answers[number], getattr(current, field)
+        if wish is not None and wish >= session.config.vocab_size:
+            st.warning(f"This model has no token {wish}; the likeliest is taken.")
+            setattr(current, field, None)
+            wish = None
+        options = list(dict.fromkeys([default, *likeliest, *([] if wish is None else [wish])]))
+        chosen.append(
+            widgets.selectbox(
+                label,
+                options,
+                Tie(field, default=default),
+                lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
+                width=200,
+                help="Its probability after your prompt, and after the other one.",
             )
+        )
     return chosen[0], chosen[1]
 
 
@@ -167,14 +166,13 @@ def _explain(session: Session, pair: Pair, answers: tuple[int, int]) -> None:
         written = " ".join(labels(pair.tokens[0][1:]))
         whose = f" Its decoder has read {code(written)} by then, which both sources begin with." if written else ""
     same = (
-        " Both prompts lead to the same likeliest token, so this is about the two whose odds move most."
+        " Both prompts lead to the same likeliest token, so this is about the two whose probabilities move most."
         if len(set(pair.logits.argmax(1).tolist())) == 1
         else ""
     )
-    st.markdown(
-        f"What is compared is the logit of {code(other)} less that of {code(own)}: {first:+.2f} after your prompt, "
-        f"{then:+.2f} after the other one.{whose}{same} A cell is (with that place put in − yours) ÷ (the other's − "
-        "yours): **0** where the place changes nothing, **1** where it alone brings the other answer."
+    st.caption(
+        f"**Logit difference:** the logit of {code(other)} less that of {code(own)}, {first:+.2f} after your prompt, "
+        f"{then:+.2f} after the other one.{whose}{same} A cell is (patched − yours) ÷ (the other's − yours)."
     )
 
 
@@ -224,15 +222,12 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
             "{cell} takes it {value} of the way to the other answer.",
             "{cell} takes it {value} of the way in the other direction.",
         ),
-        acts=("put this place in, on every page", "take it out again"),
+        acts=("patch it, on every page", "take the patch back"),
         limit=1.0,
         on_choose=choose,
     )
     if first:
-        st.caption(
-            f"The picture begins at position {first}: before it both prompts are the same, and no place changes "
-            "anything."
-        )
+        st.caption(f"The picture begins at position {first}: before the prompts differ, no cell changes anything.")
     st.markdown(_in_words(labels, found))
 
 
@@ -260,11 +255,11 @@ def _path(labels: list[str], shares: np.ndarray) -> str:
         if shares[run, place].max() <= SLIGHT:
             continue
         where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
-        steps.append(f"entering {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
+        steps.append(f"into {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
     return (
-        f"In the residual stream it stands {', then '.join(steps)}."
+        f"The residual stream carries the difference {', then '.join(steps)}."
         if steps
-        else ("No single position of the residual stream carries much of it.")
+        else "No single position of the residual stream carries much of the difference."
     )
 
 

@@ -1,0 +1,246 @@
+"""The map of ablations: the effect of ablating each head and each feed-forward layer, one at a time.
+
+Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.frame import changes, widgets
+from pages.ui.frame.page import Session
+from pages.ui.frame.widgets import Tie
+from pages.ui.markdown import code
+from pages.ui.models import activations, library
+from pages.ui.tables import offer_data
+from pages.ui.views.what_if.patience import computed
+from pages.ui.views.what_if.reading import TOO_LARGE, Read
+from transformer.api.effects import CHOOSABLE, Ablation
+from transformer.inference.interventions import Scaled, part_in_words, place_in_words
+
+EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
+UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
+USUAL, BEYOND, LEAST = 0.9, 3.0, 0.02
+"""The share of the effects that are usual; colours end at so many times the largest of these, but at no less than this
+share of the largest of all."""
+FAINTEST = 1.0
+"""Percentage points of a probability that colours go to at the least: less is next to nothing."""
+UNMOVED, SLIGHT = 5e-5, 0.01
+"""An effect this small, or this share of the largest, isn't worth a word."""
+ACTS = ("ablate it", "bring it back")
+TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
+"""Pixels: the map's height, and the least and the most that one of its rows has of it."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A picture, and the parts that its cells stand for."""
+
+    matrix: Matrix
+    parts: dict[tuple[int, int], Scaled]
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What the map shows, of `EFFECTS`. token: whose probability or logit; None for the loss."""
+
+    found: Ablation
+    effect: str
+    token: int | None
+
+    @property
+    def values(self) -> np.ndarray:
+        """(part,): how much larger it is without each part."""
+        if self.token is None:
+            return self.found.loss
+        column = _column(self.found, self.token)
+        if self.effect == "logit":
+            return (self.found.logits - self.found.kept)[:, column]
+        with_it, without = np.exp(self.found.odds[..., column])
+        return 100 * (without - with_it)
+
+
+def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
+    """The map, and the dials that say of what; None while there is none, after saying why.
+
+    answer: the likeliest next token of the unchanged model, if it is known; the map is of that one at first.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.header("Which parts matter", anchor=False, width="content")
+        effect = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
+        dial = st.container(width=140)
+    found = ablated(session, reading)
+    if found is None:
+        return None
+    token = None
+    if effect != "loss":
+        with dial:
+            token = _token(session, found, answer)
+    if effect == "loss" and found.loss is None:
+        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt.")
+        return None
+    mapped = Mapped(found, effect, token)
+    if not np.isfinite(mapped.values).all():
+        st.warning(TOO_LARGE)
+        return None
+    st.caption(_how(session, reading, mapped))
+    placed = place(found.parts, mapped.values, session.interventions)
+    what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
+    unit = UNITS[effect]
+
+    def choose(cell: Cell) -> None:
+        part = placed[cell.matrix].parts[cell.row, cell.column]
+        if part in session.interventions:
+            changes.without([part])
+        else:
+            changes.add(part)
+
+    effects(
+        [each.matrix for each in placed],
+        key="what_if_ablation",
+        name="Which parts matter",
+        says=(
+            f"Without {{cell}}, {what} is {{value}}{unit} higher.",
+            f"Without {{cell}}, {what} is {{value}}{unit} lower.",
+        ),
+        acts=ACTS,
+        limit=max(colour_limit(mapped.values), FAINTEST if effect == "probability" else 0.0),
+        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
+        on_choose=choose,
+    )
+    st.caption(_verdict(mapped))
+    return mapped
+
+
+def offer_table(session: Session, mapped: Mapped) -> None:
+    """The numbers, to be read and saved."""
+    offer_data(lambda: _table(session, mapped), "These effects as a table", f"{session.file_name}-ablation.csv")
+
+
+def ablated(session: Session, reading: Read) -> Ablation | None:
+    """The ablation of each part; of a large model None until it has been asked for and computed."""
+    return computed(
+        activations.ablation,
+        session.name,
+        reading.tokens,
+        reading.source,
+        reading.place,
+        reading.begin,
+        session.interventions,
+        ask="Ablate one part after another",
+        does="Every head and every feed-forward layer is ablated by itself, and the text read again.",
+    )
+
+
+def colour_limit(values: np.ndarray) -> float:
+    """Where the colours end: a few effects that are far beyond the others don't make these all pale."""
+    sizes = np.abs(values)
+    return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
+
+
+def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
+    """A picture for each stack of attentions, in the order of the pass. values: (part,)."""
+    stacks: dict[str, dict[tuple[int, int], int]] = {}
+    heads = max((part.head for part in parts if part.head is not None), default=-1) + 1
+    for index, part in enumerate(parts):
+        side, layer, cross = re.match(r"(?:(\w+)\.)?blocks\.(\d+)\.(cross_)?", part.point).groups()
+        title = "Cross-attention" if cross else {"encoder": "Encoder", "decoder": "Decoder"}.get(side, "")
+        stacks.setdefault(title, {})[int(layer), heads if part.head is None else part.head] = index
+    found = []
+    for title, cells in stacks.items():
+        rows, columns = max(row for row, _ in cells) + 1, max(column for _, column in cells) + 1
+        grid = np.full((rows, columns), np.nan)
+        for cell, index in cells.items():
+            grid[cell] = values[index]
+        names = {row: place_in_words(parts[index].point) for (row, _), index in cells.items()}
+        matrix = Matrix(
+            title,
+            grid,
+            rows=[names[row] for row in range(rows)],
+            columns=[f"head {column}" if column < heads else "feed-forward" for column in range(columns)],
+            row_labels=[f"layer {row}" for row in range(rows)],
+            marked=[cell for cell, index in cells.items() if parts[index] in interventions],
+        )
+        found.append(Placed(matrix, {cell: parts[index] for cell, index in cells.items()}))
+    return found
+
+
+def _token(session: Session, found: Ablation, answer: int | None) -> int:
+    """The token that is looked at, and the dial that chooses it: the answer, unless another is chosen."""
+    tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
+    order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
+    default = answer if answer in found.tokens else order[0]
+    if chosen is not None and chosen not in found.tokens:
+        if chosen < session.config.vocab_size:
+            st.warning(
+                f"Of this model the {len(found.tokens)} likeliest tokens can be chosen, and "
+                f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken."
+            )
+        session.visitor.token = chosen = None
+    order = list(dict.fromkeys([*order, default, *([] if chosen is None else [chosen])]))
+    return widgets.selectbox(
+        "Token", order, Tie("token", default=default), tokenizer.label, label_visibility="collapsed"
+    )
+
+
+def _column(found: Ablation, token: int) -> int:
+    """Where a token's logits are."""
+    return int(np.flatnonzero(found.tokens == token)[0])
+
+
+def _how(session: Session, reading: Read, mapped: Mapped) -> str:
+    """What the numbers are of, and what a click does."""
+    if mapped.token is None:
+        of = "**Average over the text:** change in the loss, in nats per token"
+    else:
+        label = code(library.tokenizer(session.name).label(mapped.token))
+        unit = f", in{UNITS[mapped.effect]}" if UNITS[mapped.effect] else ""
+        of = f"**For this answer:** change in the {mapped.effect} of {label}{unit}"
+    whose = ""
+    if mapped.token is None and session.source:
+        text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
+        origin = "was written" if session.text.written else "the unchanged model would write"
+        whose = f" The text is what {origin}: {text}."
+    act = (
+        "Measured anew with your changes in force: each cell ablates one part more."
+        if session.interventions
+        else "Each cell ablates one part; click one to keep it ablated, and the map is measured anew."
+    )
+    return f"{of}.{whose}  \n{act}"
+
+
+def _verdict(mapped: Mapped) -> str:
+    """The parts with the largest effects, either way."""
+    values, told = mapped.values, []
+    for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
+        size = float(values[index]) * (1 if sign == "+" else -1)
+        if size > max(UNMOVED, SLIGHT * np.abs(values).max()):
+            part = part_in_words(mapped.found.parts[index])
+            told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
+    return " ".join(told) or "No single part makes a difference here."
+
+
+def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
+    found = mapped.found
+    made = pd.DataFrame(
+        {
+            "part": [part_in_words(part) for part in found.parts],
+            "hook point": [part.point for part in found.parts],
+            "head": pd.array([part.head for part in found.parts], dtype="Int64"),
+            "ablated": [part in session.interventions for part in found.parts],
+        }
+    )
+    if found.loss is not None:
+        made["rise of the loss (nats)"] = found.loss
+    column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
+    label = library.tokenizer(session.name).label(int(found.tokens[column]))
+    made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
+    for word, odds in zip(("with", "without"), found.odds, strict=True):
+        made[f"probability of {label} {word} it"] = np.exp(odds)[:, column]
+    return made
