@@ -111,9 +111,9 @@ def test_the_head_on_which_pages_open_is_that_of_the_card():
         inner_measures.opening_key(Scene("ladder-1-bigram", "To be"))
 
 
-def test_the_height_at_which_it_is_settled_is_the_last_change():
+def test_the_layer_at_which_it_is_settled_is_the_last_change():
     said = text_measures.lens_likeliest(INDUCTION)
-    settled = text_measures.settled_height(INDUCTION)
+    settled = text_measures.settled_layer(INDUCTION)
     assert len(set(said[settled:])) == 1 and (settled == 0 or said[settled - 1] != said[-1])
 
 

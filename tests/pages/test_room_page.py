@@ -123,7 +123,7 @@ def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
 @pytest.mark.parametrize("answers", [True, False])
 def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
     monkeypatch.setattr(shelf, "FOLDER", Path(shelf.__file__).parent)
-    teacher = click(start("Learn", lesson="12-induction", lesson_step=1), "room_open")
+    teacher = click(start("Learn", lesson="16-induction", lesson_step=1), "room_open")
     one = student(teacher.session_state["room_seat"].code)
     if answers:
         one = click(choose(one, 2), "lesson_answer")

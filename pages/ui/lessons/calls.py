@@ -21,7 +21,7 @@ from transformer import Checkpoint
 IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
 LONGEST_LIST = 8
 MEASURES: dict[str, Callable[..., Any]] = {}
-"""The registry, by name; `measures.py` and `inner_measures.py` fill it."""
+"""The registry, by name; the modules `…measures.py` fill it."""
 _ANEW: set[str] = set()
 """Names of those that are taken anew each time."""
 

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pages.ui.lessons import inner_measures, measures, model_measures, own_measures, text_measures  # noqa: F401, which fill the registry of measures
+from pages.ui.lessons import (  # noqa: F401, which fill the registry of measures
+    context_measures,
+    inner_measures,
+    measures,
+    model_measures,
+    own_measures,
+    text_measures,
+    token_measures,
+    training_measures,
+)
 from pages.ui.lessons.calls import Call
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
 from pages.ui.lessons.questions import Question, read_question

@@ -78,7 +78,8 @@ def opening() -> Opening:
     """Open what the visitor, a link, or the teacher of a room asks for, and say how the page opens."""
     current = state.visitor()
     brought = state.brought_view()
-    asked = StepPlace(current.lesson, current.lesson_step)
+    asked = shelf.current_place(StepPlace(current.lesson, current.lesson_step))
+    go_to(asked)
     room.arrive()
     _take_answers(current)
     found = st.session_state["entered"] = _wanted(current)
@@ -187,7 +188,8 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        brought = {place: given for place, given in from_text(current.answers).items() if _can_be(place, given)}
+        told = {shelf.current_place(place): given for place, given in from_text(current.answers).items()}
+        brought = {place: given for place, given in told.items() if _can_be(place, given)}
         if any(place not in own.given for place in brought):
             current.notices.append("This link came with answers, which are shown wherever you had none.")
         own.take_over(brought)
