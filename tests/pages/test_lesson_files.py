@@ -83,7 +83,7 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
         (HEADER + "## A\n```view\npage = 'Home'\n```", 6, "a view's page is one of Generate"),
         (HEADER + "## A\n```view\npage = 'Masks'\n```\n```view\npage = 'Masks'\n```", 8, "one view at most"),
         (HEADER + "## A\nIt is {p}.", 4, "nothing is measured under the name p"),
-        (HEADER + "## A\n```measure\n[p]\nwhat = 'guess'\n```", 6, "'guess' is no measure; there are ablation, accuracy"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'guess'\n```", 6, "'guess' is no measure; there are ablation"),
         (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\n```", 6, "probability needs token"),
         (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\ntoken = 3\n```", 6, "token of probability is a text"),
         (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),

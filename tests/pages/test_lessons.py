@@ -13,6 +13,7 @@ from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
 from pages.ui.lessons.questions import KINDS, verdict
 from pages.ui.lessons.scenes import NotYet, Scene
 from pages.ui.models import library
+from pages.ui.models.answers import StepPlace
 from pages.ui.models.changes import in_force
 from pages.ui.models.places import chosen_attention
 from tests import app_driver
@@ -203,6 +204,15 @@ def test_a_finding_that_is_typed_in_is_found():
 
 def test_every_measure_that_there_is_says_what_it_is():
     assert all(measure.__doc__ for measure in MEASURES.values())
+
+
+def test_a_step_that_has_moved_is_found_by_its_old_name():
+    assert shelf.current_place(StepPlace("06-the-mask", 3)) == StepPlace("09-the-mask", 3)
+    assert shelf.current_place(StepPlace("99-the-end", 3)) == StepPlace("99-the-end", 3)
+    for name, steps in shelf.EARLIER.items():
+        for step in range(len(steps) + 1):
+            found = shelf.current_place(StepPlace(name, step))
+            assert found.step < len(lesson(found.lesson).steps), (name, step)
 
 
 WAITING = """+++

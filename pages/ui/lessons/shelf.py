@@ -16,12 +16,11 @@ MOST = 100
 EARLIER = {
     "02-order-alone": [("the-average", step) for step in (0, 0, 1)],
     "03-the-average": [("the-average", step) for step in (2, 3, 4, 5, 5)],
-    "04-queries-keys-values": [
-        ("queries-keys-values", 0),
-        *(("what-a-head-looks-for", step) for step in range(4)),
-    ],
+    "04-queries-keys-values": [("queries-keys-values", 0), *(("what-a-head-looks-for", step) for step in range(4))],
 }
 """Lessons that were put together or divided: where each of their steps is now, in lessons without their numbers."""
+GONE = {StepPlace("02-order-alone", 1), StepPlace("03-the-average", 4)}
+"""Of these, the steps whose question isn't asked any more."""
 
 
 @dataclass(frozen=True)

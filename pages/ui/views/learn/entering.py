@@ -188,8 +188,9 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        told = {shelf.current_place(place): given for place, given in from_text(current.answers).items()}
-        brought = {place: given for place, given in told.items() if _can_be(place, given)}
+        told = {place: given for place, given in from_text(current.answers).items() if place not in shelf.GONE}
+        now = {shelf.current_place(place): given for place, given in told.items()}
+        brought = {place: given for place, given in now.items() if _can_be(place, given)}
         if any(place not in own.given for place in brought):
             current.notices.append("This link came with answers, which are shown wherever you had none.")
         own.take_over(brought)
