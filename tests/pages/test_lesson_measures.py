@@ -187,7 +187,9 @@ def test_a_cache_holds_a_key_and_a_value_for_each_token_and_changes_nothing():
 
 def test_who_sees_all_that_came_before_has_the_loss_of_the_text():
     last = len(PROMPT) - 1
-    assert context_measures.short_sighted_loss(INDUCTION, last, 1) == pytest.approx(measures.loss(INDUCTION, last))
+    assert context_measures.short_sighted_loss(INDUCTION, last, 1) == pytest.approx(
+        measures.loss(INDUCTION, last), rel=1e-3
+    )
     assert context_measures.short_sighted_loss(INDUCTION, 1, 3) > measures.loss(INDUCTION, last - 2)
 
 
