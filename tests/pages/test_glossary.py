@@ -118,7 +118,7 @@ def test_every_word_of_a_label_is_explained_or_everybodys():
 
 
 def test_a_label_with_a_word_that_nobody_explains_is_found():
-    assert unexplained("Perplexity of each head") == {"perplexity"}
+    assert unexplained("Likelihood of each head") == {"likelihood"}
     assert unexplained("Queries of each head") == set()
 
 
