@@ -159,7 +159,7 @@ def test_embeddings_are_compared_by_their_cosine():
     order = [scene.label(int(token)) for token in alike.argsort(descending=True)]
     assert token_measures.nearest_tokens(scene, "took", 3) == order[1:4]
     assert token_measures.embedding_similarity(scene, "took", order[1]) == pytest.approx(alike.sort().values[-2])
-    assert token_measures.nearest_to_sum(scene, "Mary", "Mary", "park") == "park"
+    assert token_measures.nearest_to_sum(scene, "Mary", "Mary", "park", 1) == ["park"]
 
 
 def test_the_slope_in_a_logit_is_the_probability_less_what_came():

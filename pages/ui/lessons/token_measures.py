@@ -64,14 +64,18 @@ def nearest_tokens(scene: Scene, token: str, count: int = 5) -> list:
 
 
 @measure
-def nearest_to_sum(scene: Scene, plus: str, minus: str, other: str) -> str:
-    """The token whose embedding is most similar to `plus` − `minus` + `other`, by cosine; it may be one of them.
+def nearest_to_sum(scene: Scene, plus: str, minus: str, other: str, count: int = 1) -> list:
+    """The tokens whose embeddings are most similar to `plus` − `minus` + `other`, by cosine; those three may be among
+    them.
 
     Source: Mikolov et al. 2013, "Linguistic regularities in continuous space word representations".
     """
+    if not 1 <= count <= MOST_NEIGHBOURS:
+        raise MeasureError(f"count is from 1 to {MOST_NEIGHBOURS}")
     table = _embeddings(scene)
     wanted = table[scene.token(plus)] - table[scene.token(minus)] + table[scene.token(other)]
-    return scene.label(int((_directions(scene) @ wanted).argmax()))
+    order = np.argsort(-(_directions(scene) @ wanted), kind="stable")
+    return [scene.label(int(each)) for each in order[:count]]
 
 
 def _embeddings(scene: Scene) -> np.ndarray:
