@@ -71,7 +71,7 @@ def loss(scene: Scene, first: int = 1) -> float:
 
 @measure
 def parameter_count(scene: Scene) -> int:
-    """How many numbers the model has learnt."""
+    """How many numbers the model has learned."""
     return library.model(scene.name).card.parameters
 
 
@@ -136,7 +136,7 @@ def accuracy(scene: Scene, examples: int = 50) -> float:
     """The share of a task's unseen examples that the model answers exactly, with the scene's changes in force."""
     task = library.model(scene.name).card.task
     if task not in TASKS or not TASKS[task].ends:
-        raise MeasureError(f"{scene.model} has learnt nothing that has one right answer")
+        raise MeasureError(f"{scene.model} has learned nothing that has one right answer")
     if not 1 <= examples <= MOST_EXAMPLES:
         raise MeasureError(f"examples is from 1 to {MOST_EXAMPLES}, not {examples}")
     return _accuracy(scene.name, examples, scene.interventions)

@@ -158,7 +158,7 @@ def repeat_loss(scene: Scene, time: int = 2) -> float:
     """What a model of induction loses on random stretches that it never saw, the first time or the second, in nats."""
     task = TASKS.get(library.model(scene.name).card.task)
     if not isinstance(task, Induction):
-        raise MeasureError(f"{scene.model} hasn't learnt to continue what repeats")
+        raise MeasureError(f"{scene.model} hasn't learned to continue what repeats")
     if time not in (1, 2):
         raise MeasureError("time is 1 or 2")
     return _repeat_losses(scene.name)[time - 1]
