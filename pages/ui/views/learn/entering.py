@@ -1,4 +1,4 @@
-"""What opens with the page Learn: the list, or a step of a lesson, whose view is lent to the visitor."""
+"""What opens with the page Learn: the list, or a step of a lesson, whose view takes the place of the visitor's."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def opening() -> Opening:
     current = state.visitor()
     brought = state.brought_view()
     asked = StepPlace(current.lesson, current.lesson_step)
-    room.arrive()
+    room.refresh()
     _take_answers(current)
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
         return Opening(BESIDE[current.lesson], reads_prompt=False)
-    room.take_along(found.place)
+    room.lead_to(found.place)
     own = session_record().answers
     _vote_in_room(found, current)
     loan = borrowed.loan()
@@ -180,7 +180,7 @@ def _hold(current: Visitor, view: View | None) -> None:
     for name in moved:
         setattr(current, name, getattr(shown, name))
     if {"model", "prompt", "changes"} & set(moved):
-        current.notices.append("Answer first. Then the model, its prompt and its changes are yours to turn.")
+        current.notices.append("Answer first; then you can change the model, the prompt and the changes.")
 
 
 def _take_answers(current: Visitor) -> None:

@@ -19,7 +19,7 @@ from pages.ui.models import activations, library
 from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg
-from pages.ui.views.learn.said import Said
+from pages.ui.views.learn.wording import Wording
 from transformer import attention_modules
 
 MOST_TOKENS = 30
@@ -66,7 +66,7 @@ def handout(lesson: Lesson) -> str:
     return document(lesson.title, "\n".join(part for part in body if part))
 
 
-def correct_in_words(said: Said) -> str:
+def correct_in_words(said: Wording) -> str:
     """What is right, as Markdown. Raises ExpressionError where that can't be told."""
     if (correct := said.correct()) is None:
         raise ExpressionError("what is right can't be measured")
@@ -99,7 +99,7 @@ def _told(number: int, step: Step, values: Values, picture: str) -> str:
 
 def _right(step: Step, values: Values, picture: str) -> list[str]:
     try:
-        correct = correct_in_words(Said(step.question, step.view.parameters if step.view else {}, values))
+        correct = correct_in_words(Wording(step.question, step.view.parameters if step.view else {}, values))
     except ExpressionError:
         return [f"<p>{LATER}</p>"]
     return [
