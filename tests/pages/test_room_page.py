@@ -341,7 +341,7 @@ def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
 def test_a_full_server_says_so(monkeypatch):
     monkeypatch.setattr(rooms, "MOST_ROOMS", 0)
     at = click(start("Learn"), "room_open")
-    assert "has room for no more" in said(at) and has(at, "room_open")
+    assert "as many as it holds" in said(at) and has(at, "room_open")
 
 
 def kept(at):

@@ -154,7 +154,7 @@ def _draw_votes(found: Tally, question: Question, wording: Wording, right: Calla
         titles = [title for title, _ in rounds]
         votes(key="room_votes", scrolls=scrolls, rounds=titles, bars=_bars(found, question, wording, right))
     if right is not None and found.pairs:
-        better, worse = found.turned(lambda text: right(room.answer_of(text)))
+        better, worse = found.changes(lambda text: right(room.answer_of(text)))
         st.caption(f"{len(found.pairs)} voted twice: {better} changed to the correct answer, {worse} away from it.")
 
 

@@ -78,11 +78,12 @@ def sheet(lessons: list[Lesson]) -> str:
     parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
     for lesson in lessons:
         aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
-        parts.append(
-            f"<h2>{inline(lesson.title)}</h2><p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps"
-            f"{f', needs the model {escape(lesson.needs)}' if lesson.needs else ''}</p>"
-            f"<ul>{aims}</ul>{as_html(lesson.teacher.strip())}{_questions(lesson)}"
-        )
+        needs = f", needs the model {escape(lesson.needs)}" if lesson.needs else ""
+        parts += [
+            f"<section class='together'><h2>{inline(lesson.title)}</h2>",
+            f"<p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps{needs}</p><ul>{aims}</ul>",
+            f"{as_html(lesson.teacher.strip())}{_steps(lesson)}</section>",
+        ]
     return document(TITLE, "\n".join(parts))
 
 
@@ -105,7 +106,7 @@ def _lesson(lesson: Lesson) -> None:
                 handout.offer(lesson, f"handout_{lesson.name}")
 
 
-def _questions(lesson: Lesson) -> str:
+def _steps(lesson: Lesson) -> str:
     """The titles of the steps."""
     rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
     return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
