@@ -358,7 +358,7 @@ def test_a_lesson_whose_steps_were_taken_is_done():
         own.give(StepPlace(LESSON, number), answer)
         at = click(at, "learn_next")
     at = click(at, "learn_next")
-    assert any("check_circle: Done" in each.value for each in at.main.caption)
+    assert any("check_circle: Done" in each.value for each in at.main.markdown)
 
 
 def test_answers_and_what_was_put_away_lie_where_a_reloaded_tab_finds_them():

@@ -176,9 +176,10 @@ def _header(lines: list[str], end: int) -> dict[str, Any]:
     """The fields of the header."""
     begin = next(number for number, line in enumerate(lines) if line.rstrip() == "+++")
     line = begin + 2
-    found = _toml("\n".join(lines[begin + 1 : end - 1]), line)
+    text = "\n".join(lines[begin + 1 : end - 1])
+    found = _toml(text, line)
     kinds = {"title": str, "minutes": int, "aims": list, "asks": str, "teacher": str, "needs": str, "get": str}
-    _only(found, kinds, line)
+    _only(found, kinds, text, line)
     title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
     if not title.strip() or len(title) > 100:
         raise Problem(line, 'the header needs a title, such as title = "Many heads"')
@@ -281,7 +282,7 @@ def _opened(view: View, question: Question | None, words: Words, scope: Mapping[
 
 def _view(block: _Block) -> View:
     found = _toml(block.text, block.line)
-    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.line)
+    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.text, block.line)
     if found.get("page") not in PAGES:
         raise Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
     if found.get("opened", "before") not in ("before", "after"):
@@ -330,13 +331,16 @@ def _known(names: frozenset[str], scope: Mapping[str, Call], line: int) -> None:
         raise _UnknownName(line, f"nothing is measured under the name {missing[0][:40]}; {close}")
 
 
-def _only(found: Mapping[str, Any], kinds: Mapping[str, type], line: int) -> None:
+def _only(found: Mapping[str, Any], kinds: Mapping[str, type], text: str, line: int) -> None:
+    """Raises Problem for a field that isn't known, or is of another kind, at its line of the text."""
     for name, value in found.items():
+        before = re.split(rf"(?m)^\s*{re.escape(name)}\s*=", text)[0]
+        at = line + before.count("\n")
         if name not in kinds:
-            raise Problem(line, f"“{name[:40]}” isn't known here; {instead(name, kinds, 'there can be')}")
+            raise Problem(at, f"“{name[:40]}” isn't known here; {instead(name, kinds, 'there can be')}")
         if type(value) is not kinds[name]:
             kind = {str: "a text in quotes", int: "a whole number", list: "a list in brackets"}[kinds[name]]
-            raise Problem(line, f"{name} is {kind}")
+            raise Problem(at, f"{name} is {kind}")
 
 
 def _toml(text: str, line: int) -> dict[str, Any]:

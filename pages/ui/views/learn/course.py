@@ -118,7 +118,7 @@ def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) ->
             return
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
-            st.caption(" · ".join(filter(None, facts)), width="content")
+            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
             done = _is_done(lesson, own)
             st.button(
                 "Review" if done else "Continue" if lesson.name in own.opened else "Start",

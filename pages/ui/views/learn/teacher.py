@@ -50,7 +50,7 @@ def show() -> None:
         _lesson(lesson)
     st.header("Your own lessons", anchor=False)
     _check_own()
-    with st.expander("How to write a lesson", icon=":material/edit_note:"):
+    with st.expander("How to write a lesson", icon=":material/edit_note:", key="teachers_format"):
         st.markdown(FORMAT.read_text(encoding="utf-8"))
         st.markdown(f"### Measures\n{reference.measures()}")
 
