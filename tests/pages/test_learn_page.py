@@ -124,11 +124,24 @@ def test_the_words_are_drawn_before_a_model_is_picked_and_the_view_after(monkeyp
     assert order == ["_words", "pick_model", "_live_view"]
 
 
-def test_an_answer_stays_as_it_was_given():
-    at = click(choose(open_step(CHOOSE), 1), "lesson_answer")
-    assert "Correct: “Hardly”." in said(at)
+@pytest.mark.parametrize(
+    ("option", "words", "marks"),
+    [
+        (
+            0,
+            "Your answer: “As before”. Correct: “Hardly”.",
+            ("As before :blue-badge[Your answer]", "Hardly :green-badge["),
+        ),
+        (1, "Correct: “Hardly”.", ("As before  \n", "Hardly :blue-badge[Your answer] :green-badge[Correct]")),
+    ],
+)
+def test_an_answer_stays_and_so_do_the_options(option, words, marks):
+    at = click(choose(open_step(CHOOSE), option), "lesson_answer")
+    assert words in said(at)
     at = click(click(at, "learn_next"), "learn_previous")
-    assert "Correct: “Hardly”." in said(at) and not at.main.radio
+    assert words in said(at) and not at.main.radio
+    options = markdown_with(at, ":green-badge[Correct]")
+    assert all(mark in options for mark in marks)
 
 
 def test_an_answer_that_was_talked_over_can_be_changed_once(taken):
@@ -154,6 +167,7 @@ def test_a_token_is_one_of_the_prompts(taken):
     assert not taken
     at = click(checked(pills.set_value(4).run()), "lesson_answer")
     assert "Your answer: `Z` at position 4. Correct: `q` at position 5." in said(at)
+    assert ":blue-background[Z₄] :green-background[q₅]" in markdown_with(at, ":green-badge[Correct]")
     assert shown(at) == {"headsup_attention"}
 
 
