@@ -207,7 +207,7 @@ class _Draft:
         is_held = held[0] == self.key
         self.value: Answer | None = held[1] if is_held else begun
         self.shown: float | None = held[2] if is_held else None
-        """As a slider has it: told a number that differs by a hair, it is drawn anew, and loses the focus."""
+        """As a slider has it: for a number that differs by a hair it would be drawn anew, and lose the focus."""
 
     def take(self, value: Any, *, shown: float | None = None) -> None:
         """Hold what the visitor has put in."""

@@ -26,12 +26,12 @@ TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
 BESIDE = {
     "": LIST,
-    TEACHERS: "How a class predicts, discusses and sees; a plan for forty-five minutes; and each lesson's surprise.",
-    GLOSSARY: "Every word of these pages that a newcomer might not know, with the paper that it comes from.",
+    TEACHERS: "A plan for a class, notes and handouts for each lesson, and how to write your own.",
+    GLOSSARY: "The technical terms of these pages, with the papers that they come from.",
 }
 """What each of these, and the list, says of itself."""
 HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
-"""What can't be changed before a question is answered: with it the view would tell the answer."""
+"""What can't be changed before a question is answered, as the view would give the answer away."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Entered:
 
     @property
     def shows_view(self) -> bool:
-        """Whether its live view is on screen."""
+        """Whether its live view may be seen."""
         return self.step.view is not None and (self.step.view.opened == "before" or self.is_revealed)
 
 
@@ -75,7 +75,7 @@ def entered() -> Entered | None:
 
 
 def opening() -> Opening:
-    """Open what the visitor, a link, or the teacher of a room asks for, and say how the page opens."""
+    """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
     brought = state.brought_view()
     asked = StepPlace(current.lesson, current.lesson_step)

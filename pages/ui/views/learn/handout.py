@@ -67,7 +67,7 @@ def handout(lesson: Lesson) -> str:
 
 
 def correct_in_words(said: Wording) -> str:
-    """What is right, as Markdown. Raises ExpressionError where that can't be told."""
+    """What is right, as Markdown. Raises ExpressionError where that can't be measured."""
     if (correct := said.correct()) is None:
         raise ExpressionError("what is right can't be measured")
     if said.question.kind == "order":

@@ -58,7 +58,7 @@ def _show(entered: Entered) -> None:
 
 
 def _words(words: Words, values: Values, *, partly: bool = False) -> None:
-    """partly: whether of words that wait for a visitor's own training those are told that don't."""
+    """partly: whether of words that depend on a visitor's own training the paragraphs that don't are shown."""
     try:
         st.markdown(words.filled(values, passage))
     except NotYet:  # which is said where the question stands
@@ -135,7 +135,7 @@ def _move(entered: Entered) -> None:
             handout.offer(entered.lesson)
         room_views.offer(entered.place)
     if led:
-        st.caption("Your teacher leads from step to step.")
+        st.caption("Your teacher goes from step to step.")
     elif entered.is_open and not room.leads():
         st.caption("You can go on without an answer, but the lesson won't count as done.")
 

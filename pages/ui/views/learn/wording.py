@@ -1,4 +1,4 @@
-"""A question's answers in words: on the page, in a room's votes, on paper and in files."""
+"""The answers to a question in words: on the page, in a room's votes, on paper and in files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wording:
             return self.question.text.text
 
     def correct(self) -> Answer | None:
-        """An answer that is right; None where that can't be told."""
+        """An answer that is right; None where that can't be measured."""
         some: Answer = list(range(len(self.question.options))) if self.question.kind == "order" else 0
         try:
             return verdict(self.question, self.values, some).correct
