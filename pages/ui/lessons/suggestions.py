@@ -16,9 +16,9 @@ def instead(word: str, known: Iterable[str], what: str = "there are") -> str:
     >>> instead("x", ["stories", "induction"])
     'there are induction, stories'
     """
-    names = {name.lower(): name for name in known}
+    listed = sorted(set(known))
+    names = {name.lower(): name for name in listed}
     if close := get_close_matches(word.lower(), names, n=1, cutoff=0.7):
         return f"write “{names[close[0]]}”"
-    listed = sorted(names.values())
     rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
     return f"{what} {', '.join(listed[:MOST_LISTED]) or 'none'}{rest}"

@@ -21,7 +21,7 @@ from pages.ui.lessons.scenes import MeasureError, NotYet, Scene
 from pages.ui.lessons.suggestions import instead
 from pages.ui.models import library
 from pages.ui.views.learn import cells
-from transformer import ModelConfig, attention_modules
+from transformer import ModelConfig, Tokenizer, attention_modules
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,8 @@ def _scene_finding(scene: Scene) -> str:
     tokenizer = library.tokenizer(scene.name)
     for text in (scene.prompt or "", scene.text):
         if unknown := tokenizer.unknown_pieces(text):
-            known = tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
             piece = unknown[0].text[:20]
-            return f"{scene.model} doesn't know “{piece}”; {instead(piece, known, 'it knows')}"
+            return f"{scene.model} doesn't know “{piece}”; {instead(piece, _known(tokenizer), 'it knows')}"
     try:
         assert scene.tokens and scene.read
         scene.interventions  # noqa: B018, which is checked as it is looked up
@@ -190,27 +189,38 @@ def _scene_finding(scene: Scene) -> str:
 
 def _call_finding(call: Call, values: Values, name: str) -> str:
     """What is wrong with a measure; "" for nothing. Raises NotYet for one that waits for the visitor."""
-    if what := _scene_finding(call.scene):
-        return what
-    given = dict(call.arguments)
-    config, tokenizer = library.config(call.scene.name), library.tokenizer(call.scene.name)
-    has_head = {"layer", "head"} <= given.keys() and given["head"] >= 0
-    attention = given.get("attention", "")
-    if has_head and (what := _head_finding(config, call.scene, given["layer"], given["head"], attention)):
-        return what
+    if call.scene.model not in library.usable():
+        return _no_model(call.scene.model)
     try:
         values[name]
     except NotYet:
         raise
     except MeasureError as error:
-        hint = ""
-        if "tensor" in given:
-            hint = f"; {instead(given['tensor'], library.model(call.scene.name).model.hook_names(), 'its tensors are')}"
-        elif "token" in given and "is no token" in str(error):
-            labels = tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
-            hint = f"; {instead(given['token'], labels, 'its tokens are')}"
-        return f"{str(error).rstrip('.')}{hint}"
+        return _scene_finding(call.scene) or _argument_finding(call) or f"{str(error).rstrip('.')}{_hint(call, error)}"
     return ""
+
+
+def _argument_finding(call: Call) -> str:
+    given = dict(call.arguments)
+    if not {"layer", "head"} <= given.keys() or given["head"] < 0:
+        return ""
+    config = library.config(call.scene.name)
+    return _head_finding(config, call.scene, given["layer"], given["head"], given.get("attention", ""))
+
+
+def _hint(call: Call, error: MeasureError) -> str:
+    """What to write instead of a tensor or a token, as the end of a sentence."""
+    given, tokenizer = dict(call.arguments), library.tokenizer(call.scene.name)
+    if "tensor" in given:
+        return f"; {instead(given['tensor'], library.model(call.scene.name).model.hook_names(), 'its tensors are')}"
+    if "token" in given and "is no token" in str(error):
+        return f"; {instead(given['token'], _known(tokenizer), 'its tokens are')}"
+    return ""
+
+
+def _known(tokenizer: Tokenizer) -> list[str]:
+    """The first tokens of a vocabulary, which is all of those that ship."""
+    return tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
 
 
 def _head_finding(config: ModelConfig, scene: Scene, layer: int | None, head: int | None, attention: str) -> str:
