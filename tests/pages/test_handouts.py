@@ -215,7 +215,7 @@ class TestHandout:
 
     def test_what_waits_for_the_visitor_says_so(self):
         (lesson,) = [each for each in shelf.shelf() if each.name == "16-induction"]
-        assert handout(lesson).count("This is computed while you watch") == 1
+        assert handout(lesson).count("This depends on your own training") == 1
 
     def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves(self):
         weights = np.tril(np.full((3, 3), 0.5))

@@ -76,7 +76,7 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
         ("+++\ntitle = 3\n+++\n## A", 2, "title is a text in quotes"),
         ("+++\nminutes = 5\n+++\n## A", 2, "needs a title"),
         ('+++\ntitle = "A"\nminutes = five\nneeds = ""\n+++\n## A', 3, "isn't TOML"),
-        ('+++\ntitle = "A"\nlength = 3\n+++\n## A', 2, "“length” isn't known here"),
+        ('+++\ntitle = "A"\nlength = 3\n+++\n## A', 3, "“length” isn't known here"),
         (HEADER, 3, "1 to 40 steps"),
         (HEADER + "Hello\n## A", 4, "before the first step"),
         (HEADER + "## A\n```view\npage = 'Attention'", 5, "isn't closed"),
