@@ -26,9 +26,20 @@ SIGNS = {
     "sum": "∑",
     "prod": "∏",
     "ldots": "…",
+    "partial": "∂",
 }
 """What a command stands for."""
-LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "theta": "θ", "lambda": "λ", "mu": "μ", "sigma": "σ", "pi": "π"}
+LETTERS = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "eta": "η",
+    "theta": "θ",
+    "lambda": "λ",
+    "mu": "μ",
+    "sigma": "σ",
+    "pi": "π",
+}
 FUNCTIONS = ("ln", "log", "exp", "sin", "cos", "max", "min", "softmax")
 SPACES = {"quad": 1.0, "qquad": 2.0, ",": 0.17, " ": 0.25, ";": 0.28}
 """Their widths, in em."""

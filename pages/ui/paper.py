@@ -44,7 +44,8 @@ math[display="block"] { margin: .6em 0; }
 .together, figure { break-inside: avoid; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2em .5em; text-align: left;
   vertical-align: top; }
-svg { max-width: min(100%, 11cm); height: auto; }
+svg { max-width: min(100%, 9cm); height: auto; }
+.last + h2 { margin-top: 0; }
 @page { size: A4; margin: 16mm; }
 @media print { body { padding: 0; max-width: none; font-size: 10.5pt; } a { color: inherit; } }
 """

@@ -24,7 +24,7 @@ from .protocol import FailedError, Tab
 from .serving import app_server, memory, on_two_cores, processor_seconds
 
 STUDENTS = 30
-LESSON = "08-many-heads"
+LESSON = "12-many-heads"
 MOVES = 20
 WITHIN = 2.0
 """Seconds within which everybody answers."""

@@ -18,7 +18,7 @@ SCROLLED = "() => document.querySelector('[data-testid=stMain]').scrollTop"
 def teacher(app_url, new_page, wait_ready):
     page = new_page(width=1280, height=720)
     page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=2")
-    page.get_by_text("A class answers together").click()
+    page.get_by_role("button", name="Room for a class").click()
     page.get_by_role("button", name="Open a room").click()
     page.get_by_role("img", name="QR code of the address").wait_for(timeout=60_000)
     wait_ready(page, timeout=60)
@@ -70,7 +70,7 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     teacher.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     teacher.get_by_role("button", name="Reveal").click()
     teacher.wait_for_function(IN_SIGHT, arg=parts, timeout=60_000)
-    expect(phone.get_by_test_id("stAlert").filter(has_text="You said 6.5 nats. It is 3.06 nats")).to_be_visible()
+    expect(phone.get_by_test_id("stAlert").filter(has_text="Your answer: 6.5 nats. Correct: 3.06 nats")).to_be_visible()
 
     wait_ready(teacher, timeout=60)
     teacher.keyboard.press("n")

@@ -96,8 +96,8 @@ def test_the_list_has_lessons_aims_and_what_cant_be_used():
     at = start("Learn")
     markdown_with(at, "Every kind of question")
     assert "One lesson can't be used. 02-broken.md, line 6: a question's kind is one of choose" in said(at)
-    assert "5 minutes" in markdown_with(at, "Answer each kind of question once")
-    at = click(at, "learn_begin")
+    assert markdown_with(at, "Answer each kind of question once")
+    at = click(at, "learn_go_on")
     assert link_of(at)["lesson"] == LESSON
     assert any("step 1 of 6" in each.value for each in at.caption)
 
@@ -110,7 +110,7 @@ def test_nothing_that_would_tell_the_answer_is_computed_before_there_is_one(take
     assert taken and ("probability", True) not in taken and "lesson_reveal" not in str(at.main)
     at = click(at, "lesson_answer")
     assert ("probability", True) in taken
-    assert "You said “As before”. It is “Hardly”." in said(at)
+    assert "Your answer: “As before”. Correct: “Hardly”." in said(at)
     markdown_with(at, "Without it, 6.4% are left.")
     markdown_with(at, "Silence another one.")
 
@@ -129,18 +129,31 @@ def test_the_words_are_drawn_before_a_model_is_picked_and_the_view_after(monkeyp
     assert order == ["_words", "pick_model", "_live_view"]
 
 
-def test_an_answer_stays_as_it_was_given():
-    at = click(choose(open_step(CHOOSE), 1), "lesson_answer")
-    assert "You said “Hardly”, and so it is." in said(at)
+@pytest.mark.parametrize(
+    ("option", "words", "marks"),
+    [
+        (
+            0,
+            "Your answer: “As before”. Correct: “Hardly”.",
+            ("As before :blue-badge[Your answer]", "Hardly :green-badge["),
+        ),
+        (1, "Correct: “Hardly”.", ("As before  \n", "Hardly :blue-badge[Your answer] :green-badge[Correct]")),
+    ],
+)
+def test_an_answer_stays_and_so_do_the_options(option, words, marks):
+    at = click(choose(open_step(CHOOSE), option), "lesson_answer")
+    assert words in said(at)
     at = click(click(at, "learn_next"), "learn_previous")
-    assert "You said “Hardly”, and so it is." in said(at) and not at.main.radio
+    assert words in said(at) and not at.main.radio
+    options = markdown_with(at, ":green-badge[Correct]")
+    assert all(mark in options for mark in marks)
 
 
 def test_an_answer_that_was_talked_over_can_be_changed_once(taken):
     at = click(choose(open_step(CHOOSE), 0), "lesson_discuss")
-    assert ("probability", True) not in taken and not any("You said" in each.value for each in at.main.info)
+    assert ("probability", True) not in taken and not any("Your answer:" in each.value for each in at.main.info)
     at = click(choose(at, 1), "lesson_answer")
-    assert "You said “As before” at first, then “Hardly”, and so it is." in said(at)
+    assert "Correct: “As before”, then “Hardly”." in said(at)
 
 
 def test_a_number_is_answered_with_a_slider():
@@ -148,21 +161,25 @@ def test_a_number_is_answered_with_a_slider():
     (slider,) = at.main.slider
     assert (slider.min, slider.max, slider.step) == (0.0, 8.0, 0.5)
     at = click(checked(slider.set_value(3.0).run()), "lesson_answer")
-    assert "You said 3 nats. It is 3.06 nats, near enough." in said(at)
+    assert "Your answer: 3 nats. Correct: 3.06 nats, close enough." in said(at)
 
 
 def test_a_token_is_one_of_the_prompts(taken):
     at = open_step(TOKEN)
     assert not shown(at)  # the picture would tell
-    pills = named(at.main.get("button_group"), "Choose a token; the small number is its place.")
+    pills = named(at.main.get("button_group"), "Choose a token; the small number is its position.")
     assert [option.content for option in pills.proto.options][:4] == ["k₀", "R₁", "7₂", "w₃"]
     assert not taken
     at = click(checked(pills.set_value(4).run()), "lesson_answer")
-    assert "You said `Z` at position 4. It is `q` at position 5." in said(at)
+    assert "Your answer: `Z` at position 4. Correct: `q` at position 5." in said(at)
+    assert ":blue-background[Z₄] :green-background[q₅]" in markdown_with(at, ":green-badge[Correct]")
     assert shown(at) == {"headsup_attention"}
 
 
-@pytest.mark.parametrize(("cell", "words"), [([13, 4], "and so it is"), ([13, 3], "In fact `w` (13) looks at `Z` (4)")])
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [([13, 4], "Correct: `w` (13) looks at `Z` (4)."), ([13, 3], "Correct: `w` (13) looks at `Z` (4).")],
+)
 def test_a_cell_is_a_query_and_a_key(cell, words):
     at = tell_answer(open_step(CELL), "headsup_cells", cell)
     at = click(at, "lesson_answer")
@@ -184,15 +201,15 @@ def test_things_are_put_in_order():
     for nonsense in ([0, 0, 1, 2], [0, 1, 2], "0123", [3, 2, 1, 4]):
         at = tell_answer(at, order, nonsense)
     at = click(tell_answer(at, order, right), "lesson_answer")
-    assert "and so it is." in said(at)
+    assert "Correct: " in said(at)
 
 
 def test_of_a_wrong_order_the_right_one_is_shown_once():
     at = click(open_step(ORDER), "lesson_answer")
     right = json.loads(component(at, "headsup_order").json)
     assert [right["items"][each] for each in right["order"]] == ["q · k", "÷ √d_head", "mask", "softmax"]
-    assert any(each.value == "In the right order" for each in at.main.caption)
-    assert "The order above is the right one." in said(at) and said(at).count("softmax") == 1
+    assert any(each.value == "In the correct order" for each in at.main.caption)
+    assert "The correct order is above." in said(at) and said(at).count("softmax") == 1
 
 
 def tell_answer(at, name, value):
@@ -205,7 +222,7 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it():
     assert shown(at) == {"headsup_attention"}
     at = type_prompt(at, "kR7wZ")
     assert prompt(at) == "kR7wZq3xB kR7wZ"
-    assert "Answer first. Then the model, its prompt and its changes are yours to turn." in said(at)
+    assert "Answer first; then you can change the model, the prompt and the changes." in said(at)
     at = click(choose(at, 1), "lesson_answer")
     at = type_prompt(at, "kR7wZkR7wZ")
     assert prompt(at) == "kR7wZkR7wZ" == link_of(at)["prompt"]
@@ -221,7 +238,9 @@ def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(number, other_models)
         return
     if number == NUMBER:
         at = click(checked(at.main.slider[0].set_value(3.0).run()), "lesson_answer")
-        assert "What is right can't be computed: loss can't be measured: there is no model “induction” here" in said(at)
+        assert "The correct one can't be computed: loss can't be measured: there is no model “induction” here" in said(
+            at
+        )
     else:
         assert "there is no model “induction” here" in said(at)
 
@@ -231,7 +250,7 @@ def test_a_visitor_finds_their_own_view_again_with_the_text_they_wrote():
     at = step(step(at))
     before = link_of(at)
     assert len(text_of(at)) == 2
-    at = click(go(at, "Learn"), "learn_begin")
+    at = click(go(at, "Learn"), "learn_go_on")
     at = click(at, "learn_next")
     assert prompt(at) == "kR7wZq3xB kR7wZ" and link_of(at)["model"] == "induction" and "text" not in link_of(at)
     at = go(at, "Generate")
@@ -245,7 +264,7 @@ def test_a_visitor_finds_their_own_view_again_with_the_text_they_wrote():
 
 def test_a_lessons_view_can_be_taken_along_and_given_back():
     at = start("Learn", prompt="KING:\nAye")
-    at = click(click(at, "learn_begin"), "learn_next")
+    at = click(click(at, "learn_go_on"), "learn_next")
     at = click(choose(at, 1), "lesson_answer")
     at = go(click(at, "lesson_open"), "Attention")
     assert at.title[0].value == "Attention" and prompt(at) == "kR7wZq3xB kR7wZ"
@@ -285,7 +304,7 @@ def test_answers_are_in_the_link_if_asked_and_are_shown_to_whom_it_is_given():
     link = link_of(checked(at.run()))
     assert link["answers"] == f"{LESSON}~1~1"
     other = open_step(CHOOSE, answers=link["answers"])
-    assert "You said “Hardly”, and so it is." in said(other)
+    assert "Correct: “Hardly”." in said(other)
     assert "This link came with answers" in said(other)
 
 
@@ -315,14 +334,14 @@ def test_an_answer_of_a_link_that_fits_no_question_breaks_nothing(number, answer
 def test_what_was_answered_can_be_saved_and_forgotten():
     at = click(choose(open_step(CHOOSE), 0), "lesson_answer")
     at = click(at, "learn_list")
-    (saved,) = [each for each in at.get("download_button") if each.proto.label == "Save my results"]
+    (saved,) = [each for each in at.get("download_button") if each.proto.label == "Download my results"]
     assert not saved.proto.disabled
     own = at.session_state["session_record"].answers
     rows = list(csv.DictReader(io.StringIO(results_csv(own, [shelf.lesson(LESSON)]))))
     assert list(rows[0]) == list(COLUMNS) and len(rows) == 1
     assert rows[0]["first answer"] == "As before" and rows[0]["first is right"] == "no"
     at = click(at, f"forget_{LESSON}")
-    assert not own.given and "learn_begin" not in [each.key for each in at.button]
+    assert not own.given and button(at, "learn_go_on").label == "Continue with lesson 1"
 
 
 def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatch, tmp_path):
@@ -337,7 +356,7 @@ def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatc
         own.give(StepPlace(LESSON, number), answer)
     own.opened[LESSON] = set(range(6))
     at = click(at, "learn_list")
-    assert button(at, "learn_go_on").label.startswith("Next lesson")
+    assert button(at, "learn_go_on").label == "Continue with lesson 2"
     assert link_of(click(at, "learn_go_on"))["lesson"] == "02-again"
 
 
@@ -358,12 +377,12 @@ def test_a_lesson_whose_steps_were_taken_is_done():
         own.give(StepPlace(LESSON, number), answer)
         at = click(at, "learn_next")
     at = click(at, "learn_next")
-    assert any("check_circle: done" in each.value for each in at.main.markdown)
+    assert any("check_circle: Done" in each.value for each in at.main.markdown)
 
 
 def test_answers_and_what_was_put_away_lie_where_a_reloaded_tab_finds_them():
     at = start("Learn", prompt="KING:\nAye")
-    own = click(at, "learn_begin").session_state["session_record"]
+    own = click(at, "learn_go_on").session_state["session_record"]
     assert not own.is_empty and own.put_away.prompt == "KING:\nAye"
     store = SessionStore()
     store.put(own)

@@ -1,13 +1,24 @@
 """What lessons measure of whole models, of texts and of a visitor's training, beside what it should be."""
 
+import itertools
 import math
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from pages.ui.lessons import inner_measures, measures, model_measures, own_measures, text_measures
+from pages.ui.lessons import (
+    context_measures,
+    inner_measures,
+    measures,
+    model_measures,
+    own_measures,
+    text_measures,
+    token_measures,
+    training_measures,
+)
 from pages.ui.lessons.scenes import MeasureError, NotYet, Scene
 from pages.ui.models import library, own_training
 from transformer import sinusoidal_encoding
@@ -111,10 +122,75 @@ def test_the_head_on_which_pages_open_is_that_of_the_card():
         inner_measures.opening_key(Scene("ladder-1-bigram", "To be"))
 
 
-def test_the_height_at_which_it_is_settled_is_the_last_change():
+def test_the_layer_at_which_it_is_settled_is_the_last_change():
     said = text_measures.lens_likeliest(INDUCTION)
-    settled = text_measures.settled_height(INDUCTION)
+    settled = text_measures.settled_layer(INDUCTION)
     assert len(set(said[settled:])) == 1 and (settled == 0 or said[settled - 1] != said[-1])
+
+
+def test_the_parts_of_a_logit_are_all_of_it():
+    token = INDUCTION.token("q")
+    parts = inner_measures._attributed(INDUCTION.name, INDUCTION.window, (), token, ())
+    logits = library.model("induction").model(torch.tensor([INDUCTION.tokens]))[0, -1]
+    assert sum(parts.values()) == pytest.approx(float(logits[token]), abs=1e-4)
+    assert inner_measures.head_logit(INDUCTION, "q", 1, 0) == parts["blocks.1.attn.hook_result[0]"]
+
+
+def test_what_all_heads_add_is_what_attention_adds_less_its_bias():
+    bias = library.model("induction").model.blocks[1].attn.out.bias.detach().numpy()
+    attention = inner_measures._tensor(INDUCTION, "blocks.1.hook_attn_out")[-1]
+    found = inner_measures.heads_length(INDUCTION, 1, [0, 1, 2, 3])
+    assert found == pytest.approx(np.linalg.norm(attention - bias), rel=1e-4)
+
+
+def test_the_first_merge_is_the_most_frequent_pair_inside_a_word():
+    text = "the cat sat on the mat the cat ate that"
+    pairs = Counter(one + other for word in text.split() for one, other in itertools.pairwise(word))
+    (first, often), (_, less) = pairs.most_common(2)
+    assert often > less and token_measures.merges(INDUCTION, text, 3)[0] == first
+    assert token_measures.cut(Scene("stories", "Where is Tom?")) == ["Where", "is", "Tom", "?"]
+    assert token_measures.unknown_count(Scene("stories", "Where is Kim?")) == 1
+
+
+def test_embeddings_are_compared_by_their_cosine():
+    scene = Scene("stories")
+    table = library.model("stories").model.embed.weight.detach()
+    alike = torch.cosine_similarity(table, table[scene.token("took")], dim=1)
+    order = [scene.label(int(token)) for token in alike.argsort(descending=True)]
+    assert token_measures.nearest_tokens(scene, "took", 3) == order[1:4]
+    assert token_measures.embedding_similarity(scene, "took", order[1]) == pytest.approx(alike.sort().values[-2])
+    assert token_measures.nearest_to_sum(scene, "Mary", "Mary", "park", 1) == ["park"]
+
+
+def test_the_slope_in_a_logit_is_the_probability_less_what_came():
+    scene = Scene("ladder-1-bigram", "a th")
+    for token, came in (("e", 1), ("a", 0)):
+        expected = measures.probability(scene, token) - came
+        assert training_measures.logit_slope(scene, "e", token) == pytest.approx(expected, abs=1e-6)
+
+
+def test_steps_lower_the_loss_of_a_copy_alone():
+    scene = Scene("ladder-8-blocks", "To be, o")
+    before = measures.loss(scene)
+    assert training_measures.stepped_loss(scene, 0.1, 0) == pytest.approx(before, abs=1e-5)
+    assert training_measures.stepped_loss(scene, 0.1, 3) < training_measures.stepped_loss(scene, 0.1) < before
+    assert training_measures.stepped_other_loss(scene, scene.prompt, 0.1) == training_measures.stepped_loss(scene, 0.1)
+    assert measures.loss(scene) == before
+
+
+def test_a_cache_holds_a_key_and_a_value_for_each_token_and_changes_nothing():
+    shape = library.config("induction")
+    assert context_measures.cached_count(INDUCTION) == 2 * len(PROMPT) * shape.n_layers * shape.d_model
+    assert context_measures.cache_difference(INDUCTION) < 1e-4
+    assert context_measures.score_count(INDUCTION) == shape.n_layers * shape.n_heads * len(PROMPT) ** 2
+
+
+def test_who_sees_all_that_came_before_has_the_loss_of_the_text():
+    last = len(PROMPT) - 1
+    assert context_measures.short_sighted_loss(INDUCTION, last, 1) == pytest.approx(
+        measures.loss(INDUCTION, last), rel=1e-3
+    )
+    assert context_measures.short_sighted_loss(INDUCTION, 1, 3) > measures.loss(INDUCTION, last - 2)
 
 
 CLIFF = [(step, 4.0 if step < 50 else 1.0 if step > 60 else 4.0 - 0.3 * (step - 50)) for step in range(0, 101, 2)]

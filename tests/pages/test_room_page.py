@@ -34,7 +34,7 @@ def teacher():
 
 @pytest.fixture
 def code(teacher):
-    return teacher.session_state["room_seat"].code
+    return teacher.session_state["room_membership"].code
 
 
 def student(code):
@@ -47,8 +47,8 @@ def has(at, key):
 
 
 def votes(at):
-    """The bars of each round: label, count, whether it is right."""
-    return [bars for _, bars in json.loads(component(at, "headsup_votes").json)["rounds"]]
+    """The bars: label, the count of each round, whether it is right."""
+    return json.loads(component(at, "headsup_votes").json)["bars"]
 
 
 def again(at):
@@ -61,7 +61,7 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert all("Choose" in at.main.header[0].value for at in (one, two))  # to the step that the teacher shows
     assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
     one, two = (click(choose(at, option), "lesson_answer") for at, option in ((one, 0), (two, 0)))
-    assert any("What is right is shown when the room is ready" in each.value for each in one.markdown)
+    assert any("The correct one is shown when the room is ready" in each.value for each in one.markdown)
     teacher = again(teacher)
     markdown_with(teacher, "**2** of 2 have answered")
     assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
@@ -69,18 +69,15 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     teacher = click(teacher, "room_again")
     one, two = again(one), again(two)
     one = click(choose(one, 1), "lesson_answer")
-    two = click(two, "lesson_stay")
+    two = click(two, "lesson_keep_first")
     teacher = click(teacher, "room_reveal")
-    assert "It is “Hardly”." in said(teacher)
+    assert "Correct: “Hardly”." in said(teacher)
     markdown_with(teacher, "Without it, 6.4% are left.")
-    assert votes(teacher) == [
-        [["“As before”", 2, False], ["“Hardly”", 0, True]],
-        [["“As before”", 1, False], ["“Hardly”", 1, True]],
-    ]
-    assert any("1 went from a wrong answer to the right one, and 0 the other way" in c.value for c in teacher.caption)
+    assert votes(teacher) == [["As before", [2, 1], False], ["Hardly", [0, 1], True]]
+    assert any("1 changed to the correct answer, 0 away from it" in c.value for c in teacher.caption)
     one, two = again(one), again(two)
-    assert "You said “As before” at first, then “Hardly”, and so it is." in said(one)
-    assert "You said “As before”. It is “Hardly”." in said(two)
+    assert "Correct: “As before”, then “Hardly”." in said(one)
+    assert "Your answer: “As before”. Correct: “Hardly”." in said(two)
 
     teacher = click(teacher, "learn_next")
     assert "Number" in again(one).main.header[0].value
@@ -90,13 +87,13 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
 
 
-def test_who_joins_before_the_teacher_leads_reads_that_and_is_taken_along_then():
+def test_who_joins_before_the_teacher_leads_reads_that_and_follows_then():
     teacher = click(start("Learn"), "room_open")
-    one = student(teacher.session_state["room_seat"].code)
+    one = student(teacher.session_state["room_membership"].code)
     (waits,) = [each.value for each in one.caption if "teacher" in each.value]
-    assert waits.startswith("The teacher isn't leading at the moment") and "your page goes there, too" in waits
-    click(teacher, "learn_begin")
-    assert "The teacher leads. Answer for yourself first." in [each.value for each in again(one).caption]
+    assert waits.startswith("Navigate freely.") and "this page follows" in waits
+    click(teacher, "learn_go_on")
+    assert "Answer on your own first." in [each.value for each in again(one).caption]
 
 
 def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
@@ -104,10 +101,10 @@ def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in
     click(choose(one, 1), "lesson_answer")
     teacher = click(teacher, "room_show_votes")
     markdown_with(teacher, "**1** of 2 has answered")
-    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
     click(choose(two, 0), "lesson_answer")
     teacher = again(teacher)
-    assert sorted(votes(teacher)[0]) == [["“As before”", 1, False], ["“Hardly”", 1, False]]
+    assert votes(teacher) == [["As before", [1], False], ["Hardly", [1], False]]
     teacher = click(teacher, "room_show_votes")
     assert "headsup_votes" not in str(teacher.main)
 
@@ -115,21 +112,21 @@ def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in
 def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
     teacher = click(click(teacher, "learn_next"), "learn_next")
     one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its position.")
     click(checked(pills.set_value(5).run()), "lesson_answer")
-    assert votes(click(teacher, "room_reveal")) == [[["q at position 5", 1, True]]]
+    assert votes(click(teacher, "room_reveal")) == [["q at position 5", [1], True]]
 
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
     monkeypatch.setattr(shelf, "FOLDER", Path(shelf.__file__).parent)
-    teacher = click(start("Learn", lesson="12-induction", lesson_step=1), "room_open")
-    one = student(teacher.session_state["room_seat"].code)
+    teacher = click(start("Learn", lesson="16-induction", lesson_step=1), "room_open")
+    one = student(teacher.session_state["room_membership"].code)
     if answers:
         one = click(choose(one, 2), "lesson_answer")
     click(teacher, "room_reveal")
     one = again(one)
-    assert "still to be found out: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
+    assert "isn't known yet: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
     assert markdown_with(one, "Before the cliff there is a plateau") and not has(one, "lesson_change")
     assert not any("In **your** training" in each.value for each in one.markdown)
 
@@ -138,7 +135,7 @@ def test_who_has_not_answered_sees_the_answer_too(teacher, code):
     one = student(code)
     teacher = click(teacher, "room_reveal")
     one = again(one)
-    assert "It is “Hardly”." in said(one) and not has(one, "lesson_answer")
+    assert "Correct: “Hardly”." in said(one) and not has(one, "lesson_answer")
 
 
 def test_a_model_that_is_taken_away_takes_the_answer_along_and_not_the_votes(teacher, code, monkeypatch, tmp_path):
@@ -147,42 +144,44 @@ def test_a_model_that_is_taken_away_takes_the_answer_along_and_not_the_votes(tea
     save_pair(tmp_path)
     monkeypatch.setattr(library, "FOLDER", tmp_path)
     teacher = click(teacher, "room_reveal")
-    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
     one, two = again(one), again(two)
-    assert "What is right can't be computed: probability can't be measured: there is no model “induction”" in said(one)
+    assert "The correct one can't be computed: probability can't be measured: there is no model “induction”" in said(
+        one
+    )
     assert all("there is no model “induction”" in said(at) for at in (teacher, two))
 
 
 def test_a_vote_for_a_token_of_a_model_that_is_taken_away_breaks_no_page(teacher, code, monkeypatch, tmp_path):
     teacher = click(click(teacher, "learn_next"), "learn_next")
     one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its position.")
     one = click(checked(pills.set_value(5).run()), "lesson_answer")
     save_pair(tmp_path)
     monkeypatch.setattr(library, "FOLDER", tmp_path)
     assert all("There is no model “induction” here" in said(at) for at in (click(teacher, "room_reveal"), again(one)))
 
 
-@pytest.mark.parametrize("over", ["room_let_go", "room_end"])
+@pytest.mark.parametrize("over", ["room_free", "room_end"])
 def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code, over):
     one = click(choose(student(code), 0), "lesson_answer")
     teacher = click(teacher, "room_again")
-    assert has(again(one), "lesson_stay")
+    assert has(again(one), "lesson_keep_first")
     teacher = click(teacher, "room_reveal")
-    assert "You said “As before”. It is “Hardly”." in said(again(one))
+    assert "Your answer: “As before”. Correct: “Hardly”." in said(again(one))
     click(teacher, over)
-    assert "You said “As before”. It is “Hardly”." in said(again(one)) and not has(one, "lesson_stay")
+    assert "Your answer: “As before”. Correct: “Hardly”." in said(again(one)) and not has(one, "lesson_keep_first")
     assert one.session_state["session_record"].answers.answered(LESSON) == 1
 
 
 def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
     one = click(choose(student(code), 0), "lesson_answer")
     teacher = click(teacher, "room_again")
-    one = click(again(one), "lesson_stay")
+    one = click(again(one), "lesson_keep_first")
     new = start("Learn")
     new.session_state["session_record"] = one.session_state["session_record"]  # as a reloaded tab finds them
-    new = tab_has(new, kept(one)["seat"])
-    assert not has(new, "lesson_stay") and not new.warning
+    new = tab_has(new, kept(one)["membership"])
+    assert not has(new, "lesson_keep_first") and not new.warning
     markdown_with(again(teacher), "**1** of 1 has answered")
 
 
@@ -190,7 +189,7 @@ def test_who_answers_first_after_the_discussion_is_asked_once(teacher, code):
     one = student(code)
     click(teacher, "room_again")
     one = click(choose(again(one), 0), "lesson_answer")
-    assert not has(again(one), "lesson_stay")
+    assert not has(again(one), "lesson_keep_first")
     markdown_with(again(teacher), "**1** of 1 has answered")
 
 
@@ -205,10 +204,7 @@ def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teac
     one = click(choose(again(one), 1), "lesson_answer")
     assert said(one).count("that answer counts") == 1
     teacher = click(teacher, "room_reveal")
-    assert votes(teacher) == [
-        [["“As before”", 1, False], ["“Hardly”", 0, True]],
-        [["“As before”", 0, False], ["“Hardly”", 1, True]],
-    ]
+    assert votes(teacher) == [["As before", [1, 0], False], ["Hardly", [0, 1], True]]
 
 
 def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
@@ -220,11 +216,11 @@ def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
 
 
 def test_a_link_to_another_room_says_which_one_has_to_be_left(teacher, code):
-    seats = [kept(at)["seat"] for at in (student(code), teacher)]
-    for seat, what in zip(seats, ("leave", "end"), strict=True):
-        at = tab_has(start("Learn", room="zzzzz"), seat)
+    memberships = [kept(at)["membership"] for at in (student(code), teacher)]
+    for each, what in zip(memberships, ("leave", "end"), strict=True):
+        at = tab_has(start("Learn", room="zzzzz"), each)
         assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
-        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), seat))
+        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), each))
 
 
 def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher, code, monkeypatch):
@@ -237,27 +233,29 @@ def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher,
     assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
 
 
-def test_a_room_that_is_let_go_leaves_everybody_to_themselves(teacher, code):
+def test_students_navigate_freely_until_the_teacher_leads_again(teacher, code):
     one = student(code)
-    teacher = click(teacher, "room_let_go")
+    teacher = click(teacher, "room_free")
     one = again(one)
     assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
     one = click(choose(one, 1), "lesson_answer")
-    assert "You said “Hardly”, and so it is." in said(one)
+    assert "Correct: “Hardly”." in said(one)
     one = click(one, "learn_next")
     teacher = click(teacher, "room_lead")
     assert "Choose" in again(one).main.header[0].value
 
 
-def test_a_link_joins_in_a_tab_that_has_no_seat_and_a_code_by_the_button_or_enter(teacher, code):
+def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_enter(teacher, code):
     at = start("Learn", room=code)
-    assert has(at, "room_join")  # until the tab has said whether it has a seat
+    assert has(at, "room_join")  # until the tab has said whether it is a member
     assert has(tab_has(at, ""), "room_leave")
     at = start("Learn")
     assert not button(at, "room_join").disabled
     named(at.text_input, "Join a room with its code").set_value(f" {code.lower()} ")
     assert has(click(at, "room_join"), "room_leave")
-    assert room.all_rooms().tally(code, teacher.session_state["room_seat"].key, StepPlace(LESSON, CHOOSE)).here == 2
+    assert (
+        room.all_rooms().tally(code, teacher.session_state["room_membership"].key, StepPlace(LESSON, CHOOSE)).here == 2
+    )
 
 
 def test_the_teacher_comes_back_by_the_private_link_votes_and_all(teacher, code):
@@ -276,15 +274,15 @@ def test_a_vote_can_be_changed_until_it_is_shown(teacher, code):
     one = click(choose(student(code), 0), "lesson_answer")
     one = click(one, "lesson_change")
     one = click(choose(one, 1), "lesson_answer")
-    assert any("You said “Hardly”" in each.value for each in one.markdown)
+    assert any("Your answer: “Hardly”" in each.value for each in one.markdown)
     one = click(one, "lesson_change")  # and is still at it when the votes are shown
     teacher = click(teacher, "room_show_votes")
-    assert votes(teacher) == [[["“Hardly”", 1, False]]]
+    assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
     one = again(one)
     assert not has(one, "lesson_change") and not has(one, "lesson_keep")
-    assert any("You said “Hardly”" in each.value for each in one.markdown)
+    assert any("Your answer: “Hardly”" in each.value for each in one.markdown)
     click(teacher, "room_reveal")
-    assert "You said “Hardly”, and so it is." in said(again(one))
+    assert "Correct: “Hardly”." in said(again(one))
 
 
 def test_numbers_are_counted_on_a_line_and_an_untouched_slider_is_no_vote(teacher, code):
@@ -304,7 +302,7 @@ def test_the_teacher_sees_who_still_thinks_and_gives_them_time(teacher, code):
     one, _ = student(code), student(code)
     one = click(choose(one, 1), "lesson_answer")
     teacher = click(teacher, "room_time")
-    markdown_with(teacher, "**1** of 2 has answered · 1 still thinking.")
+    markdown_with(teacher, "**1** of 2 has answered, 1 still thinking.")
     assert any("1:00** left" in each.value for each in teacher.markdown)
     assert any("left" in each.value for each in again(one).caption)
 
@@ -313,9 +311,9 @@ def test_the_votes_are_a_file_in_words(teacher, code):
     click(choose(student(code), 1), "lesson_answer")
     teacher = click(click(teacher, "learn_next"), "learn_next")
     one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token; the small number is its place.")
+    pills = named(one.main.get("button_group"), "Choose a token; the small number is its position.")
     click(checked(pills.set_value(5).run()), "lesson_answer")
-    rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_seat"]))))
+    rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_membership"]))))
     assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
         ("first", "Hardly", "1"),
         ("first", "q at position 5", "1"),
@@ -328,10 +326,10 @@ def test_the_way_in_is_an_address_and_its_qr_code(teacher, code, monkeypatch, lo
     host = "localhost:8501" if local else "heads.example"
     monkeypatch.setattr(leading, "address", lambda **query: f"http://{host}/Learn?{urlencode(query)}")
     teacher = again(teacher)
-    markdown_with(teacher, plain(f"{host}/Learn?room={code}"))
+    markdown_with(teacher, f"## {plain(f'{host}/Learn')}")
     (drawn,) = [each.proto.body for each in teacher.get("html") if "QR code" in each.proto.body]
     assert 'src="data:image/svg+xml' in drawn  # and nothing is fetched for it
-    assert any("this computer alone" in each.value for each in teacher.caption) == local
+    assert any("this computer only" in each.value for each in teacher.caption) == local
 
 
 @pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])
@@ -343,50 +341,50 @@ def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
 def test_a_full_server_says_so(monkeypatch):
     monkeypatch.setattr(rooms, "MOST_ROOMS", 0)
     at = click(start("Learn"), "room_open")
-    assert "has room for no more" in said(at) and has(at, "room_open")
+    assert "as many as it holds" in said(at) and has(at, "room_open")
 
 
 def kept(at):
     """What the browser's tab was told to keep."""
-    return json.loads(component(at, "headsup_seat").json)
+    return json.loads(component(at, "headsup_membership").json)
 
 
 def tab_has(at, text):
     """The tab tells what it kept before it was reloaded."""
     states = at._tree.get_widget_states()
     state = states.widgets.add()
-    state.id = _make_trigger_id(component(at, "headsup_seat").id, "events")
+    state.id = _make_trigger_id(component(at, "headsup_membership").id, "events")
     state.json_trigger_value = json.dumps([{"event": "found", "value": text}])
     return checked(at._run(states))
 
 
-def test_a_reloaded_tab_finds_its_seat(teacher, code):
+def test_a_reloaded_tab_finds_its_membership(teacher, code):
     one = student(code)
-    seats = [kept(at) for at in (teacher, one)]
-    assert not any(seat["asks"] for seat in seats)
+    memberships = [kept(at) for at in (teacher, one)]
+    assert not any(each["asks"] for each in memberships)
     new = start("Learn")
-    assert kept(new) == {"seat": "", "asks": True}
-    new = tab_has(new, seats[0]["seat"])
-    assert has(new, "room_end") and kept(new) == seats[0]
-    another = tab_has(start("Learn"), seats[1]["seat"])
-    assert "Choose" in another.main.header[0].value and kept(another) == seats[1]
+    assert kept(new) == {"membership": "", "asks": True}
+    new = tab_has(new, memberships[0]["membership"])
+    assert has(new, "room_end") and kept(new) == memberships[0]
+    another = tab_has(start("Learn"), memberships[1]["membership"])
+    assert "Choose" in another.main.header[0].value and kept(another) == memberships[1]
     assert len(room.all_rooms()) == 1
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000])
-def test_a_seat_that_is_none_is_none(text):
+def test_what_is_no_membership_is_none(text):
     at = tab_has(start("Learn"), text)
     assert has(at, "room_open")
 
 
 def test_what_is_kept_can_be_read_again():
-    seat = room.Seat("BCDFG", "key", leads=True)
-    assert room.Seat.from_text(seat.as_text()) == seat
+    own = room.Membership("BCDFG", "key", leads=True)
+    assert room.Membership.from_text(own.as_text()) == own
 
 
 def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
     one = student(code)
-    found, own = room.all_rooms(), teacher.session_state["room_seat"]
+    found, own = room.all_rooms(), teacher.session_state["room_membership"]
     asked, state = [], found.state
 
     def moving(*args):

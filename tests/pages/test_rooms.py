@@ -51,7 +51,7 @@ def test_a_question_is_voted_on_twice_and_then_closed(all_rooms: Rooms) -> None:
     all_rooms.vote(code, one, PLACES[0], "b")
     found = all_rooms.tally(code, key, PLACES[0])
     assert found.first == {"a": 1, "b": 2} and found.second == {"a": 1, "b": 1} and found.voted == 2
-    assert found.turned(lambda answer: answer == "a") == (1, 1)
+    assert found.changes(lambda answer: answer == "a") == (1, 1)
     all_rooms.advance(code, key, PLACES[0], Phase.REVEALED)
     all_rooms.advance(code, key, PLACES[0], Phase.FIRST)
     with pytest.raises(RoomError, match="no more votes"):
@@ -148,7 +148,7 @@ def test_members_see_that_the_teacher_is_away(all_rooms: Rooms, clock: Clock) ->
 
 def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, clock: Clock) -> None:
     opened = [all_rooms.open() for _ in range(rooms.MOST_ROOMS)]
-    with pytest.raises(RoomError, match="room for no more"):
+    with pytest.raises(RoomError, match="as many as it holds"):
         all_rooms.open()
     clock.now += rooms.IDLE / 2
     all_rooms.led(*opened[0])
@@ -162,7 +162,7 @@ def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, cloc
 def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(all_rooms: Rooms, clock: Clock) -> None:
     code, _ = all_rooms.open()
     members = [all_rooms.join(code)[1] for _ in range(rooms.MOST_MEMBERS)]
-    with pytest.raises(RoomError, match="holds no more"):
+    with pytest.raises(RoomError, match="is full"):
         all_rooms.join(code)
     assert all_rooms.join(code, members[0])[1] == members[0]
     clock.now += rooms.HERE + 1

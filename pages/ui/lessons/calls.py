@@ -15,13 +15,14 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from pages.ui.lessons.scenes import FIELDS, MeasureError, NotYet, Scene
+from pages.ui.lessons.suggestions import instead
 from pages.ui.models.cache import remembered
 from transformer import Checkpoint
 
 IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
 LONGEST_LIST = 8
 MEASURES: dict[str, Callable[..., Any]] = {}
-"""The registry, by name; `measures.py` and `inner_measures.py` fill it."""
+"""The registry, by name; the modules `…measures.py` fill it."""
 _ANEW: set[str] = set()
 """Names of those that are taken anew each time."""
 
@@ -54,7 +55,7 @@ class Call:
         """
         what = given.get("what")
         if not isinstance(what, str) or what not in MEASURES:
-            raise MeasureError(f"what = {what!r} is no measure; there are {', '.join(sorted(MEASURES))}")
+            raise MeasureError(f"what = {what!r} is no measure; {instead(str(what), MEASURES)}")
         for name in FIELDS:
             if not isinstance(given.get(name, ""), str):
                 raise MeasureError(f"{name} is a text, as in a link")
@@ -90,8 +91,7 @@ def _checked(what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for name, value in arguments.items():
         if name not in parameters:
-            known = ", ".join(parameters) or "nothing else"
-            raise MeasureError(f"{what} has no {name}; it takes {known}")
+            raise MeasureError(f"{what} has no {name}; {instead(name, parameters, 'it takes')}")
         kind = hints[name]
         if kind is float and type(value) is int:
             value = float(value)

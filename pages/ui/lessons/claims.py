@@ -29,9 +29,8 @@ class Values(Mapping[str, Any]):
         return len(self._calls)
 
 
-def unmet(step: Step, values: Values | None = None) -> list[str]:
+def unmet(step: Step, values: Values) -> list[str]:
     """The step's claims that don't hold on the models there are, each with what was measured or why it wasn't."""
-    values = Values(step.measures) if values is None else values
     found = []
     for claim in step.claims:
         try:

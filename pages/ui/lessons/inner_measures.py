@@ -1,4 +1,4 @@
-"""What lessons can measure inside a model: heads, the heights of the stream, any number of the pass. See `measures`."""
+"""What lessons can measure inside a model: heads, the stream by layer, any number of the pass. See `measures`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from pages.ui.lessons.calls import measure
 from pages.ui.lessons.scenes import MeasureError, Scene
-from pages.ui.models import activations, beside, library, places
+from pages.ui.models import activations, library, places
 from pages.ui.models.cache import remembered
 from transformer import (
     MEASURES,
@@ -15,6 +15,7 @@ from transformer import (
     Intervention,
     attention_modules,
     causal_mask,
+    direct_logit_attribution,
     head_measures,
     in_window,
     logit_lens,
@@ -64,13 +65,13 @@ def weight(scene: Scene, layer: int, head: int, query: int, key: int, attention:
 
 @measure
 def heaviest_key(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> int:
-    """The place that a head looks at most, seen from a query."""
+    """The position that a head looks at most, seen from a query."""
     return int(_row(scene, layer, head, query, attention).argmax()) + _begin_of_keys(scene, attention)
 
 
 @measure
 def heaviest_weight(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> float:
-    """The weight that a head gives that place."""
+    """The weight that a head gives that position."""
     return _row(scene, layer, head, query, attention).max()
 
 
@@ -94,13 +95,13 @@ def least_weight(scene: Scene, query: int, key: int) -> float:
 
 @measure
 def opening_key(scene: Scene, query: int = -1) -> int:
-    """The place looked at most by the head on which pages open, which is the one that its card finds most telling."""
+    """The position looked at most by the head on which pages open: the one that the card finds most telling."""
     return heaviest_key(scene, *_opening(scene), query)
 
 
 @measure
 def opening_weight(scene: Scene, query: int = -1) -> float:
-    """The weight that this head gives that place."""
+    """The weight that this head gives that position."""
     return heaviest_weight(scene, *_opening(scene), query)
 
 
@@ -122,13 +123,6 @@ def mean_heaviest_weight(scene: Scene, layer: int = -1) -> float:
 
 
 @measure
-def row_entropy(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> float:
-    """How evenly a head spreads a query's weights, in nats; 0 if it looks at one key alone."""
-    row = _row(scene, layer, head, query, attention).astype(np.float64)
-    return float(-(row * np.log(np.maximum(row, np.finfo(float).tiny))).sum())
-
-
-@measure
 def head_measure(scene: Scene, layer: int, head: int, name: str) -> float:
     """How much a head does one of the things that heads are sorted by on the page Attention, such as "induction"."""
     names = [each.name for each in MEASURES]
@@ -143,9 +137,9 @@ def head_measure(scene: Scene, layer: int, head: int, name: str) -> float:
 
 
 @measure
-def silencing(scene: Scene, layer: int, head: int) -> float:
-    """How much the text's mean loss rises, in nats, when a head of a decoder is silenced; head −1: the feed-forward."""
-    found = _needed(scene)
+def ablation(scene: Scene, layer: int, head: int) -> float:
+    """How much the text's mean loss rises, in nats, when a head of a decoder is ablated; head −1: the feed-forward."""
+    found = _ablated(scene)
     if found.loss is None:
         raise MeasureError("a text of one token has no loss: nothing comes before it")
     ending = f"{layer}.hook_mlp_out" if head == -1 else f"{layer}.attn.hook_z"
@@ -157,9 +151,9 @@ def silencing(scene: Scene, layer: int, head: int) -> float:
 
 
 @measure
-def least_needed_heads(scene: Scene, below: float) -> int:
-    """How many heads the text's mean loss rises by less than `below` nats without, each silenced alone."""
-    found = _needed(scene)
+def spare_heads(scene: Scene, below: float) -> int:
+    """How many heads can be ablated, each alone, with the text's mean loss rising by less than `below` nats."""
+    found = _ablated(scene)
     rises = (
         []
         if found.loss is None
@@ -175,13 +169,13 @@ def number_of_heads(scene: Scene) -> int:
     return shape.n_heads * sum(map(len, attention_modules(shape).values()))
 
 
-def _needed(scene: Scene) -> Ablation:
+def _ablated(scene: Scene) -> Ablation:
     return activations.ablation(scene.name, scene.window, scene.source, -1, scene.begin, scene.interventions)
 
 
 @measure
 def logit_lens_losses(scene: Scene) -> list:
-    """The mean loss of the text, had the model ended at each height of the stream: the embedding first."""
+    """The mean loss of the text, had the model ended at the embedding, or after each of its layers."""
     if scene.begin or len(scene.tokens) < 2:
         raise MeasureError("the text has at least two tokens, and no more than the context holds")
     return _lens_losses(scene.name, scene.tokens, scene.source, scene.interventions)
@@ -197,14 +191,27 @@ def _lens_losses(
 
 
 @measure
-def logit_lens_probability(scene: Scene, token: str, height: int, place: int = -1) -> float:
-    """How likely a token would be to follow, had the model ended at a height of the stream: 0 is the embedding."""
-    place = scene.place(place) - scene.begin
-    found = beside.said_at(scene.name, scene.window, scene.source, place, scene.begin, scene.interventions).logits
-    if not -len(found) <= height < len(found):
-        raise MeasureError(f"a height is from 0 to {len(found) - 1} in this model, not {height}")
-    logits = found[height].astype(np.float64)
-    return float(np.exp(logits[scene.token(token)] - logits.max()) / np.exp(logits - logits.max()).sum())
+def head_logit(scene: Scene, token: str, layer: int, head: int, attention: str = "") -> float:
+    """How much a head adds to a token's logit after the last token: its direct logit attribution."""
+    _, module = _attention(scene, layer, head, attention)
+    found = _attributed(
+        scene.name, scene.window, scene.source, scene.token(token), in_window(scene.interventions, scene.begin)
+    )
+    return found[f"{module}.hook_result[{head}]"]
+
+
+@remembered
+def _attributed(
+    checkpoint: Checkpoint,
+    tokens: tuple[int, ...],
+    source: tuple[int, ...],
+    token: int,
+    interventions: tuple[Intervention, ...],
+) -> dict[str, float]:
+    """By part, what it adds to the logit of a token after the last one."""
+    found = whole_pass(checkpoint.model, tokens, source, interventions=interventions)
+    parts = direct_logit_attribution(found, [token] * len(tokens))
+    return dict(zip(parts.names, parts.values[:, -1].tolist(), strict=True))
 
 
 @measure
@@ -218,9 +225,16 @@ def cell(scene: Scene, tensor: str, at: list[int]) -> float:
 
 
 @measure
-def vector_length(scene: Scene, tensor: str, place: int = -1) -> float:
-    """The length of the vector that a tensor holds for a place."""
-    return float(np.linalg.norm(_tensor(scene, tensor)[scene.place(place) - scene.begin]))
+def vector_length(scene: Scene, tensor: str, position: int = -1) -> float:
+    """The length of the vector that a tensor holds for a position."""
+    return float(np.linalg.norm(_tensor(scene, tensor)[scene.position(position) - scene.begin]))
+
+
+@measure
+def heads_length(scene: Scene, layer: int, heads: list[int], attention: str = "") -> float:
+    """The length of what some heads of a layer add together to the last token's stream."""
+    _, module = _attention(scene, layer, max(heads), attention)
+    return float(np.linalg.norm(_tensor(scene, f"{module}.hook_result")[-1, heads].sum(0)))
 
 
 def _tensor(scene: Scene, name: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A lesson as its file says it: a header, and steps of words, a view, a question, what was found, and a change to try.
 
-The file is Markdown that a teacher writes; `read_lesson` says of one that can't be used which line is wrong and what
-would do. Nothing is computed here.
+The file is Markdown that a teacher writes; `read_lesson` says of one that can't be used which line is wrong and what to
+write instead. Nothing is computed here. `views/learn/lesson_format.md` describes the format.
 """
 
 from __future__ import annotations
@@ -14,11 +14,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pages.ui.lessons import inner_measures, measures, model_measures, own_measures, text_measures  # noqa: F401, which fill the registry of measures
+from pages.ui.lessons import (  # noqa: F401, which fill the registry of measures
+    context_measures,
+    inner_measures,
+    measures,
+    model_measures,
+    own_measures,
+    text_measures,
+    token_measures,
+    training_measures,
+)
 from pages.ui.lessons.calls import Call
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
 from pages.ui.lessons.questions import Question, read_question
 from pages.ui.lessons.scenes import Scene
+from pages.ui.lessons.suggestions import instead
 
 LONGEST_FILE = 100_000
 """Characters."""
@@ -65,6 +75,8 @@ class Step:
     reveal: Words | None = None
     claims: tuple[Expression, ...] = ()
     to_try: Words | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of the first lines of its blocks, by their kind; of its heading under ""."""
 
 
 @dataclass(frozen=True)
@@ -108,51 +120,82 @@ class _Part:
     blocks: dict[str, _Block] = field(default_factory=dict)
 
 
-class _Problem(Exception):
-    """What is wrong in a line."""
+class Problem(Exception):
+    """What is wrong in a line: a sentence without its full stop."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
         self.line, self.what = line, what
 
 
+class _UnknownName(Problem):
+    """A name under which nothing is measured: perhaps only because the block that measures it can't be read."""
+
+
 def read_lesson(name: str, text: str) -> Lesson:
     """Read a lesson's file. name: the file's, without its ending. Raises LessonError, whatever the text is."""
+    lesson, problems = examine(name, text)
+    if lesson is None or problems:
+        first = min(problems, key=lambda problem: problem.line)
+        raise LessonError(f"{name}.md, line {first.line}: {first.what.rstrip('.')}.")
+    return lesson
+
+
+def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
+    """What can be read of a lesson's file, None for nothing, and what is wrong with the rest."""
+    if len(text) > LONGEST_FILE:
+        return None, [Problem(1, f"a lesson has at most {LONGEST_FILE:,} characters")]
+    lines = text.split("\n")
+    problems: list[Problem] = []
+    header, begin = dict.fromkeys(("title", "teacher", "needs", "get"), "") | {"minutes": 10, "aims": ()}, 0
+    steps: list[Step] = []
     try:
-        if len(text) > LONGEST_FILE:
-            raise _Problem(1, f"a lesson has at most {LONGEST_FILE:,} characters")
-        lines = text.split("\n")
-        header, begin = _header(lines)
-        steps: list[Step] = []
-        known: dict[str, Call] = {}
-        for part in _parts(lines, begin):
+        begin = _end_of_header(lines)
+        try:
+            header = _header(lines, begin)
+        except Problem as problem:
+            problems.append(problem)
+        parts = _parts(lines, begin)
+        if not 1 <= len(parts) <= MOST_STEPS:
+            raise Problem(begin, f"a lesson has 1 to {MOST_STEPS} steps, each of which begins with “## ” and its title")
+    except Problem as problem:
+        return None, [*problems, problem]
+    known: dict[str, Call] = {}
+    is_known = True
+    for part in parts:
+        try:
             steps.append(_step(part, known))
             known = dict(steps[-1].measures)
-        if not 1 <= len(steps) <= MOST_STEPS:
-            raise _Problem(
-                begin, f"a lesson has 1 to {MOST_STEPS} steps, each of which begins with “## ” and its title"
-            )
-    except _Problem as problem:
-        raise LessonError(f"{name}.md, line {problem.line}: {problem.what.rstrip('.')}.") from None
-    return Lesson(name=name, steps=tuple(steps), **header)
+        except Problem as problem:
+            if is_known or not isinstance(problem, _UnknownName):
+                problems.append(problem)
+            is_known = False
+    return Lesson(name=name, steps=tuple(steps), **header), problems
 
 
-def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """The fields of the header, and the number of the first line after it."""
+def _end_of_header(lines: list[str]) -> int:
+    """The number of the first line after the header."""
     ends = [number for number, line in enumerate(lines) if line.rstrip() == "+++"][:2]
     if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
-        raise _Problem(1, "a lesson begins with a header between two lines of +++")
-    found = _toml("\n".join(lines[ends[0] + 1 : ends[1]]), ends[0] + 2)
+        raise Problem(1, "a lesson begins with a header between two lines of +++")
+    return ends[1] + 1
+
+
+def _header(lines: list[str], end: int) -> dict[str, Any]:
+    """The fields of the header."""
+    begin = next(number for number, line in enumerate(lines) if line.rstrip() == "+++")
+    line = begin + 2
+    text = "\n".join(lines[begin + 1 : end - 1])
+    found = _toml(text, line)
     kinds = {"title": str, "minutes": int, "aims": list, "asks": str, "teacher": str, "needs": str, "get": str}
-    line = ends[0] + 2
-    _only(found, kinds, line)
+    _only(found, kinds, text, line)
     title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
     if not title.strip() or len(title) > 100:
-        raise _Problem(line, 'the header needs a title, such as title = "Many heads"')
+        raise Problem(line, 'the header needs a title, such as title = "Many heads"')
     if not 1 <= minutes <= 120:
-        raise _Problem(line, "minutes is a whole number from 1 to 120")
+        raise Problem(line, "minutes is a whole number from 1 to 120")
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
-        raise _Problem(line, "aims is a list of texts")
+        raise Problem(line, "aims is a list of texts")
     return dict(
         title=title,
         minutes=minutes,
@@ -161,7 +204,7 @@ def _header(lines: list[str]) -> tuple[dict[str, Any], int]:
         teacher=found.get("teacher", ""),
         needs=found.get("needs", ""),
         get=found.get("get", ""),
-    ), ends[1] + 1
+    )
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:
@@ -173,17 +216,17 @@ def _parts(lines: list[str], begin: int) -> list[_Part]:
         fence = FENCE.fullmatch(line.rstrip())
         if line.startswith("## "):
             if not line[3:].strip():
-                raise _Problem(number + 1, "a step's heading needs a title")
+                raise Problem(number + 1, "a step's heading needs a title")
             parts.append(_Part(line[3:].strip(), number + 1))
         elif not parts:
             if line.strip():
-                raise _Problem(number + 1, "what comes before the first step belongs into one: begin it with “## ”")
+                raise Problem(number + 1, "what comes before the first step belongs into one: begin it with “## ”")
         elif fence:
             end = next(
                 (later for later in range(number + 1, len(lines)) if lines[later].rstrip() == fence["ticks"]), None
             )
             if end is None:
-                raise _Problem(number + 1, f"this block isn't closed; it needs a line of {fence['ticks']}")
+                raise Problem(number + 1, f"this block isn't closed; it needs a line of {fence['ticks']}")
             _put(parts[-1], fence["info"].strip(), lines[number : end + 1], number + 1)
             number = end
         else:
@@ -197,7 +240,7 @@ def _put(part: _Part, info: str, lines: list[str], number: int) -> None:
     if info not in BLOCKS:
         part.words += lines
     elif info in part.blocks:
-        raise _Problem(number, f"a step has one {info} at most")
+        raise Problem(number, f"a step has one {info} at most")
     else:
         part.blocks[info] = _Block("\n".join(lines[1:-1]), number + 1)
 
@@ -228,13 +271,14 @@ def _step(part: _Part, known: Mapping[str, Call]) -> Step:
         try:
             question = read_question(_toml(block.text, block.line))
         except ExpressionError as error:
-            raise _Problem(block.line, str(error)) from None
+            raise Problem(block.line, str(error)) from None
         _known(question.names, scope, block.line)
     if reveal and not question:
-        raise _Problem(blocks["reveal"].line, "a reveal needs a question before it")
+        raise Problem(blocks["reveal"].line, "a reveal needs a question before it")
     if view:
         view = replace(view, opened=view.opened or _opened(view, question, words, scope))
-    return Step(part.title, words, scope, view, question, reveal, claims, to_try)
+    lines = {"": part.line} | {name: block.line for name, block in blocks.items()}
+    return Step(part.title, words, scope, view, question, reveal, claims, to_try, lines)
 
 
 def _opened(view: View, question: Question | None, words: Words, scope: Mapping[str, Call]) -> str:
@@ -247,37 +291,37 @@ def _opened(view: View, question: Question | None, words: Words, scope: Mapping[
 
 def _view(block: _Block) -> View:
     found = _toml(block.text, block.line)
-    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.line)
+    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.text, block.line)
     if found.get("page") not in PAGES:
-        raise _Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
+        raise Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
     if found.get("opened", "before") not in ("before", "after"):
-        raise _Problem(block.line, 'opened is "before" or "after" the question is answered')
+        raise Problem(block.line, 'opened is "before" or "after" the question is answered')
     link = found.get("link", "")
     if len(link) > LONGEST_LINK:
-        raise _Problem(block.line, f"a link has at most {LONGEST_LINK:,} characters")
+        raise Problem(block.line, f"a link has at most {LONGEST_LINK:,} characters")
     try:
         _parameters(link)
     except ValueError:
-        raise _Problem(block.line, "the link isn't one; copy what stands after the ? in the address bar") from None
+        raise Problem(block.line, "the link isn't one; copy what stands after the ? in the address bar") from None
     return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
 
 
 def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> dict[str, Call]:
     found = _toml(block.text, block.line)
     if len(found) > MOST_MEASURES:
-        raise _Problem(block.line, f"a step measures at most {MOST_MEASURES} things")
+        raise Problem(block.line, f"a step measures at most {MOST_MEASURES} things")
     calls = {}
     for name, given in found.items():
         if not NAME.fullmatch(name) or name in FUNCTIONS or keyword.iskeyword(name):
-            raise _Problem(block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do")
+            raise Problem(block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do")
         if name in known:
-            raise _Problem(block.line, f"an earlier step measures something under the name {name}; take another")
+            raise Problem(block.line, f"an earlier step measures something under the name {name}; take another")
         if not isinstance(given, dict):
-            raise _Problem(block.line, f'{name} needs a table: [{name}], and below it what = "probability", say')
+            raise Problem(block.line, f'{name} needs a table: [{name}], and below it what = "probability", say')
         try:
             calls[name] = Call.read(given, view.parameters if view else {})
         except ExpressionError as error:
-            raise _Problem(block.line, f"{name}: {error}") from None
+            raise Problem(block.line, f"{name}: {error}") from None
     return calls
 
 
@@ -285,24 +329,27 @@ def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, 
     try:
         found = read(text)
     except ExpressionError as error:
-        raise _Problem(line, str(error)) from None
+        raise Problem(line, str(error)) from None
     _known(found.names, scope, line)
     return found
 
 
 def _known(names: frozenset[str], scope: Mapping[str, Call], line: int) -> None:
     if missing := sorted(names - scope.keys()):
-        known = ", ".join(sorted(scope)) or "nothing yet"
-        raise _Problem(line, f"nothing is measured under the name {missing[0][:40]}; what is measured here: {known}")
+        close = instead(missing[0], scope, "what is measured here:")
+        raise _UnknownName(line, f"nothing is measured under the name {missing[0][:40]}; {close}")
 
 
-def _only(found: Mapping[str, Any], kinds: Mapping[str, type], line: int) -> None:
+def _only(found: Mapping[str, Any], kinds: Mapping[str, type], text: str, line: int) -> None:
+    """Raises Problem for a field that isn't known, or is of another kind, at its line of the text."""
     for name, value in found.items():
+        before = re.split(rf"(?m)^\s*{re.escape(name)}\s*=", text)[0]
+        at = line + before.count("\n")
         if name not in kinds:
-            raise _Problem(line, f"“{name[:40]}” isn't known here; there can be {', '.join(kinds)}")
+            raise Problem(at, f"“{name[:40]}” isn't known here; {instead(name, kinds, 'there can be')}")
         if type(value) is not kinds[name]:
             kind = {str: "a text in quotes", int: "a whole number", list: "a list in brackets"}[kinds[name]]
-            raise _Problem(line, f"{name} is {kind}")
+            raise Problem(at, f"{name} is {kind}")
 
 
 def _toml(text: str, line: int) -> dict[str, Any]:
@@ -311,7 +358,7 @@ def _toml(text: str, line: int) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         at = re.search(r"\(at line (\d+), column \d+\)", str(error))
         what = str(error)[:150].split(" (at ")[0]
-        raise _Problem(line + (int(at[1]) - 1 if at else 0), f"this isn't TOML: {what}") from None
+        raise Problem(line + (int(at[1]) - 1 if at else 0), f"this isn't TOML: {what}") from None
 
 
 def _parameters(link: str) -> dict[str, str]:

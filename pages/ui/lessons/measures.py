@@ -1,7 +1,7 @@
 """What lessons can measure: small functions of a scene, each of which asks a model and returns what it did.
 
-A measure is a number, a text, a place (a whole number, counted from 0), or a list of these. Places count the tokens of
-the prompt and the text after it, from the end if negative.
+A measure is a number, a text, a position (a whole number, counted from 0), or a list of these. Positions count the
+tokens of the prompt and the text after it, from the end if negative.
 
 A new one: a function whose first parameter is the scene, its others annotated str, int, float or list[int], under
 `@measure`; its docstring's first sentence says what it is. What looks inside the model is in `inner_measures`.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.ui.lessons.calls import MEASURES, measure
+from pages.ui.lessons.calls import measure
 from pages.ui.lessons.scenes import MeasureError, Scene
 from pages.ui.models import activations, library
 from pages.ui.models.cache import remembered
@@ -23,69 +23,55 @@ MOST_EXAMPLES = 100
 MOST_WRITTEN = 200
 
 
-def _odds(scene: Scene, place: int) -> np.ndarray:
-    """(vocab,): the probability of each token after the one at a place."""
-    place = scene.place(place)
+def probabilities(scene: Scene, position: int) -> np.ndarray:
+    """(vocab,): the probability of each token after the one at a position."""
+    position = scene.position(position)
     logits = activations.next_token(
-        scene.name, scene.tokens[: place + 1], scene.source, in_window(scene.interventions, 0)
+        scene.name, scene.tokens[: position + 1], scene.source, in_window(scene.interventions, 0)
     )
-    odds = np.exp(logits.astype(np.float64) - logits.max())
-    return odds / odds.sum()
+    found = np.exp(logits.astype(np.float64) - logits.max())
+    return found / found.sum()
 
 
 @measure
-def probability(scene: Scene, token: str, place: int = -1) -> float:
-    """How likely the model thinks a token is to follow the one at a place."""
-    return _odds(scene, place)[scene.token(token)]
+def probability(scene: Scene, token: str, position: int = -1) -> float:
+    """How likely the model thinks a token is to follow the one at a position."""
+    return probabilities(scene, position)[scene.token(token)]
 
 
 @measure
-def likeliest(scene: Scene, place: int = -1) -> str:
-    """The token that the model thinks is likeliest to follow the one at a place."""
-    return scene.label(int(_odds(scene, place).argmax()))
+def likeliest(scene: Scene, position: int = -1) -> str:
+    """The token that the model thinks is likeliest to follow the one at a position."""
+    return scene.label(int(probabilities(scene, position).argmax()))
 
 
 @measure
-def likeliest_probability(scene: Scene, place: int = -1) -> float:
+def likeliest_probability(scene: Scene, position: int = -1) -> float:
     """How likely it thinks that one is."""
-    return _odds(scene, place).max()
+    return probabilities(scene, position).max()
 
 
 @measure
-def rank(scene: Scene, token: str, place: int = -1) -> int:
+def rank(scene: Scene, token: str, position: int = -1) -> int:
     """How many tokens the model thinks likelier to follow, and one: 1 for the likeliest."""
-    odds = _odds(scene, place)
-    return int((odds > odds[scene.token(token)]).sum()) + 1
-
-
-@measure
-def entropy(scene: Scene, place: int = -1) -> float:
-    """How undecided the model is of what follows, in nats; 0 when it is sure."""
-    odds = _odds(scene, place)
-    return float(-(odds * np.log(np.maximum(odds, np.finfo(float).tiny))).sum())
-
-
-@measure
-def losses(scene: Scene) -> list:
-    """What each token but the first cost the model, −ln of its probability, in nats."""
-    if len(scene.tokens) < 2:
-        raise MeasureError("a text of one token has no loss: nothing comes before it")
-    found = activations.scored(scene.name, scene.tokens, scene.source, scene.interventions).probability
-    return -np.log(np.maximum(found.astype(np.float64), np.finfo(float).tiny))
+    found = probabilities(scene, position)
+    return int((found > found[scene.token(token)]).sum()) + 1
 
 
 @measure
 def loss(scene: Scene, first: int = 1) -> float:
-    """The mean loss of a text's tokens, from place `first` on, in nats per token."""
-    found = losses(scene)
+    """The mean loss of a text's tokens, from position `first` on: −ln of the probability of each, in nats."""
+    if len(scene.tokens) < 2:
+        raise MeasureError("a text of one token has no loss: nothing comes before it")
+    found = activations.scored(scene.name, scene.tokens, scene.source, scene.interventions).probability
     if not 1 <= first <= len(found):
         raise MeasureError(f"first is from 1 to {len(found)} in this text, not {first}")
-    return float(np.mean(found[first - 1 :]))
+    return float(-np.log(np.maximum(found.astype(np.float64), np.finfo(float).tiny))[first - 1 :].mean())
 
 
 @measure
 def parameter_count(scene: Scene) -> int:
-    """How many numbers the model has learnt."""
+    """How many numbers the model has learned."""
     return library.model(scene.name).card.parameters
 
 
@@ -108,24 +94,15 @@ def card(scene: Scene, field: str) -> float:
 
 
 @measure
-def token_at(scene: Scene, place: int) -> str:
-    """The token at a place of the text."""
-    return scene.label(scene.tokens[scene.place(place)])
+def token_at(scene: Scene, position: int) -> str:
+    """The token at a position of the text."""
+    return scene.label(scene.tokens[scene.position(position)])
 
 
 @measure
 def number_of_tokens(scene: Scene) -> int:
     """How many tokens the text has."""
     return len(scene.tokens)
-
-
-@measure
-def chosen(scene: Scene, temperature: float = 1.0, top_k: int = 0, seed: int = 1) -> str:
-    """The token that is drawn next, with these dials."""
-    found = activations.written(
-        scene.name, scene.tokens, scene.source, _sampling(temperature, top_k, seed), 1, scene.interventions
-    )
-    return scene.label(found[0])
 
 
 @measure
@@ -147,9 +124,6 @@ def written(scene: Scene, tokens: int = 60, seed: int = 1, temperature: float = 
     return scene.tokenizer.decode([token for token in found if token != end])
 
 
-MEASURES["generate"] = written
-
-
 def _sampling(temperature: float, top_k: int, seed: int) -> Sampling:
     try:
         return Sampling(temperature=temperature, top_k=top_k or None, seed=seed)
@@ -162,7 +136,7 @@ def accuracy(scene: Scene, examples: int = 50) -> float:
     """The share of a task's unseen examples that the model answers exactly, with the scene's changes in force."""
     task = library.model(scene.name).card.task
     if task not in TASKS or not TASKS[task].ends:
-        raise MeasureError(f"{scene.model} has learnt nothing that has one right answer")
+        raise MeasureError(f"{scene.model} has learned nothing that has one right answer")
     if not 1 <= examples <= MOST_EXAMPLES:
         raise MeasureError(f"examples is from 1 to {MOST_EXAMPLES}, not {examples}")
     return _accuracy(scene.name, examples, scene.interventions)

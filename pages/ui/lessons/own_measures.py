@@ -56,7 +56,7 @@ def steepest(losses: Sequence[tuple[int, float]], share: float) -> tuple[float, 
 
 
 def _losses(scene: Scene) -> list[tuple[int, float]]:
-    """The validation losses of the visitor's training of the task that the scene's model has learnt."""
+    """The validation losses of the visitor's training of the task that the scene's model has learned."""
     job = own_training.slot().job
     if job is None:
         raise NotYet("nothing has been trained yet; press Train in the view, and wait until it has ended")

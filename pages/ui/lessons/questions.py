@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | choose | the number of an option | an expression an option, of which exactly one is true |
 | number | a number | an expression; `near` says how far off still counts |
-| token | a place | an expression that is a place, or a list of places |
+| token | a position | an expression that is a position, or a list of positions |
 | cell | a query and a key | an expression that is a list of both |
 | order | the options' numbers, as they are put | a value for each option, or the texts as they belong |
 
@@ -226,9 +226,9 @@ def _correct(question: Question, values: Mapping[str, Any], answer: Answer) -> A
         case "number" if not isinstance(found[0], bool) and isinstance(found[0], int | float):
             return found[0]
         case "token":
-            places = found[0] if isinstance(found[0], list) else [found[0]]
-            if places and all(type(each) is int for each in places):
-                return answer if answer in places else places[0]
+            positions = found[0] if isinstance(found[0], list) else [found[0]]
+            if positions and all(type(each) is int for each in positions):
+                return answer if answer in positions else positions[0]
         case "cell" if _is_list(found[0]) and len(found[0]) == 2:
             return found[0]
         case "order" if isinstance(found[0], list) and len(found[0]) == len(question.options):

@@ -1,8 +1,8 @@
 """Rooms: a class that answers the questions of a lesson together, in this process' memory and nowhere else.
 
 A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
-and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. Nobody has a name: a teacher is
-known by a key, a student by another, and both are secrets of a browser's tab.
+and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
+students have a key each, which only their browser's tab stores.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import NamedTuple
 from pages.ui.models.answers import StepPlace
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
-"""Of which codes are made: without vowels, so that none is a word, and without digits that look like letters."""
+"""Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
 CODE_LENGTH = 5
 MOST_ROOMS, MOST_MEMBERS, MOST_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
 """Rooms of a server, members of a room, steps that are voted on in it, characters of an answer."""
 HERE = 12.0
-"""Seconds after which someone who hasn't been heard of counts as gone. A page in a room asks every second."""
+"""Seconds after its last poll that a page counts as connected; see `FOLLOW_EVERY` of the pages."""
 IDLE = 2 * 3600.0
 """Seconds without the teacher after which a room ends by itself."""
 
@@ -35,7 +35,7 @@ class RoomError(ValueError):
 
 
 class Phase(IntEnum):
-    """How far a question has come; it never goes back."""
+    """Of a question; it never goes back."""
 
     FIRST = 0
     """Everybody votes alone."""
@@ -52,9 +52,9 @@ class Poll:
     first: dict[str, str] = field(default_factory=dict)
     second: dict[str, str] = field(default_factory=dict)
     shown: Phase | None = None
-    """The phase whose votes the class has seen: those that were given can no longer be changed in it."""
+    """The phase whose votes the class has seen: in it, no vote can be changed any more."""
     deadline: float | None = None
-    """On the rooms' clock, until when the class is asked to think; nothing ends with it."""
+    """On the rooms' clock, the end of the time to answer; nothing else ends with it."""
 
     def has_vote_of(self, member: str) -> bool:
         """Whether a member has voted in any phase."""
@@ -74,17 +74,17 @@ class Tally(NamedTuple):
     pairs: tuple[tuple[str, str], ...]
     """Of each member who voted twice: the first answer and the second."""
 
-    def turned(self, right: Callable[[str], bool]) -> tuple[int, int]:
-        """How many went from a wrong answer to a right one, and how many from a right to a wrong."""
+    def changes(self, right: Callable[[str], bool]) -> tuple[int, int]:
+        """How many changed from a wrong answer to a right one, and how many from a right to a wrong."""
         sides = Counter((right(first), right(second)) for first, second in self.pairs)
         return sides[False, True], sides[True, False]
 
 
 class State(NamedTuple):
-    """What a member's page has to know; equal states look the same."""
+    """What a student's page shows; equal states look the same."""
 
     place: StepPlace | None
-    """Where the teacher has the room; None while everybody goes as they like."""
+    """Where the teacher has the room; None while students navigate freely."""
     phase: Phase
     """Of the question there."""
     teacher_here: bool
@@ -94,7 +94,7 @@ class State(NamedTuple):
     """See `Poll`; `Rooms.left` tells how far off it is."""
 
     def looks_like(self, other: State) -> bool:
-        """Whether a page that was drawn for one of both need not be drawn anew for the other."""
+        """Whether a page that was drawn for one state can stay as it is for the other."""
         same = {"teacher_here": True, "deadline": None}
         return self._replace(**same) == other._replace(**same)
 
@@ -105,10 +105,10 @@ class _Room:
     key: str
     """The teacher's."""
     led_at: float
-    """When the teacher was heard of last."""
+    """When the teacher's page polled last."""
     place: StepPlace | None = None
     members: dict[str, float] = field(default_factory=dict)
-    """When each was heard of last."""
+    """When the page of each polled last."""
     polls: dict[StepPlace, Poll] = field(default_factory=dict)
 
 
@@ -129,7 +129,7 @@ class Rooms:
             self._sweep()
             if len(self._rooms) >= MOST_ROOMS:
                 raise RoomError(
-                    f"This server has {MOST_ROOMS} rooms open and has room for no more. "
+                    f"This server has {MOST_ROOMS} rooms open, which is as many as it holds. "
                     "Try again when one has ended, or run the app on a machine of your own."
                 )
             code = next(code for code in _codes() if code not in self._rooms)
@@ -139,39 +139,39 @@ class Rooms:
     def join(self, code: str, member: str | None = None) -> tuple[str, str]:
         """Join a room; returns its code as it is written, and the member's key.
 
-        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of somebody who comes back; with
-        it, who has voted isn't counted a second time. RoomError if there is no such room, or if it is full.
+        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of a student who comes back, and
+        whose votes then aren't counted twice. RoomError if there is no such room, or if it is full.
         """
         with self._room(tidy(code)) as room:
             if member is None or member not in room.members:
-                self._let_go_of_the_gone(room)
+                self._remove_disconnected(room)
                 if len(room.members) >= MOST_MEMBERS:
-                    raise RoomError(f"This room has {MOST_MEMBERS} people in it, and holds no more.")
+                    raise RoomError(f"This room is full: it holds {MOST_MEMBERS} people.")
                 if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
                     member = secrets.token_hex(16)
             room.members[member] = self._clock()
             return room.code, member
 
     def leave(self, code: str, member: str) -> None:
-        """Leave a room; what was voted stays. Nothing happens if either has gone."""
+        """Leave a room; the member's votes stay. Nothing happens if there is no such room or member."""
         with self._lock:
             if room := self._rooms.get(code):
                 room.members.pop(member, None)
 
     def state(self, code: str, member: str) -> State:
-        """What a member's page shows, who is here now. RoomError if the room has ended."""
+        """What a student's page shows, which polls with this. RoomError if the room has ended."""
         with self._room(code) as room:
             if member in room.members:
                 room.members[member] = self._clock()
             return self._state(room)
 
     def led(self, code: str, key: str) -> State:
-        """What the teacher's page shows, who is here now. RoomError if the room has ended."""
+        """What the teacher's page shows, which polls with this. RoomError if the room has ended."""
         with self._led(code, key) as room:
             return self._state(room)
 
     def move(self, code: str, key: str, place: StepPlace | None) -> None:
-        """Move the room to a step; None lets everybody go as they like."""
+        """Move the room to a step; None lets students navigate freely."""
         with self._led(code, key) as room:
             room.place = place
 
@@ -183,7 +183,7 @@ class Rooms:
                 poll.phase, poll.deadline = phase, None
 
     def show(self, code: str, key: str, place: StepPlace) -> None:
-        """Tell that the class sees how it voted on a step: from now on no vote of this phase is changed."""
+        """Record that the class sees how it voted on a step: from now on no vote of this phase is changed."""
         with self._led(code, key) as room:
             poll = self._poll(room, place)
             poll.shown = poll.phase
@@ -269,8 +269,8 @@ class Rooms:
     def _is_here(self, seen: float) -> bool:
         return self._clock() - seen <= HERE
 
-    def _let_go_of_the_gone(self, room: _Room) -> None:
-        """Members who left without a word give up their places, once a room is full."""
+    def _remove_disconnected(self, room: _Room) -> None:
+        """Make room in a full one: members whose pages no longer poll leave it."""
         if len(room.members) >= MOST_MEMBERS:
             room.members = {key: seen for key, seen in room.members.items() if self._is_here(seen)}
 
@@ -280,8 +280,8 @@ class Rooms:
             self._sweep()
             if code not in self._rooms:
                 raise RoomError(
-                    "There is no such room: it has ended, or its code is another one. Ask for the code again, or go "
-                    "through the lessons by yourself."
+                    "There is no such room: it has ended, or the code is wrong. Ask for the code again, or take the "
+                    "lessons by yourself."
                 )
             yield self._rooms[code]
 
@@ -294,7 +294,7 @@ class Rooms:
             yield room
 
     def _sweep(self) -> None:
-        """End the rooms whose teachers have been away for long."""
+        """End the rooms whose teachers have been disconnected for long."""
         now = self._clock()
         self._rooms = {code: room for code, room in self._rooms.items() if now - room.led_at <= IDLE}
 

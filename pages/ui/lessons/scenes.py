@@ -103,7 +103,7 @@ class Scene:
 
     @property
     def begin(self) -> int:
-        """The place of the first token that the model reads to predict what follows: above 0 past the context."""
+        """The position of the first token that the model reads to predict what follows: above 0 past the context."""
         return library.window_start(self.name, len(self.tokens))
 
     @property
@@ -111,11 +111,13 @@ class Scene:
         """The tokens from there on."""
         return self.tokens[self.begin :]
 
-    def place(self, place: int, what: str = "place") -> int:
-        """A place of the text, counted from 0, or from its end if negative. Raises MeasureError for none."""
-        found = place + len(self.tokens) if place < 0 else place
+    def position(self, position: int) -> int:
+        """A position of the text, counted from 0, or from its end if negative. Raises MeasureError for none."""
+        found = position + len(self.tokens) if position < 0 else position
         if not self.begin <= found < len(self.tokens):
-            raise MeasureError(f"{what} is from {self.begin} to {len(self.tokens) - 1} in this text, not {place}")
+            raise MeasureError(
+                f"a position is from {self.begin} to {len(self.tokens) - 1} in this text, not {position}"
+            )
         return found
 
     @property

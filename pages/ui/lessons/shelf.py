@@ -9,9 +9,18 @@ from pathlib import Path
 
 from pages.ui.lessons.lesson import LONGEST_FILE, Lesson, LessonError, read_lesson
 from pages.ui.models import library
+from pages.ui.models.answers import StepPlace
 
 FOLDER = Path(os.environ.get("HEADSUP_LESSONS") or Path(__file__).parent)
 MOST = 100
+EARLIER = {
+    "02-order-alone": [("the-average", step) for step in (0, 0, 1)],
+    "03-the-average": [("the-average", step) for step in (2, 3, 4, 5, 5)],
+    "04-queries-keys-values": [("queries-keys-values", 0), *(("what-a-head-looks-for", step) for step in range(4))],
+}
+"""Lessons that were put together or divided: where each of their steps is now, in lessons without their numbers."""
+GONE = {StepPlace("02-order-alone", 1), StepPlace("03-the-average", 4)}
+"""Of these, the steps whose question isn't asked any more."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,21 @@ def lesson(name: str) -> Lesson | None:
     path = next((path for path in _files() if path.stem == name), None)
     found = path and _read(path, _stamp(path))
     return _with_what_is_here(found) if isinstance(found, Lesson) else None
+
+
+def current_place(place: StepPlace) -> StepPlace:
+    """Where a step is now that an older link names: lessons are renumbered, put together and divided."""
+    names = [path.stem for path in _files()]
+    if place.lesson in names:
+        return place
+    moved = EARLIER.get(place.lesson, [])
+    slug, step = moved[min(place.step, len(moved) - 1)] if moved else (_unnumbered(place.lesson), place.step)
+    name = next((name for name in names if _unnumbered(name) == slug), None)
+    return StepPlace(name, step) if name else place
+
+
+def _unnumbered(name: str) -> str:
+    return name.lstrip("0123456789").removeprefix("-")
 
 
 def missing_model(each: Lesson) -> str:

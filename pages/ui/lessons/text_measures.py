@@ -1,4 +1,4 @@
-"""What lessons can measure of a text: its rows of attention, its heights, what is written after it. See `measures`."""
+"""What lessons can measure of a text: attention, logit lens, what is written after it. See `measures`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from pages.ui.lessons.calls import measure
 from pages.ui.lessons.inner_measures import _tensor, logit_lens_losses
-from pages.ui.lessons.measures import entropy, written
+from pages.ui.lessons.measures import probabilities, written
 from pages.ui.lessons.scenes import MeasureError, Scene
 from pages.ui.models import beside, library
 from pages.ui.models.cache import remembered
@@ -62,36 +62,36 @@ def softmax_top(scene: Scene, layer: int, head: int, added: float = 0.0, times: 
 
 @measure
 def zero_share(scene: Scene, tensor: str) -> float:
-    """The share of a tensor's numbers that are exactly zero: after a ReLU, of those that are silent."""
+    """The share of a tensor's numbers that are exactly zero: after a ReLU, of those that are inactive."""
     return float((_tensor(scene, tensor) == 0).mean())
 
 
 @measure
-def logit_lens_loss(scene: Scene, height: int) -> float:
-    """The mean loss of a text, had the model ended at a height of the stream: 0 is the embedding, −1 the top."""
+def logit_lens_loss(scene: Scene, layers: int) -> float:
+    """The mean loss of a text, had the model ended after so many layers: 0 for the embedding, −1 for all."""
     found = logit_lens_losses(scene)
-    if not -len(found) <= height < len(found):
-        raise MeasureError(f"a height is from 0 to {len(found) - 1} in this model, not {height}")
-    return float(found[height])
+    if not -len(found) <= layers < len(found):
+        raise MeasureError(f"this model has {len(found) - 1} layers, not {layers}")
+    return float(found[layers])
 
 
 @measure
-def lens_likeliest(scene: Scene, place: int = -1) -> list:
-    """The token that each height of the stream would say next, the embedding first, the model's own answer last."""
-    return [scene.label(int(token)) for token in _lens(scene, place).argmax(-1)]
+def lens_likeliest(scene: Scene, position: int = -1) -> list:
+    """The token that the embedding would predict, and the stream after each layer; the model's own answer last."""
+    return [scene.label(int(token)) for token in _lens(scene, position).argmax(-1)]
 
 
 @measure
-def settled_height(scene: Scene, place: int = -1) -> int:
-    """The lowest height from which on every height says what the model says in the end."""
-    said = _lens(scene, place).argmax(-1)
+def settled_layer(scene: Scene, position: int = -1) -> int:
+    """After how many layers the logit lens gives the final answer, and keeps it."""
+    said = _lens(scene, position).argmax(-1)
     return int(np.flatnonzero(said != said[-1])[-1]) + 1 if (said != said[-1]).any() else 0
 
 
-def _lens(scene: Scene, place: int) -> np.ndarray:
-    """(height, vocab)."""
-    place = scene.place(place) - scene.begin
-    return beside.said_at(scene.name, scene.window, scene.source, place, scene.begin, scene.interventions).logits
+def _lens(scene: Scene, position: int) -> np.ndarray:
+    """(layer, vocab), the embedding first."""
+    position = scene.position(position) - scene.begin
+    return beside.said_at(scene.name, scene.window, scene.source, position, scene.begin, scene.interventions).logits
 
 
 @measure
@@ -105,9 +105,10 @@ def vector_change(scene: Scene, other_prompt: str, tensor: str) -> float:
 
 
 @measure
-def entropies(scene: Scene, places: list[int]) -> list:
-    """How undecided a model is of what follows each of these places, in nats."""
-    return [entropy(scene, place) for place in places]
+def entropies(scene: Scene, positions: list[int]) -> list:
+    """How undecided a model is of what follows each of these positions, in nats."""
+    found = [probabilities(scene, position) for position in positions]
+    return [float(-(each * np.log(np.maximum(each, np.finfo(float).tiny))).sum()) for each in found]
 
 
 @measure
@@ -157,7 +158,7 @@ def repeat_loss(scene: Scene, time: int = 2) -> float:
     """What a model of induction loses on random stretches that it never saw, the first time or the second, in nats."""
     task = TASKS.get(library.model(scene.name).card.task)
     if not isinstance(task, Induction):
-        raise MeasureError(f"{scene.model} hasn't learnt to continue what repeats")
+        raise MeasureError(f"{scene.model} hasn't learned to continue what repeats")
     if time not in (1, 2):
         raise MeasureError("time is 1 or 2")
     return _repeat_losses(scene.name)[time - 1]

@@ -1,7 +1,7 @@
 """What one visitor has answered in the lessons, and how far they have come.
 
-An answer is taken once; a second one may follow when it was talked over. Nothing of this leaves the visitor's session
-unless they put it into a link, or save it as a file.
+A question is answered once, and once more after a discussion. Nothing of this leaves the visitor's session unless they
+put it into a link, or save it as a file.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Answers:
         self.last = place
 
     def give(self, place: StepPlace, answer: Answer, *, discuss: bool = False) -> None:
-        """Take an answer: the first, or the second if the first is being talked over. Others change nothing."""
+        """Store an answer: the first, or the second if the first is being discussed. Others change nothing."""
         before = self.given.get(place)
         if before is None:
             self.given[place] = Given(answer, discussing=discuss)
@@ -106,9 +106,9 @@ class Answers:
         self.given = {place: given for place, given in self.given.items() if place.lesson != lesson}
         self.opened.pop(lesson, None)
 
-    def take_over(self, told: dict[StepPlace, Given]) -> None:
+    def take_over(self, brought: dict[StepPlace, Given]) -> None:
         """Add what a link brings, where nothing has been answered yet."""
-        for place, given in told.items():
+        for place, given in brought.items():
             self.given.setdefault(place, given)
             self.opened.setdefault(place.lesson, set()).add(place.step)
 
@@ -117,8 +117,8 @@ class Answers:
         found: list[str] = []
         for place, given in reversed(self.given.items()):
             parts = [given.first] if given.second is None else [given.first, given.second]
-            told = [json.dumps(part, separators=(",", ":")) for part in parts]
-            code = WITHIN.join([place.lesson, str(place.step), *told])
+            texts = [json.dumps(part, separators=(",", ":")) for part in parts]
+            code = WITHIN.join([place.lesson, str(place.step), *texts])
             if len(found) >= MOST or len(BETWEEN.join([*found, code])) > LONGEST:
                 break
             found.append(code)

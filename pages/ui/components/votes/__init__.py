@@ -1,4 +1,4 @@
-"""How a room has voted: a bar for each answer, or numbers as dots over their line; once for each time it was asked."""
+"""How a room has voted: a bar for each answer, or numbers as dots over their line; for each round of votes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _mount = st.components.v2.component(
 
 
 class Bar(NamedTuple):
-    """An answer, how many gave it, and whether it is known to be right."""
+    """An answer, how many gave it in each round, and whether it is known to be right."""
 
     label: str
-    count: int
+    counts: Sequence[int]
     right: bool
 
 
@@ -37,23 +37,25 @@ class Line(NamedTuple):
 
 def votes(
     *,
-    turns: int,
+    scrolls: int,
     key: str,
-    rounds: Sequence[tuple[str, Sequence[Bar]]] = (),
+    rounds: Sequence[str] = (),
+    bars: Sequence[Bar] = (),
     line: Line | None = None,
     points: Sequence[tuple[str, Sequence[tuple[float, str, int]]]] = (),
 ) -> None:
     """Draw votes.
 
-    rounds: what each is called, and its bars. line and points instead, for numbers: of each round the numbers, each in
-    words, too, and how many gave it. turns: whenever this grows, the question and its votes are brought into sight.
+    rounds: what each is called. line and points instead of bars, for numbers: of each round the numbers, each in words,
+    too, and how many gave it. scrolls: whenever this grows, the question and its votes are scrolled into sight.
     """
     _mount(
         key=key,
         data={
-            "rounds": [[title, [*map(list, bars)]] for title, bars in rounds],
+            "rounds": list(rounds),
+            "bars": [*map(list, bars)],
             "line": line and [*line],
             "points": [[title, [*map(list, each)]] for title, each in points],
-            "turns": turns,
+            "scrolls": scrolls,
         },
     )

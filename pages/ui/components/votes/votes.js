@@ -1,7 +1,7 @@
-// How a room has voted: tables whose cells are bars, and numbers as dots over their line. Answers reach the page through textContent.
+// How a room has voted: a table whose cells are bars, or numbers as dots over their line. Answers reach the page through textContent.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
-const WIDEST = 70; // per cent of a cell
+const WIDEST = 65; // per cent of a cell
 const COLUMNS = 40; // of dots over a line: numbers that are closer stand on one another
 const MOST_DOTS = 12; // one above another; beyond that a dot stands for several
 
@@ -10,12 +10,11 @@ class View {
     this.parts = parts;
   }
 
-  update({ rounds, line, points, turns }) {
-    const most = Math.max(1, ...rounds.flatMap(([, bars]) => bars.map(([, count]) => count)));
-    const made = line ? points.map(([title, numbers]) => lineOf(title, numbers, line)) : rounds.map(([title, bars]) => table(title, bars, most));
+  update({ rounds, bars, line, points, scrolls }) {
+    const made = line ? points.map(([title, numbers]) => lineOf(title, numbers, line)) : [table(rounds, bars)];
     this.parts.root.replaceChildren(...made);
-    if (turns && turns !== this.turns) requestAnimationFrame(() => bringIntoSight(this.parts.root));
-    this.turns = turns;
+    if (scrolls && scrolls !== this.scrolls) requestAnimationFrame(() => bringIntoSight(this.parts.root));
+    this.scrolls = scrolls;
   }
 }
 
@@ -25,20 +24,30 @@ function bringIntoSight(root) {
   (host?.closest(".st-key-lesson_asked") ?? root).scrollIntoView({ block: "start" });
 }
 
-function table(title, bars, most) {
+/** A row for each answer, a column for each round of votes. */
+function table(rounds, bars) {
+  const most = Math.max(1, ...bars.flatMap(([, counts]) => counts));
   const made = node("table", "");
-  put(node("caption", "", made), title);
-  const body = node("tbody", "", made);
-  for (const [label, count, right] of bars) {
-    const row = node("tr", right ? "right" : "", body);
-    const head = node("th", "", row);
-    head.scope = "row";
-    put(head, right ? `✓ ${label}` : label);
-    const cell = node("td", "", row);
-    node("span", "bar", cell).style.width = `${(WIDEST * count) / most}%`;
-    put(node("span", "", cell), `${count}`);
+  const head = node("tr", "", node("thead", "", made));
+  put(node("td", "", head), "");
+  for (const title of rounds) {
+    const cell = node("th", "", head);
+    cell.scope = "col";
+    put(cell, title);
   }
-  if (!bars.length) put(node("td", "", node("tr", "", body)), "Nobody has answered yet.");
+  const body = node("tbody", "", made);
+  for (const [label, counts, right] of bars) {
+    const row = node("tr", right ? "right" : "", body);
+    const name = node("th", "", row);
+    name.scope = "row";
+    put(name, right ? `✓ ${label}` : label);
+    for (const count of counts) {
+      const cell = node("td", "", row);
+      node("span", "bar", cell).style.width = `${(WIDEST * count) / most}%`;
+      put(node("span", "", cell), `${count}`);
+    }
+  }
+  if (!bars.length) put(node("td", "", node("tr", "", body)), "No votes yet.");
   return made;
 }
 
@@ -48,8 +57,8 @@ function lineOf(title, numbers, [low, high, lowText, highText, right]) {
   put(node("figcaption", "", made), title);
   const field = node("div", "field", made);
   attribute(field, "role", "img");
-  const told = numbers.map(([, text, count]) => `${text}: ${count}`).join(", ");
-  attribute(field, "aria-label", `${told || "Nobody has answered yet"}${right ? `. Right: ${right[1]}` : ""}`);
+  const counted = numbers.map(([, text, count]) => `${text}: ${count}`).join(", ");
+  attribute(field, "aria-label", `${counted || "No votes yet"}${right ? `. Correct: ${right[1]}` : ""}`);
   const share = (value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
   const columns = new Map();
   for (const [value, text, count] of numbers) {
@@ -71,7 +80,7 @@ function lineOf(title, numbers, [low, high, lowText, highText, right]) {
   }
   const ends = node("div", "ends", made);
   for (const text of [lowText, highText]) put(node("span", "", ends), text);
-  if (!numbers.length) put(node("p", "", made), "Nobody has answered yet.");
+  if (!numbers.length) put(node("p", "", made), "No votes yet.");
   if (each > 1) put(node("p", "", made), `A dot stands for ${each}.`);
   return made;
 }

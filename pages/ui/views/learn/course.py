@@ -1,4 +1,4 @@
-"""The list of lessons: what each is about, how far the visitor has come, and what they answered."""
+"""The list of lessons: what each is about, which are done, and the visitor's answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pages.ui.models.session_store import session_record
 from pages.ui.tables import as_text
 from pages.ui.views.learn import glossary, room_views, teacher
 from pages.ui.views.learn.entering import go_to
-from pages.ui.views.learn.said import Said, said_of
+from pages.ui.views.learn.wording import Wording, wording_of
 
 COLUMNS = (
     "lesson",
@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def show(session: Session) -> None:
-    """The list, and below it what a class and its teacher need."""
+    """The list, and below it the pages for teachers."""
     own, found = session_record().answers, shelf.shelf()
     with room_views.around(None):
         _show(own, found)
@@ -51,16 +51,18 @@ def show(session: Session) -> None:
 def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
     if not found:
         st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
-    _go_on(own)
-    number = 0
-    with st.container(key="lessons", gap="small"):
+    following = _next(own)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _go_on(following, own)
+        room_views.offer(None)
+    for each in found:
+        if isinstance(each, Unreadable):
+            st.warning(plain(f"One lesson can't be used. {each.problem}"), icon=":material/broken_image:")
+    numbers = {lesson.name: number for number, lesson in enumerate(shelf.counted(), 1)}
+    with st.container(key="lessons"):
         for each in found:
-            if isinstance(each, Unreadable):
-                st.warning(plain(f"One lesson can't be used. {each.problem}"), icon=":material/broken_image:")
-                continue
-            missing = shelf.missing_model(each)
-            number += not missing
-            _entry(each, "–" if missing else str(number), missing, own)
+            if isinstance(each, Lesson):
+                _card(each, numbers.get(each.name), own, is_next=bool(following) and following.lesson == each.name)
 
 
 def after(lesson: Lesson) -> Lesson | None:
@@ -71,57 +73,55 @@ def after(lesson: Lesson) -> Lesson | None:
     return course[place + 1] if 0 <= place < len(course) - 1 else None
 
 
-def _go_on(own: Answers) -> None:
-    """The way in for a new visitor; the way back to where another was, or on to the next lesson."""
-    lessons = shelf.counted()
+def _next(own: Answers) -> StepPlace | None:
+    """The step to go on with: where the visitor was, or in the lesson that follows; None after the last."""
     last = shelf.lesson(own.last.lesson) if own.last else None
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if last and not _is_done(last, own):
-            st.button(
-                f"Go on: {plain(last.title)}, step {own.last.step + 1}",
-                key="learn_go_on",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=go_to,
-                args=(own.last,),
-            )
-        elif last and (following := after(last)):
-            st.button(
-                f"Next lesson: {plain(following.title)}",
-                key="learn_go_on",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=go_to,
-                args=(_first_open(following, own),),
-            )
-        elif lessons and own.is_empty:
-            st.button(
-                "Begin with the first lesson",
-                key="learn_begin",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=go_to,
-                args=(StepPlace(lessons[0].name, 0),),
-            )
-        if lessons:
-            done = sum(_is_done(lesson, own) for lesson in lessons)
-            minutes = sum(lesson.minutes for lesson in lessons)
-            st.caption(f"{counted(len(lessons), 'lesson')}, {minutes} minutes in all; {done} done.")
+    if last is None:
+        lessons = shelf.counted()
+        return StepPlace(lessons[0].name, 0) if lessons else None
+    if not _is_done(last, own):
+        return own.last if last.name in own.opened else _first_open(last, own)
+    following = after(last)
+    return _first_open(following, own) if following else None
 
 
-def _entry(lesson: Lesson, number: str, missing: str, own: Answers) -> None:
-    with st.container(
-        border=True, horizontal=True, vertical_alignment="center", gap="small", key=f"lesson_card_{lesson.name}"
-    ):
-        said = plain(lesson.asks or ". ".join(lesson.aims))
-        facts = [f"{lesson.minutes} minutes", _progress(lesson, own)]
-        if missing:
-            facts = [f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}"]
-        st.markdown(f"**{number}. {plain(lesson.title)}**  \n{said}  \n:small[{' · '.join(filter(None, facts))}]")
-        if not missing:
-            begun = lesson.name in own.opened
+def _go_on(place: StepPlace | None, own: Answers) -> None:
+    """The main button, and how much of the course is done."""
+    lessons = shelf.counted()
+    names = [lesson.name for lesson in lessons]
+    if place and place.lesson in names:
+        number = names.index(place.lesson) + 1
+        verb = "Continue" if place.lesson in own.opened else "Start with" if own.last is None else "Continue with"
+        step = f", step {place.step + 1}" if place.step else ""
+        st.button(
+            f"{verb} lesson {number}{step}",
+            key="learn_go_on",
+            type="primary",
+            icon=":material/play_arrow:",
+            on_click=go_to,
+            args=(place,),
+        )
+    if lessons:
+        done = sum(_is_done(lesson, own) for lesson in lessons)
+        minutes = sum(lesson.minutes for lesson in lessons)
+        st.caption(f"{done} of {counted(len(lessons), 'lesson')} done, {minutes} minutes in all.", width="content")
+
+
+def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) -> None:
+    """number: its place in the course; None where its model is missing."""
+    with st.container(border=True, gap="small", key=f"lesson_card_{'next_' if is_next else ''}{lesson.name}"):
+        title = plain(lesson.title) if number is None else f"{number}. {plain(lesson.title)}"
+        st.markdown(f"**{title}**  \n{plain(lesson.asks or '. '.join(lesson.aims))}")
+        if number is None:
+            missing = plain(shelf.missing_model(lesson))
+            st.caption(f"It needs the model “{missing}”, which isn't here. {lesson.get}")
+            return
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
+            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
+            done = _is_done(lesson, own)
             st.button(
-                "Open" if begun else "Begin",
+                "Review" if done else "Continue" if lesson.name in own.opened else "Start",
                 key=f"lesson_{lesson.name}",
                 on_click=go_to,
                 args=(_first_open(lesson, own),),
@@ -144,11 +144,11 @@ def _first_open(lesson: Lesson, own: Answers) -> StepPlace:
 
 def _progress(lesson: Lesson, own: Answers) -> str:
     if _is_done(lesson, own):
-        return ":material/check_circle: done"
+        return ":green-badge[:material/check_circle: Done]"
     if lesson.name not in own.opened:
         return ""
     questions = sum(step.question is not None for step in lesson.steps)
-    return f":material/timelapse: {own.answered(lesson.name)} of {counted(questions, 'question')} answered"
+    return f"{own.answered(lesson.name)} of {counted(questions, 'question')} answered"
 
 
 def _is_done(lesson: Lesson, own: Answers) -> bool:
@@ -157,9 +157,9 @@ def _is_done(lesson: Lesson, own: Answers) -> bool:
 
 
 def _results(own: Answers, lessons: list[Lesson]) -> None:
-    """What the visitor can do with their answers, which are theirs alone."""
+    """What the visitor can do with their answers: share, forget, download."""
     with st.expander("My answers"):
-        st.caption("They are kept while this tab is open, and nobody else sees them.")
+        st.caption("They are kept while this tab is open. Only you can see them.")
 
         def share(on: bool) -> None:
             own.is_shared = on
@@ -177,7 +177,7 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
                     args=(lesson.name,),
                 )
         st.download_button(
-            "Save my results",
+            "Download my results",
             results_csv(own, lessons).encode("utf-8-sig"),
             "headsup-results.csv",
             "text/csv",
@@ -198,18 +198,18 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
 
 def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
     for place, given in sorted(own.given.items(), key=lambda item: (item[0].lesson, item[0].step)):
-        if (lesson := lessons.get(place.lesson)) and (said := said_of(lesson, place.step)):
+        if (lesson := lessons.get(place.lesson)) and (said := wording_of(lesson, place.step)):
             yield [
                 lesson.title,
                 str(place.step + 1),
                 lesson.steps[place.step].title,
                 said.asked(),
                 given.at,
-                *_told(said, given),
+                *_in_words(said, given),
             ]
 
 
-def _told(said: Said, given: Given) -> list[str]:
+def _in_words(said: Wording, given: Given) -> list[str]:
     right = [*("yes" if each else "no" for each in given.right or ()), "", ""]
     second = "" if given.second is None else said.bare(given.second)
     return [said.bare(given.first), right[0], second, right[1]]

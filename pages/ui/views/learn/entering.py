@@ -1,4 +1,4 @@
-"""What opens with the page Learn: the list, or a step of a lesson, whose view is lent to the visitor."""
+"""What opens with the page Learn: the list, or a step of a lesson, whose view takes the place of the visitor's."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
 BESIDE = {
     "": LIST,
-    TEACHERS: "How a class predicts, discusses and sees; a plan for forty-five minutes; and each lesson's surprise.",
-    GLOSSARY: "Every word of these pages that a newcomer might not know, with the paper that it comes from.",
+    TEACHERS: "A plan for a class, notes and handouts for each lesson, and how to write your own.",
+    GLOSSARY: "The technical terms of these pages, with the papers that they come from.",
 }
 """What each of these, and the list, says of itself."""
 HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
-"""What can't be changed before a question is answered: with it the view would tell the answer."""
+"""What can't be changed before a question is answered, as the view would give the answer away."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Entered:
 
     @property
     def shows_view(self) -> bool:
-        """Whether its live view is on screen."""
+        """Whether its live view may be seen."""
         return self.step.view is not None and (self.step.view.opened == "before" or self.is_revealed)
 
 
@@ -75,17 +75,18 @@ def entered() -> Entered | None:
 
 
 def opening() -> Opening:
-    """Open what the visitor, a link, or the teacher of a room asks for, and say how the page opens."""
+    """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
     brought = state.brought_view()
-    asked = StepPlace(current.lesson, current.lesson_step)
-    room.arrive()
+    asked = shelf.current_place(StepPlace(current.lesson, current.lesson_step))
+    go_to(asked)
+    room.refresh()
     _take_answers(current)
     found = st.session_state["entered"] = _wanted(current)
     if found is None:
         borrowed.give_back()
         return Opening(BESIDE[current.lesson], reads_prompt=False, uses_model=False)
-    room.take_along(found.place)
+    room.lead_to(found.place)
     own = session_record().answers
     _vote_in_room(found, current)
     loan = borrowed.loan()
@@ -180,14 +181,16 @@ def _hold(current: Visitor, view: View | None) -> None:
     for name in moved:
         setattr(current, name, getattr(shown, name))
     if {"model", "prompt", "changes"} & set(moved):
-        current.notices.append("Answer first. Then the model, its prompt and its changes are yours to turn.")
+        current.notices.append("Answer first; then you can change the model, the prompt and the changes.")
 
 
 def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        brought = {place: given for place, given in from_text(current.answers).items() if _can_be(place, given)}
+        told = {place: given for place, given in from_text(current.answers).items() if place not in shelf.GONE}
+        now = {shelf.current_place(place): given for place, given in told.items()}
+        brought = {place: given for place, given in now.items() if _can_be(place, given)}
         if any(place not in own.given for place in brought):
             current.notices.append("This link came with answers, which are shown wherever you had none.")
         own.take_over(brought)

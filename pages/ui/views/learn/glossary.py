@@ -19,8 +19,8 @@ def show() -> None:
     st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
     st.subheader("Glossary", anchor=False)
     st.caption(
-        "Wherever one of these words is underlined with dots, pointing at it says what is said here. "
-        "? lists those of a page."
+        "Words underlined with dots are among these: point at one to read its entry. "
+        "The key ? lists those of the page that is open."
     )
     glossary.glossary(key="glossary")
 

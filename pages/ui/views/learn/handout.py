@@ -1,6 +1,6 @@
-"""A lesson on paper: its words and questions with room for answers, and on the last pages what is right and why.
+"""A lesson on paper: its text and questions with room for answers, and the answers on pages of their own at the end.
 
-What is right is measured by the models when the handout is made, as it is in the lesson.
+What is right is measured when the handout is made, as it is in the lesson.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pages.ui.models import activations, library
 from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn import cells
 from pages.ui.views.learn.pictures import pattern_svg
-from pages.ui.views.learn.said import Said
+from pages.ui.views.learn.wording import Wording
 from transformer import attention_modules
 from transformer.api.tensors import tensor
 
 MOST_TOKENS = 30
 """Of a picture: more wouldn't be read on paper."""
-LATER = "This is computed while you watch: open the lesson in the app."
+LATER = "This depends on your own training: open the lesson in the app."
 
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
-    """The button that saves a lesson as a handout. It is made when it is asked for, not before."""
+    """The button that downloads a lesson as a handout, which is made at the click."""
     st.download_button(
-        "Save as a handout",
+        "Download the handout",
         lambda: handout(lesson).encode(),
         f"{lesson.name}.html",
         "text/html",
@@ -39,36 +39,36 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
         on_click="ignore",
         type="tertiary",
         icon=":material/print:",
-        help="One page to print: the questions, with room for answers, and what is right at the end.",
+        help="To print: the questions, with room for answers, and the answers on pages of their own.",
     )
 
 
 def handout(lesson: Lesson) -> str:
     """A lesson as one HTML page, which needs no network and prints well."""
-    asked, told, drawn = [], [], ""
+    asked, answers, drawn = [], [], ""
     for number, step in enumerate(lesson.steps, 1):
-        if number > 1 and lesson.steps[number - 2].question:  # what the next step says may tell what was right
+        if number > 1 and lesson.steps[number - 2].question:  # the next step may give the answer away
             asked.append('<p class="faint last">Answer before you turn the page.</p>')
         values = Values(step.measures)
         picture = _picture(step)
         new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
         asked.append(_asked(number, step, values, new))
         if step.question or step.to_try:
-            told.append(_told(number, step, values, new))
+            answers.append(_answer(number, step, values, new))
     aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
     body = [
         f"<h1>{inline(lesson.title)}</h1>",
         f'<p class="faint">About {lesson.minutes} minutes. Name: ______________________</p>',
         f"<p>After this lesson you can:</p><ul>{aims}</ul>" if aims else "",
         *asked,
-        '<h1 class="new-page">What the models do</h1>' if told else "",
-        *told,
+        '<h1 class="new-page">Answers</h1>' if answers else "",
+        *answers,
     ]
     return document(lesson.title, "\n".join(part for part in body if part))
 
 
-def correct_in_words(said: Said) -> str:
-    """What is right, as Markdown. Raises ExpressionError where that can't be told."""
+def correct_in_words(said: Wording) -> str:
+    """What is right, as Markdown. Raises ExpressionError where that can't be measured."""
     if (correct := said.correct()) is None:
         raise ExpressionError("what is right can't be measured")
     if said.question.kind == "order":
@@ -88,19 +88,19 @@ def _asked(number: int, step: Step, values: Values, picture: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _told(number: int, step: Step, values: Values, picture: str) -> str:
+def _answer(number: int, step: Step, values: Values, picture: str) -> str:
     """What is right, why, and what to try once it is known."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
     if step.question:
         parts += _right(step, values, picture)
     if step.to_try:
         parts.append(f"<p><strong>Try it.</strong></p>{_words(step.to_try, values)}")
-    return "\n".join(part for part in parts if part)
+    return '<section class="together">{}</section>'.format("\n".join(part for part in parts if part))
 
 
 def _right(step: Step, values: Values, picture: str) -> list[str]:
     try:
-        correct = correct_in_words(Said(step.question, step.view.parameters if step.view else {}, values))
+        correct = correct_in_words(Wording(step.question, step.view.parameters if step.view else {}, values))
     except ExpressionError:
         return [f"<p>{LATER}</p>"]
     return [
@@ -140,7 +140,7 @@ def _cells(picture: cells.Picture | None) -> str:
     if picture is None:
         return "<p>Query: __________ Key: __________</p>"
     drawn = pattern_svg(None, picture.queries, picture.keys, causal=picture.causal)
-    return f"<p>Mark it: rows look, columns are looked at.</p><figure>{drawn}</figure>"
+    return f"<p>Mark the cell: rows are queries, columns are keys.</p><figure>{drawn}</figure>"
 
 
 def _words(words: Words, values: Values) -> str:
@@ -153,15 +153,15 @@ def _words(words: Words, values: Values) -> str:
 def _picture(step: Step) -> str:
     """The head that a view of the page Attention shows, if it is small enough."""
     view = step.view
-    told = view.parameters if view else {}
-    if not view or view.page != "Attention" or not {"layer", "head"} <= told.keys():
+    link = view.parameters if view else {}
+    if not view or view.page != "Attention" or not {"layer", "head"} <= link.keys():
         return ""
     try:
         scene = _scene(step)
         kinds = attention_modules(library.config(scene.name))
-        kind = told.get("attention", "cross")
+        kind = link.get("attention", "cross")
         kind = kind if kind in kinds else next(iter(kinds))
-        layer, head = int(told["layer"]), int(told["head"])
+        layer, head = int(link["layer"]), int(link["head"])
         text = scene.window
         if kind == "cross":
             text += activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
@@ -175,7 +175,7 @@ def _picture(step: Step) -> str:
         return ""  # a page shows what is wrong with such a view; on paper it is left out
     labels = scene.tokenizer.labels
     drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
-    where = f"Layer {layer}, head {head}: rows look, columns are looked at; the darker, the more weight."
+    where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
     return f'<figure class="together">{drawn}<figcaption class="faint">{where}</figcaption></figure>'
 
 

@@ -45,10 +45,10 @@ def pattern_svg(weights: np.ndarray | None, queries: Sequence[str], keys: Sequen
                 continue
             weight = 0.0 if weights is None else float(np.clip(weights[query, key], 0, 1))
             colour = "#" + "".join(f"{round(255 - (255 - ink) * weight):02x}" for ink in INK)
-            told = "" if weights is None else f": {weight:.2f}"
-            told = f"<title>{escape(label)} → {escape(keys[key])}{told}</title>"
+            value = "" if weights is None else f": {weight:.2f}"
+            title = f"<title>{escape(label)} → {escape(keys[key])}{value}</title>"
             parts.append(
                 f'<rect x="{room + CELL * key}" y="{y}" width="{CELL}" height="{CELL}" fill="{colour}" '
-                f'stroke="#c8c8d0" stroke-width=".5">{told}</rect>'
+                f'stroke="#c8c8d0" stroke-width=".5">{title}</rect>'
             )
     return "".join([*parts, "</svg>"])

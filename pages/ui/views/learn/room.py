@@ -1,6 +1,6 @@
-"""What a visitor of the page Learn is in a room: its teacher, or one of many. `room_views` and `leading` draw it.
+"""A visitor's membership of a room, as its teacher or as a student. `room_views` and `leading` draw it.
 
-What rooms are is in `lessons/rooms.py`.
+Rooms themselves are in `lessons/rooms.py`.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State, tidy
 from pages.ui.models.answers import StepPlace
 
 FOLLOW_EVERY = 0.65
-"""Seconds between two questions of a page to its room."""
-SEAT, ASKED, DRAWN, LEFT = "room_seat", "room_seat_asked", "room_drawn", "room_left"
-"""Keys of the session: the seat, whether the tab was asked for it, the state of the room that this run draws, and the
-key that a member had in the room that was left last."""
+"""Seconds between two polls of a page to its room."""
+MEMBERSHIP, ASKED, DRAWN, LEFT = "room_membership", "room_membership_asked", "room_drawn", "room_left"
+"""Keys of the session: the membership, whether the tab was asked for it, the state of the room that this run draws, and
+the key that a member had in the room that was left last."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
 went wrong."""
-CHANGING, SHOWS_CODE, TURNS = "room_changing", "room_shows_code", "room_turns"
-"""The question and phase whose answer a member changes, whether the way in is shown large, and how often the teacher
-has asked for votes or an answer to be shown."""
+CHANGING, SHOWS_CODE, SCROLLS = "room_changing", "room_shows_code", "room_scrolls"
+"""The question and phase whose answer a member changes, whether address and QR code are shown large, and how often the
+teacher's page was scrolled to the votes."""
 
 
-class Seat(NamedTuple):
-    """What a visitor is in a room. key: the teacher's, or a member's."""
+class Membership(NamedTuple):
+    """Of a visitor in a room. key: the teacher's, or a student's."""
 
     code: str
     key: str
     leads: bool
 
     def as_text(self) -> str:
-        """As a browser's tab keeps it."""
+        """As a browser's tab stores it."""
         return json.dumps(self)
 
     @classmethod
-    def from_text(cls, text: str) -> Seat | None:
-        """From what a tab has kept; None if that is anything else."""
+    def from_text(cls, text: str) -> Membership | None:
+        """From what a tab has stored; None if that is anything else."""
         try:
             code, key, leads = json.loads(text)
         except (ValueError, TypeError):
@@ -59,19 +59,19 @@ def all_rooms() -> Rooms:
     return Rooms()
 
 
-def seat() -> Seat | None:
-    """What this visitor is in a room; None outside one."""
-    return st.session_state.get(SEAT)
+def membership() -> Membership | None:
+    """This visitor's; None outside a room."""
+    return st.session_state.get(MEMBERSHIP)
 
 
 def leads() -> bool:
     """Whether this visitor is the teacher of a room."""
-    own = seat()
+    own = membership()
     return own is not None and own.leads
 
 
 def led() -> StepPlace | None:
-    """The step to which a teacher has led this visitor; None for the teacher, outside a room, and in one let go."""
+    """The step to which a teacher has led this visitor; None for the teacher, outside a room, and without a lead."""
     state: State | None = st.session_state.get(DRAWN)
     return state.place if state and not leads() else None
 
@@ -83,11 +83,11 @@ def phase(place: StepPlace) -> Phase | None:
 
 
 def vote(place: StepPlace, answer: Answer) -> bool:
-    """Tell the room an answer; a later one takes the place of the first. Returns whether the room took it."""
-    own = seat()
+    """Send an answer to the room; a later one replaces the first. Returns whether the room took it."""
+    own = membership()
     if own is None or own.leads:
         return False
-    with telling_problems():
+    with catching_problems():
         all_rooms().vote(own.code, own.key, place, as_text(answer))
         return True
     return False
@@ -95,7 +95,7 @@ def vote(place: StepPlace, answer: Answer) -> bool:
 
 def awaits_vote(place: StepPlace) -> bool:
     """Whether the room is at the question of a step, and this member has still to vote in its phase."""
-    own, now = seat(), phase(place)
+    own, now = membership(), phase(place)
     if own is None or own.leads or now is None:
         return False
     with contextlib.suppress(RoomError):  # which the next run will say
@@ -125,10 +125,10 @@ def changed() -> None:
     st.session_state.pop(CHANGING, None)
 
 
-def arrive() -> None:
-    """Learn what the room looks like now; called as a run of the page begins."""
-    _come_back()
-    own = seat()
+def refresh() -> None:
+    """Read the room's state; called as a run of the page begins."""
+    _restore_teacher()
+    own = membership()
     st.session_state.pop(DRAWN, None)
     st.session_state.pop(COUNTED, None)
     if own is None:
@@ -138,10 +138,10 @@ def arrive() -> None:
             st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
         else:
             code, key = all_rooms().join(own.code, own.key)
-            st.session_state[SEAT] = own._replace(code=code, key=key)
+            st.session_state[MEMBERSHIP] = own._replace(code=code, key=key)
             st.session_state[DRAWN] = all_rooms().state(code, key)
     except RoomError as error:
-        leave()
+        forget()
         st.session_state[PROBLEM] = str(error)
         return
     if (other := tidy(visitor().room)) not in ("", own.code):
@@ -150,63 +150,63 @@ def arrive() -> None:
     visitor().room = ""
 
 
-def take_along(place: StepPlace) -> None:
-    """Bring the room to the step that its teacher has opened, unless it was let go."""
+def lead_to(place: StepPlace) -> None:
+    """Move the room to the step that its teacher has opened, unless students navigate freely."""
     state: State | None = st.session_state.get(DRAWN)
     if leads() and state and state.place != place and st.session_state.get(LEADING, state.place is not None):
         move(place)
         with contextlib.suppress(RoomError):  # which the next run will say
-            st.session_state[DRAWN] = all_rooms().led(*seat()[:2])
+            st.session_state[DRAWN] = all_rooms().led(*membership()[:2])
 
 
-def take_seat(kept: str) -> None:
-    """Take the seat that the tab has kept, or in a tab without one follow the link to a room."""
-    if seat() is None:
-        if found := Seat.from_text(kept):
-            st.session_state[SEAT] = found
+def restore(kept: str) -> None:
+    """Take up the membership that the tab has stored; in a tab without one, follow the link to a room."""
+    if membership() is None:
+        if found := Membership.from_text(kept):
+            st.session_state[MEMBERSHIP] = found
         elif visitor().room:
             join()
 
 
 def open_room(place: StepPlace | None) -> None:
     """Open a room as its teacher."""
-    with telling_problems():
+    with catching_problems():
         code, key = all_rooms().open(place)
-        st.session_state[SEAT], st.session_state[LEADING] = Seat(code, key, leads=True), True
+        st.session_state[MEMBERSHIP], st.session_state[LEADING] = Membership(code, key, leads=True), True
         st.session_state[SHOWS_CODE] = True
         visitor().room = ""
 
 
 def join() -> None:
     """Join the room whose code was typed, or came with the link."""
-    with telling_problems():
+    with catching_problems():
         code, key = all_rooms().join(visitor().room, st.session_state.get(LEFT))
-        st.session_state[SEAT], visitor().room = Seat(code, key, leads=False), ""
+        st.session_state[MEMBERSHIP], visitor().room = Membership(code, key, leads=False), ""
 
 
-def leave() -> None:
-    """Forget the room."""
-    for name in (SEAT, DRAWN, LEADING, OPEN_VOTES, COUNTED, CHANGING, SHOWS_CODE):
+def forget() -> None:
+    """End the membership in this session."""
+    for name in (MEMBERSHIP, DRAWN, LEADING, OPEN_VOTES, COUNTED, CHANGING, SHOWS_CODE):
         st.session_state.pop(name, None)
 
 
-def walk_out() -> None:
-    """Leave the room, as a member."""
-    if own := seat():
+def leave() -> None:
+    """Leave the room, as a student."""
+    if own := membership():
         all_rooms().leave(own.code, own.key)
         st.session_state[LEFT] = own.key
-    leave()
+    forget()
 
 
-def act(what: Callable[[Seat], None]) -> None:
-    """Do what the teacher asked for; a room that has ended meanwhile says so in the run that follows."""
-    if own := seat():
+def act(what: Callable[[Membership], None]) -> None:
+    """Act as the teacher; that a room has ended meanwhile is shown by the run that follows."""
+    if own := membership():
         with contextlib.suppress(RoomError):
             what(own)
 
 
 def move(place: StepPlace | None) -> None:
-    """Lead the room to a step; None lets everybody go."""
+    """Lead the room to a step; None lets students navigate freely."""
     st.session_state[LEADING] = place is not None
     st.session_state[SHOWS_CODE] = False
     act(lambda own: all_rooms().move(own.code, own.key, place))
@@ -215,12 +215,12 @@ def move(place: StepPlace | None) -> None:
 def end() -> None:
     """End the room for everybody."""
     act(lambda own: all_rooms().end(own.code, own.key))
-    leave()
+    forget()
 
 
 @contextlib.contextmanager
-def telling_problems() -> Iterator[None]:
-    """What a room refuses is said by the run that follows."""
+def catching_problems() -> Iterator[None]:
+    """What a room refuses is shown by the run that follows."""
     try:
         yield
     except RoomError as error:
@@ -237,16 +237,16 @@ def answer_of(text: str) -> Answer:
     return json.loads(text)
 
 
-def _come_back() -> None:
-    """Take the teacher's place by the private link that was opened, and go where the room is."""
-    current, own = visitor(), seat()
+def _restore_teacher() -> None:
+    """Become the teacher again by the private link that was opened, and go where the room is."""
+    current, own = visitor(), membership()
     key, current.room_key = current.room_key, ""
     if not key or (own and own.code != tidy(current.room)):
         return
     code, current.room = tidy(current.room), ""
-    with telling_problems():
+    with catching_problems():
         place = all_rooms().led(code, key).place
-        st.session_state[SEAT] = Seat(code, key, leads=True)
+        st.session_state[MEMBERSHIP] = Membership(code, key, leads=True)
         st.session_state[LEADING] = True
         if place:
             current.lesson, current.lesson_step = place.lesson, place.step

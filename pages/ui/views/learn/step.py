@@ -1,4 +1,4 @@
-"""A lesson's step on screen: its words, its question, what was found, a change to try, and the live view."""
+"""A lesson's step on screen: words, question, explanation and a change to try; beside them the live view."""
 
 from __future__ import annotations
 
@@ -10,25 +10,38 @@ from pages.ui.lessons.claims import Values, unmet
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.scenes import NotYet
 from pages.ui.markdown import passage, plain
+from pages.ui.models import library
 from pages.ui.models.answers import StepPlace
 from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
 from pages.ui.views.learn import course, entering, handout, room, room_views
 from pages.ui.views.learn.asking import ask
 from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
 
+VIEW = "lesson_view"
+"""Key of the session: where this run of the page draws the live view, which it comes to last."""
+
 
 def show() -> None:
     """The step that is open, except for its live view; nothing if none is."""
     if (entered := entering.entered()) is not None:
-        with room_views.around(entered.place):
+        with room_views.around(entered.place), st.container(key="lesson_step"):
             _show(entered)
+            if entered.step.view:
+                st.session_state[VIEW] = st.container(key="lesson_live")
 
 
 def show_view(session: Session) -> None:
-    """Its live view."""
+    """Its live view; before that may be seen, what it will be."""
     entered = entering.entered()
-    if entered.shows_view:
-        _live_view(session, entered)
+    if not entered.step.view:
+        return
+    with st.session_state[VIEW]:
+        if entered.shows_view:
+            _live_view(session, entered)
+        else:
+            with st.container(key="lesson_view_later"):
+                page = _view_name(session, entered.step.view.page)
+                st.caption(f"{page}: opens here once the question is answered.")
 
 
 def _show(entered: Entered) -> None:
@@ -45,7 +58,7 @@ def _show(entered: Entered) -> None:
 
 
 def _words(words: Words, values: Values, *, partly: bool = False) -> None:
-    """partly: whether of words that wait for a visitor's own training those are told that don't."""
+    """partly: whether of words that depend on a visitor's own training the paragraphs that don't are shown."""
     try:
         st.markdown(words.filled(values, passage))
     except NotYet:  # which is said where the question stands
@@ -65,8 +78,8 @@ def _found(entered: Entered, values: Values) -> None:
     if problems := unmet(step, values):
         st.warning(
             plain(
-                "The model that is here isn't the one this lesson was written for. What it says, and what was "
-                f"measured: {'; '.join(problems)}."
+                "This lesson was written for other versions of its models. What it says, and what was measured: "
+                f"{'; '.join(problems)}."
             ),
             icon=":material/rule:",
         )
@@ -97,10 +110,11 @@ def _move(entered: Entered) -> None:
         answered = "primary" if entered.is_revealed else "secondary"
         if following:
             st.button(
-                f"Next lesson: {plain(following.title)}",
+                "Next lesson",
                 key="learn_next",
                 type=answered,
                 icon=":material/arrow_forward:",
+                help=plain(following.title),
                 on_click=go_to,
                 args=(StepPlace(following.name, 0),),
                 disabled=led,
@@ -119,8 +133,9 @@ def _move(entered: Entered) -> None:
             )
         if last:
             handout.offer(entered.lesson)
+        room_views.offer(entered.place)
     if led:
-        st.caption("Your teacher leads from step to step.")
+        st.caption("Your teacher goes from step to step.")
     elif entered.is_open and not room.leads():
         st.caption("You can go on without an answer, but the lesson won't count as done.")
 
@@ -129,22 +144,14 @@ def _live_view(session: Session, entered: Entered) -> None:
     """The page that the step shows, as the visitor has it now."""
     page = entered.step.view.page
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
-        turns = (
-            "its model, prompt and changes are yours to turn once you have answered"
-            if entered.is_open
-            else ("whatever you turn here is computed anew")
-        )
-        st.markdown(f"**{plain(page)}**, live: {turns}.", width="content")
+        later = " Model, prompt and changes are fixed until you answer." if entered.is_open else ""
+        st.markdown(f"{_view_name(session, page)}.{later}", width="content")
         st.button(
-            "Back to the step's view",
-            key="lesson_reset",
-            type="tertiary",
-            icon=":material/restart_alt:",
-            on_click=show_again,
+            "Reset the view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:", on_click=show_again
         )
         if not entered.is_open:
             st.button(
-                f"Open on the page {plain(page)}",
+                f"Open in {plain(page)}",
                 key="lesson_open",
                 type="tertiary",
                 icon=":material/open_in_full:",
@@ -153,6 +160,12 @@ def _live_view(session: Session, entered: Entered) -> None:
             )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         BODIES[page](session)
+
+
+def _view_name(session: Session, page: str) -> str:
+    """The page that the step shows, and with which model."""
+    model = "" if page == "Train" else f" with the model *{plain(library.model(session.name).card.title)}*"
+    return f"**{plain(page)}**{model}"
 
 
 def _turn_to(page: str) -> None:

@@ -1,4 +1,4 @@
-"""The page for teachers: a plan for a class, and of each lesson its aims, its surprise and the answers to expect."""
+"""The page for teachers: a plan for a class, notes on each lesson, and a check of lessons of their own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 import streamlit as st
 
 from pages.ui.frame import state
-from pages.ui.lessons import shelf
+from pages.ui.lessons import reference, shelf
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.markdown import plain
 from pages.ui.models.answers import StepPlace
 from pages.ui.paper import as_html, document, inline
-from pages.ui.views.learn import handout
+from pages.ui.views.learn import checking, handout
 from pages.ui.views.learn.entering import TEACHERS, go_to, leave
 
 GUIDE = Path(__file__).with_name("for_teachers.md")
+FORMAT = Path(__file__).with_name("lesson_format.md")
+LONGEST_CHECK = 20.0
+"""Seconds after which the page begins no other step: an uploaded lesson may be anybody's, and ask for a lot."""
 TITLE = "For teachers"
 
 
@@ -31,7 +34,7 @@ def show() -> None:
     with st.container(horizontal=True):
         st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
         st.download_button(
-            "Save all of this to print",
+            "Download this page to print",
             lambda: sheet(lessons).encode(),
             "for-teachers.html",
             "text/html",
@@ -45,6 +48,29 @@ def show() -> None:
     st.header("Lesson by lesson", anchor=False)
     for lesson in lessons:
         _lesson(lesson)
+    st.header("Your own lessons", anchor=False)
+    _check_own()
+    with st.expander("How to write a lesson", icon=":material/edit_note:", key="teachers_format"):
+        st.markdown(FORMAT.read_text(encoding="utf-8"))
+        st.markdown(f"### Measures\n{reference.measures()}")
+
+
+def _check_own() -> None:
+    """A lesson that is uploaded is checked, and not kept."""
+    uploaded = st.file_uploader("Check a lesson", type="md", max_upload_size=1, key="check_lesson")
+    if uploaded is None:
+        return
+    try:
+        text = uploaded.getvalue().decode("utf-8")
+    except UnicodeDecodeError:
+        st.error("This file isn't a text in UTF-8.")
+        return
+    with st.spinner("The models are asked …"):
+        findings = list(checking.check(text, LONGEST_CHECK))
+    if findings:
+        st.warning("\n".join(f"- {plain(str(finding))}" for finding in findings), icon=":material/rule:")
+    else:
+        st.success("No problems found.", icon=":material/check:")
 
 
 def sheet(lessons: list[Lesson]) -> str:
@@ -52,11 +78,12 @@ def sheet(lessons: list[Lesson]) -> str:
     parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
     for lesson in lessons:
         aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
-        parts.append(
-            f"<h2>{inline(lesson.title)}</h2><p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps"
-            f"{f', needs the model {escape(lesson.needs)}' if lesson.needs else ''}</p>"
-            f"<ul>{aims}</ul>{as_html(lesson.teacher.strip())}{_questions(lesson)}"
-        )
+        needs = f", needs the model {escape(lesson.needs)}" if lesson.needs else ""
+        parts += [
+            f"<section class='together'><h2>{inline(lesson.title)}</h2>",
+            f"<p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps{needs}</p><ul>{aims}</ul>",
+            f"{as_html(lesson.teacher.strip())}{_steps(lesson)}</section>",
+        ]
     return document(TITLE, "\n".join(parts))
 
 
@@ -79,8 +106,8 @@ def _lesson(lesson: Lesson) -> None:
                 handout.offer(lesson, f"handout_{lesson.name}")
 
 
-def _questions(lesson: Lesson) -> str:
-    """The steps and what is asked in each, without placeholders: what is measured is told in class."""
+def _steps(lesson: Lesson) -> str:
+    """The titles of the steps."""
     rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
     return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
 

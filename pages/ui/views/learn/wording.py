@@ -1,4 +1,4 @@
-"""A question's answers in words: on the page, in a room's votes, on paper and in files."""
+"""The answers to a question in words: on the page, in a room's votes, on paper and in files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.ui.views.learn import cells
 
 
 @dataclass(frozen=True)
-class Said:
+class Wording:
     """What puts the answers to one question into words. link: the parameters of the view that it is asked of."""
 
     question: Question
@@ -32,7 +32,7 @@ class Said:
             return self.question.text.text
 
     def correct(self) -> Answer | None:
-        """An answer that is right; None where that can't be told."""
+        """An answer that is right; None where that can't be measured."""
         some: Answer = list(range(len(self.question.options))) if self.question.kind == "order" else 0
         try:
             return verdict(self.question, self.values, some).correct
@@ -75,17 +75,17 @@ class Said:
         return [option.filled(self.values, str).replace("`", "") for option in self.question.options]
 
 
-def said_of(lesson: Lesson, number: int) -> Said | None:
+def wording_of(lesson: Lesson, number: int) -> Wording | None:
     """Of a step by its number; None where it asks nothing."""
     if number >= len(lesson.steps) or not (question := lesson.steps[number].question):
         return None
     view = lesson.view_at(number)
-    return Said(question, view.parameters if view else {}, Values(lesson.steps[number].measures))
+    return Wording(question, view.parameters if view else {}, Values(lesson.steps[number].measures))
 
 
-def said_at(place: StepPlace) -> tuple[list[str], Said] | None:
+def wording_at(place: StepPlace) -> tuple[list[str], Wording] | None:
     """Lesson's title, step's number and title, and its answers in words; None for a step that there isn't."""
     lesson = shelf.lesson(place.lesson)
-    if lesson is None or (said := said_of(lesson, place.step)) is None:
+    if lesson is None or (said := wording_of(lesson, place.step)) is None:
         return None
     return [lesson.title, str(place.step + 1), lesson.steps[place.step].title], said

@@ -1,0 +1,35 @@
+"""A tab's membership of a room, kept in its sessionStorage: a reload or a lost connection doesn't end it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.events import told
+from pages.ui.components.sources import script
+
+LONGEST = 200
+KEY = "room_membership_kept"
+_mount = st.components.v2.component("headsup_membership", js=script(__file__, "membership.js"))
+
+
+def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) -> None:
+    """Store a membership in the tab, or ask for the one that is stored.
+
+    value: what to store; "" for none. asks: the session is new and doesn't know; nothing is stored, and on_found is
+    called before another run with what the tab has; "" for none.
+    """
+
+    def found() -> None:
+        kept = checked_membership(told(KEY, "found"))
+        if kept is not None:
+            on_found(kept)
+
+    _mount(key=KEY, data={"membership": value, "asks": asks}, on_found_change=found)
+
+
+def checked_membership(value: Any) -> str | None:
+    """What a `found` event holds, or None: browsers can send anything."""
+    return value if isinstance(value, str) and len(value) <= LONGEST else None

@@ -1,0 +1,69 @@
+"""What lessons can measure of a context: what it costs, what is cached of it, how much of it helps. See `measures`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from pages.ui.lessons.calls import measure
+from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.models import library
+from pages.ui.models.cache import remembered
+from transformer import Checkpoint, KeyValueCache
+
+MOST_PREDICTED = 200
+
+
+@measure
+def score_count(scene: Scene) -> int:
+    """How many scores a decoder computes in one pass over the text: one for each layer, head, query and key."""
+    shape = library.config(scene.name)
+    return shape.n_layers * shape.n_heads * len(_window(scene)) ** 2
+
+
+@measure
+def cached_count(scene: Scene) -> int:
+    """How many numbers the key–value cache holds once a decoder has read the text."""
+    cache, _ = _read_by_token(scene.name, _window(scene))
+    return sum(kept.keys.numel() + kept.values.numel() for kept in cache.blocks)
+
+
+@measure
+def cache_difference(scene: Scene) -> float:
+    """The largest difference between logits computed token by token with a key–value cache and in one pass."""
+    _, by_token = _read_by_token(scene.name, _window(scene))
+    with torch.no_grad():
+        at_once = library.model(scene.name).model(torch.tensor([_window(scene)]))[0]
+    return float((by_token - at_once).abs().max())
+
+
+@remembered
+def _read_by_token(checkpoint: Checkpoint, tokens: tuple[int, ...]) -> tuple[KeyValueCache, torch.Tensor]:
+    """The cache after the last token, and the logits after each, (pos, vocab)."""
+    cache = KeyValueCache.for_model(checkpoint.model.config)
+    with torch.no_grad():
+        logits = [checkpoint.model(torch.tensor([[token]]), cache)[0, 0] for token in tokens]
+    return cache, torch.stack(logits)
+
+
+@measure
+def short_sighted_loss(scene: Scene, context: int, last: int) -> float:
+    """The mean loss of the last tokens of a text, were each predicted from no more than `context` tokens before it."""
+    tokens = _window(scene)
+    if not (1 <= last <= MOST_PREDICTED and 1 <= context <= len(tokens) - last):
+        raise MeasureError(f"last is from 1 to {MOST_PREDICTED}, and context + last at most the {len(tokens)} tokens")
+    return _short_sighted_loss(scene.name, tokens, context, last)
+
+
+@remembered
+def _short_sighted_loss(checkpoint: Checkpoint, tokens: tuple[int, ...], context: int, last: int) -> float:
+    windows = torch.tensor(tokens[-last - context :]).unfold(0, context + 1, 1)  # (last, context + 1)
+    with torch.no_grad():
+        logits = checkpoint.model(windows[:, :-1])[:, -1]
+    return float(F.cross_entropy(logits, windows[:, -1]))
+
+
+def _window(scene: Scene) -> tuple[int, ...]:
+    if scene.source or not library.config(scene.name).n_layers:
+        raise MeasureError("it takes a decoder with attention")
+    return scene.window

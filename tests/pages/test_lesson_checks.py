@@ -1,0 +1,131 @@
+"""A lesson is checked before a class takes it: each kind of mistake has its sentence, with a line and what would do."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pages.ui.lessons import reference, shelf
+from pages.ui.lessons.calls import MEASURES, Call
+from pages.ui.lessons.lesson import BLOCKS
+from pages.ui.lessons.questions import KINDS
+from pages.ui.views.learn.checking import check
+from pages.ui.views.learn.teacher import FORMAT
+from tests.app_driver import checked, said, start
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = FORMAT.read_text(encoding="utf-8")
+(SAMPLE,) = re.findall(r"^````markdown\n(.*?)^````$", WRITTEN, re.DOTALL | re.MULTILINE)
+MISTAKES = {
+    "a model": ("model=stories", "model=storys", "there is no model “storys” here; write “stories”"),
+    "a word": ("Mary+took+the+ball", "Mary+took+the+bal", "stories doesn't know “bal”; write “ball”"),
+    "a link's name": ("&prompt=", "&promt=", "a link has no “promt”; write “prompt”"),
+    "a link's value": ("stories&", "stories&stage=first&", "The link has stage = “first”, but"),
+    "a head of the view": ("stories&", "stories&layer=9&head=0&", "stories has no layer 9; write 0 to 4"),
+    "a position of the view": ("stories&", "stories&query=99&", "is no position of the prompt; write one from 0 to"),
+    "a change": ("stories&", "stories&changes=scale~blocks.9.attn.hook_z~0~~0.0&", "a change doesn't fit stories"),
+    "a page": ('page = "Attention"', 'page = "Atention"', "a view's page is one of Generate, Attention"),
+    "a measure": ('what = "likeliest"', 'what = "likliest"', "what = 'likliest' is no measure; write “likeliest”"),
+    "an argument": ('"opening_key"', '"opening_key"\nqery = 3', "opening_key has no qery; write “query”"),
+    "a head of a measure": ('"opening_key"', '"heaviest_key"\nlayer = 1\nhead = 4', "stories has no head 4; write 0"),
+    "a tensor": (
+        '"opening_key"',
+        '"vector_length"\ntensor = "hook_embd"',
+        "this model has no tensor hook_embd; the page Inside shows the names of those it has; write “hook_embed”",
+    ),
+    "a token": ('"likeliest"', '"probability"\ntoken = "gardens"', "“gardens” is no token of stories; write “garden”"),
+    "a measure's model": (
+        '"opening_key"',
+        '"opening_key"\nmodel = "induktion"',
+        "there is no model “induktion” here; write “induction”",
+    ),
+    "a name": ('right = "read_from"', 'right = "readfrom"', "under the name readfrom; write “read_from”"),
+    "a name in the words": ("**{answer}**", "**{anser}**", "nothing is measured under the name anser; write “answer”"),
+    "a form": ("{answer}", "{answer:big}", "has a form that isn't known; % and .2f are"),
+    "a block": ("```reveal", "```reveel", "no block of a lesson and would be shown as code; write “reveal”"),
+    "a kind": ('kind = "token"', 'kind = "word"', "a question's kind is one of choose, number, token"),
+    "a claim": ("p > 0.9\n", "p < 0.5\n", "this isn't what the models do: p < 0.5 (p = 0.9"),
+    "a slider": ("high = 1\n", "high = 0.5\n", "right comes to 0.99"),
+    "a start": ("near = 0.1", "near = 0.5", "the slider starts where it is already right"),
+    "a position": ('right = "read_from"', 'right = "read_from + 90"', "which the prompt of the view doesn't have"),
+    "no answer": (
+        'kind = "token"',
+        'kind = "cell"',
+        "what right comes to is no answer to a question of the kind cell; measured: read_from = 9",
+    ),
+    "the header": ("minutes = 5", "minuts = 5", "“minuts” isn't known here; write “minutes”"),
+    "a missing model": ("minutes = 5", 'minutes = 5\nneeds = "storys"', "there is no model “storys” here"),
+}
+
+
+def test_the_lesson_of_the_documentation_is_fine_and_has_every_block():
+    assert list(check(SAMPLE)) == []
+    assert all(f"```{block}" in SAMPLE and f"| `{block}` |" in WRITTEN for block in BLOCKS if block != "question")
+    assert all(f"| `{kind}` |" in WRITTEN for kind in KINDS)
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_each_kind_of_mistake_has_its_line_and_says_what_to_write_instead(what):
+    right, wrong, sentence = MISTAKES[what]
+    assert right in SAMPLE
+    broken = SAMPLE.replace(right, wrong, 1)
+    found = [finding for finding in check(broken) if sentence in finding.what]
+    assert len(found) == 1, list(map(str, check(broken)))
+    changed = [number for number, line in enumerate(broken.split("\n"), 1) if line not in SAMPLE.split("\n")]
+    assert min(abs(found[0].line - line) for line in changed) <= 6 and found[0].what.endswith(".")
+
+
+def test_several_mistakes_are_found_at_once_and_one_only_once():
+    broken = SAMPLE.replace('"likeliest_probability"', '"likliest_probability"').replace("minutes = 5", "minuts = 5")
+    found = [finding.what for finding in check(broken)]
+    assert (
+        len(found) == 2 and "minutes" in found[0] and "likliest" in found[1]
+    )  # and nothing of {p}, which has no value
+
+
+def test_a_check_that_takes_long_says_where_it_ends():
+    (found,) = check(SAMPLE, seconds=-1)
+    assert "the check ends here" in found.what
+
+
+def test_every_measure_is_listed_with_an_example_that_can_be_read():
+    table = reference.measures()
+    examples = re.findall(r"^\| `(\w+)` \| .+ \| `(x = \{.+\})` \|$", table, re.MULTILINE)
+    assert [name for name, _ in examples] == sorted(MEASURES)
+    for name, text in examples:
+        assert Call.read(tomllib.loads(text)["x"], {}).what == name
+
+
+def test_the_command_line_says_what_is_wrong_and_whether_anything_is(tmp_path):
+    (tmp_path / "fine.md").write_text(SAMPLE, encoding="utf-8")
+    (tmp_path / "broken.md").write_text(SAMPLE.replace("model=stories", "model=storys"), encoding="utf-8")
+    for name, status, words in (("fine", 0, "no problems found"), ("broken", 1, "write “stories”"), ("none", 1, "")):
+        command = [sys.executable, "-m", "pages.ui", "lesson", "check", str(tmp_path / f"{name}.md")]
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=100)
+        assert found.returncode == status and words in found.stdout, found.stderr
+        assert "Traceback" not in found.stderr and "WARNING" not in found.stderr
+
+
+@pytest.mark.usefixtures("quick_app_test")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SAMPLE.encode(), "No problems found."),
+        (SAMPLE.replace("model=stories", "model=storys").encode(), "there is no model “storys” here; write “stories”"),
+        (b"\xff\xfe\x00", "isn't a text in UTF-8"),
+    ],
+)
+def test_a_teacher_uploads_a_lesson_and_reads_the_same_findings(text, words):
+    at = start("Learn", lesson="for-teachers")
+    (box,) = at.get("file_uploader")
+    at = checked(box.upload("mine.md", text, "text/markdown").run())
+    assert words in f"{said(at)} {' '.join(each.value for each in at.success)} {' '.join(e.value for e in at.error)}"
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(shelf.FOLDER.glob("*.md"))])
+def test_the_course_passes_its_own_check(name):
+    findings = [str(finding) for finding in check((shelf.FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
+    assert all("there is no model “smollm2” here" in finding for finding in findings), findings
