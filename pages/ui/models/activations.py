@@ -111,14 +111,13 @@ def greedy_answer(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
 ) -> tuple[int, ...]:
     """What the model itself would write after `tokens`, greedily, up to its end token or the end of its context."""
-    end = checkpoint.card.end_token_id
     written = generate(
         checkpoint.model,
         tokens,
         source=source or None,
         max_new_tokens=max(checkpoint.model.config.context_length - len(tokens), 0),
         sampling=Sampling(temperature=0),
-        stop_tokens=() if end is None else (end,),
+        stop_tokens=checkpoint.card.stop_tokens,
         interventions=interventions,
     )
     return tuple(step.token_id for step in written)

@@ -24,7 +24,6 @@ def written(
     interventions: Interventions = (),
 ) -> tuple[int, ...]:
     """What the model writes after a text, the end token included where it writes one."""
-    end = checkpoint.card.end_token_id
     room = checkpoint.model.config.context_length - len(tokens) if source else count
     steps = generate(
         checkpoint.model,
@@ -32,7 +31,7 @@ def written(
         source=source or None,
         max_new_tokens=max(min(count, room), 0),
         sampling=sampling,
-        stop_tokens=() if end is None else (end,),
+        stop_tokens=checkpoint.card.stop_tokens,
         interventions=interventions,
     )
     return tuple(step.token_id for step in steps)
