@@ -163,7 +163,7 @@ def _no_folder(path: Path) -> str:
 
 def _inspect(folder: Path) -> tuple[Card, ModelConfig]:
     if missing := [name for name in FILES if not (folder / name).is_file()]:
-        if CARD in missing and "model_type" in _parse(folder, CONFIG, dict):
+        if CARD in missing and CONFIG not in missing and "model_type" in _parse(folder, CONFIG, dict):
             raise CheckpointError(
                 "It is a folder in Hugging Face layout; load_pretrained reads it, and `python -m transformer import` "
                 "makes a checkpoint of it."

@@ -38,6 +38,8 @@ class _Cut:
     digits_alone: bool = False
     ignores_merges: bool = False
     """Whether a word that is in the vocabulary is one token, whatever its merges would make of it."""
+    composed: bool = False
+    """Whether letters and their marks are put together first (NFC), as Qwen's own tokenizer does."""
     begins: bool = False
     """Whether texts begin with a token of the model's own unless the file says otherwise."""
 
@@ -52,10 +54,8 @@ _CUTS = {
         ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"), _LLAMA3
     ),
     **dict.fromkeys(("smaug-bpe", "dbrx"), _Cut(_CUT_LLAMA3)),
-    **dict.fromkeys(
-        ("qwen2", "deepseek-r1-qwen", "kormo", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"),
-        _Cut(CUT_QWEN2),
-    ),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen"), _Cut(CUT_QWEN2, composed=True)),
+    **dict.fromkeys(("kormo", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"), _Cut(CUT_QWEN2)),
     "tekken": _Cut(_cut_by_capitals("", r"\p{N}"), ignores_merges=True, begins=True),
     **dict.fromkeys(("gpt-4o", "llama4"), _Cut(_cut_by_capitals(_ENDING, r"\p{N}{1,3}"))),
 }
@@ -124,6 +124,8 @@ def _byte_level(told: Mapping[str, Any], cut: _Cut) -> tokenizers.Tokenizer:
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut.pattern is None)
     backend.pre_tokenizer = pre_tokenizers.Sequence([*steps, words])
     backend.decoder = decoders.ByteLevel()
+    if cut.composed:
+        backend.normalizer = normalizers.NFC()
     return backend
 
 

@@ -90,7 +90,7 @@ class Pretrained:
         if not self.chat_template:
             return None, ""
         try:
-            return chat_of(self.chat_template, self.theirs.named), ""
+            return chat_of(self.chat_template, self.theirs.tokenizer, self.theirs.named), ""
         except ChatTemplateError as error:
             return None, f" Its chat template can't be used ({reason(error)}), so it reads plain text."
 

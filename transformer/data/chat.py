@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from .tokenizers import Tokenizer
 
@@ -66,11 +67,12 @@ class Chat:
         return words.strip() if self.strip else words
 
 
-def chat_of(template: object, named: Mapping[str, str]) -> Chat:
+def chat_of(template: object, tokenizer: Tokenizer, named: Mapping[str, str] = MappingProxyType({})) -> Chat:
     """What a template puts around a person's words.
 
     named: special tokens, as templates ask for them, such as {"bos_token": "<s>"}.
-    Raises: ChatTemplateError for one that fails, takes too long, or depends on what the words are.
+    Raises: ChatTemplateError for one that fails, takes too long, depends on what the words are, or writes what the
+        tokenizer can't read.
     """
     if not isinstance(template, str) or len(template) > LONGEST_TEMPLATE:
         raise ChatTemplateError("it is no text, or too long a one")
@@ -80,6 +82,8 @@ def chat_of(template: object, named: Mapping[str, str]) -> Chat:
         raise ChatTemplateError("it doesn't say a person's words once")
     for chat in (Chat(before, after[0]), Chat(before, after[0], strip=True)):
         if [chat.text(words) for words in OTHERS] == others:
+            if unknown := tokenizer.unknown_pieces(chat.text("")):
+                raise ChatTemplateError(f"the vocabulary lacks {unknown[0].text!r}, which it writes")
             return chat
     raise ChatTemplateError("it changes what stands around the words, or the words, by what they are")
 
