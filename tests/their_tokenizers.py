@@ -23,7 +23,7 @@ TEXTS = {
     "many scripts": MIXED,
     "combining marks": "e\u0301 n\u0303 a\u0323\u0302",
     "3,000 characters": ("The quick brown fox jumps 1234 over. " * 82)[:3_000],
-    "special tokens": "a <s> b</s> <|endoftext|> [CLS] <|im_start|>user <unk> <pad> <extra_id_0> <mask><bos>",
+    "special tokens": "a <s> b</s> <|endoftext|> [CLS] <|im_start|>user <unk> <pad> <extra_id_0> <mask> <plain>x <|extra|>",
     "code": "def f(x):\n    return x**2 if x>0 else -x  # ok\n",
     "unknown letters": "日本𐎠",
 }
@@ -155,6 +155,14 @@ def gpt_2(folder: Path) -> None:
     write(folder, "config.json", {"model_type": "gpt2"})
 
 
+def gpt_2_added(folder: Path) -> None:
+    """With tokens of its own in the files of before, and a space before each text."""
+    gpt_2(folder)
+    write(folder, "added_tokens.json", {"<|extra|>": 600, "<plain>": 601})
+    write(folder, "special_tokens_map.json", {"pad_token": "<|extra|>", "bos_token": {"content": "<|endoftext|>"}})
+    write(folder, "tokenizer_config.json", {"add_prefix_space": True, "tokenizer_class": "GPT2Tokenizer"})
+
+
 def gpt_2_json(folder: Path) -> None:
     backend = trained_bpe(["<|endoftext|>"])
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
@@ -271,6 +279,7 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "Llama 3, tokenizer.json": llama_3,
     "Phi-3, tokenizer.json": phi_3,
     "GPT-2, vocab.json": gpt_2,
+    "GPT-2, added_tokens.json": gpt_2_added,
     "GPT-2, tokenizer.json": gpt_2_json,
     "GPT-NeoX, tokenizer.json": gpt_neox,
     "Qwen, vocab.json": qwen,

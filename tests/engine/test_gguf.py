@@ -11,7 +11,7 @@ gguf = pytest.importorskip("gguf", reason="requirements.txt installs the package
 
 from tests.helpers import tiny_model  # noqa: E402
 from transformer import CheckpointError, load_pretrained  # noqa: E402
-from transformer.checkpoints.gguf_file import tokenizer_of  # noqa: E402
+from transformer.checkpoints.gguf_tokenizer import tokenizer_of  # noqa: E402
 
 LETTERS = [*map(chr, [*range(33, 127), *range(161, 173), *range(174, 256)]), *(chr(256 + place) for place in range(68))]
 """How byte-level BPE writes each byte."""

@@ -50,7 +50,7 @@ LOOP = "{% for each in range(99999) %}"
         ("{{ cycler.__init__.__globals__ }}", "SecurityError"),
         ("{{ messages.append(1) }}", "SecurityError"),
         ("{% if", "TemplateSyntaxError"),
-        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time"),
+        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
         ("{{ 'a' * 10 ** 9 }}", "MemoryError"),
         (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
         ("{{ messages[0].content.upper() }}", "words once"),
@@ -112,7 +112,7 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
         [],
         {"before": ""},
         {"before": 1, "after": ""},
-        {"before": "a" * 9999, "after": ""},
+        {"before": "a" * 20_001, "after": ""},
         {"before": "", "after": "", "strip": 1},
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 LONGEST = {"title": 300, "summary": 1_000, "group": 60, "language": 60, "task": 60}
 """Characters of each text."""
 MOST_EXAMPLES, LONGEST_EXAMPLE = 24, 2_000
-LONGEST_CHAT = 8_000
+LONGEST_CHAT = 20_000
 """Characters before and after a person's words."""
 MOST_ENDS = 24
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3

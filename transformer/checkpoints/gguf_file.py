@@ -22,11 +22,10 @@ from torch import Tensor
 
 from .families import FAMILIES
 from .folder import CheckpointError, reason
-from .gguf_tokenizer import their_tokenizer_of, tokenizer_of
+from .gguf_tokenizer import named_tokens, tokenizer_of
 from .pretrained import Pretrained, check_vocabulary, config_of, token_ids
 from .their_files import refuse_pointer
-
-__all__ = ["GgufFile", "open_gguf", "tokenizer_of"]
+from .tokenizer_files import TheirTokenizer
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 MOST_FIELDS, MOST_TENSORS, MOST_SIDES = 10_000, 100_000, 4
@@ -210,7 +209,7 @@ def open_gguf(path: Path) -> Pretrained:
         raise CheckpointError(
             f"It is one of {parts} parts of a model; llama-gguf-split --merge makes one file of them."
         )
-    theirs = their_tokenizer_of(file.fields)
+    theirs = TheirTokenizer(tokenizer_of(file.fields), named_tokens(file.fields))
     config = config_of(FAMILIES[architecture], _as_config(file, architecture, theirs.tokenizer.vocab_size))
     if architecture in _TURNS_NEIGHBOURS:
         config = replace(config, rotary_pairs="neighbours")

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from ..data.tokenizers import Tokenizer
 from .folder import CheckpointError, reason
-from .tokenizer_files import CONTROL, CUT_QWEN2, USER_DEFINED, TheirTokenizer, merges_of, put_around
+from .tokenizer_files import CONTROL, CUT_QWEN2, USER_DEFINED, merges_of, put_around
 
 _CUT_LLAMA3 = CUT_QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _CAPITALS, _SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -63,12 +63,7 @@ _CUTS = {
 
 def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
     """A file's tokenizer. Raises: CheckpointError for another kind of one, or one that doesn't hold together."""
-    return their_tokenizer_of(fields).tokenizer
-
-
-def their_tokenizer_of(fields: Mapping[str, Any]) -> TheirTokenizer:
-    """A file's tokenizer, and the names that its chat template has for special tokens. Raises as `tokenizer_of`."""
-    told = {name.removeprefix("tokenizer.ggml."): value for name, value in fields.items()}
+    told = _told(fields)
     kind, cut = told.get("model"), told.get("pre", "gpt-2")
     if kind != "llama" and (kind != "gpt2" or cut not in _CUTS):
         raise CheckpointError(
@@ -80,8 +75,7 @@ def their_tokenizer_of(fields: Mapping[str, Any]) -> TheirTokenizer:
     kinds = told.get("token_type", [1] * len(tokens or ()))
     if not all(isinstance(each, list) for each in (tokens, needed, kinds)) or len(kinds) != len(tokens):
         raise CheckpointError(f"Its tokenizer lacks tokens or {'scores' if kind == 'llama' else 'merges'}.")
-    named = {f"{name}_token": _token(told.get(f"{key}_token_id"), tokens) for name, key in _IDS.items()}
-    named = {name: token for name, token in named.items() if token}
+    named = named_tokens(fields)
     try:
         if len(set(tokens)) < len(tokens):
             raise ValueError("it names a token twice")
@@ -96,20 +90,25 @@ def their_tokenizer_of(fields: Mapping[str, Any]) -> TheirTokenizer:
             named.get("bos_token") if begins is True else None,
             named.get("eos_token") if told.get("add_eos_token") is True else None,
         )
-        return TheirTokenizer(Tokenizer(backend), named)
+        return Tokenizer(backend)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library panics, below Exception, on some that are damaged
         raise CheckpointError(f"Its tokenizer can't be built ({reason(Exception(str(error)))}).") from None
 
 
-_IDS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-"""What chat templates call special tokens, and what the file does."""
+def named_tokens(fields: Mapping[str, Any]) -> dict[str, str]:
+    """A file's special tokens, by what chat templates call them."""
+    told, found = _told(fields), {}
+    for name, theirs in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
+        place, tokens = told.get(f"{theirs}_token_id"), told.get("tokens")
+        if isinstance(tokens, list) and isinstance(place, int) and 0 <= place < len(tokens):
+            found[f"{name}_token"] = tokens[place]
+    return found
 
 
-def _token(place: object, tokens: list[str]) -> str | None:
-    is_place = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < len(tokens)
-    return tokens[place] if is_place else None
+def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix("tokenizer.ggml."): value for name, value in fields.items()}
 
 
 def _byte_level(told: Mapping[str, Any], cut: _Cut) -> tokenizers.Tokenizer:

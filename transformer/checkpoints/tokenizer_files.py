@@ -27,6 +27,8 @@ NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 """Kinds of pieces: as most are; a token of the model's own; one that is whole in any text."""
 UNREADABLE = "\0"
 """Put before a token that is written and never read, for no text has it."""
+LONGEST_TOKEN, MOST_EXTRA = 1_000, 1_000
+"""Characters of a token, and tokens that a T5's files leave out."""
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 """Under which names settings have special tokens."""
 CUT_QWEN2 = (
@@ -138,7 +140,7 @@ def _t5(told: Settings, charsmap: bytes | None) -> Kind:
         decoder=decoders.Metaspace(**space),
         named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
         around=(None, "eos_token"),
-        more=tuple(f"<extra_id_{place}>" for place in reversed(range(told.get("extra_ids", 100)))),
+        more=tuple(f"<extra_id_{place}>" for place in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
     )
 
 
@@ -233,7 +235,12 @@ def put_around(backend: tokenizers.Tokenizer, before: str | None, after: str | N
 
 
 def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> list[tuple[str, str]]:
-    """The pairs that tokens may be joined from, the best first: by their scores, or else in their own order."""
+    """The pairs that tokens may be joined from, the best first: by their scores, or else in their own order.
+
+    Raises: ValueError for tokens too long to be taken apart.
+    """
+    if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+        raise ValueError(f"it has a token of {longest:,} characters")
     known = set(tokens)
     pairs = [
         (place, token[:cut], token[cut:])
@@ -247,10 +254,15 @@ def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> l
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What the files say beside the tokens, older files included."""
+    """What the files say beside the vocabulary, older files included."""
     told = _json(folder, "tokenizer_config.json")
     if "added_tokens_decoder" not in told:
         told |= _json(folder, "special_tokens_map.json")
+        special = {*map(_content, (told.get(name) for name in NAMED)), *_extra(told)}
+        told["added_tokens_decoder"] = {
+            place: {"content": token, "special": token in special, "normalized": token not in special}
+            for token, place in _json(folder, "added_tokens.json").items()
+        }
     return told
 
 
@@ -263,6 +275,12 @@ def _class_of(folder: Path, told: Settings) -> str:
     model = str(config.get("model_type"))
     named = told.get("tokenizer_class") or config.get("tokenizer_class") or OF_MODELS.get(model, "")
     return DECIDED.get(model, str(named).removesuffix("Fast"))
+
+
+def _extra(told: Settings) -> list[str | None]:
+    """Special tokens without a name."""
+    found = told.get("extra_special_tokens") or told.get("additional_special_tokens")
+    return [*map(_content, found)] if isinstance(found, list) else []
 
 
 def _content(token: object) -> str | None:
@@ -404,8 +422,7 @@ def _add_tokens(backend: tokenizers.Tokenizer, told: Settings, named: Mapping[st
         backend.add_tokens([AddedToken(**token)])
         if backend.token_to_id(token["content"]) != place:
             raise CheckpointError(f"Its tokenizer has no place for {token['content'][:40]!r} as token {place}.")
-    extra = told.get("extra_special_tokens") or told.get("additional_special_tokens") or []
-    special = {*named.values(), *(map(_content, extra) if isinstance(extra, list) else ())}
+    special = {*named.values(), *_extra(told)}
     whole = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
     for token in sorted(each for each in special - whole if each and backend.token_to_id(each) is not None):
         backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])

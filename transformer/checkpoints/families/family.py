@@ -32,13 +32,12 @@ WITHOUT_EFFECT = re.compile(
     # of training, of generating, and of tasks that aren't language modelling
     r"|\w*(dropout|pdrop|drop_rate)\w*|gradient_checkpointing|id2label|label2id|num_labels|problem_type"
     r"|task_specific_params|summary_\w+|tokenizer_class|max_length|min_length|do_sample|temperature|top_k|top_p"
-    r"|repetition_penalty|num_beams|num_return_sequences|no_repeat_ngram_size|length_penalty"
-    r"|(encoder_)?no_repeat_ngram_size|diversity_penalty|num_beam_groups|typical_p|bad_words_ids|early_stopping"
+    r"|typical_p|num_beams|num_beam_groups|num_return_sequences|early_stopping|\w+_penalty|\w*no_repeat_ngram_size"
     # how it is computed, not what
     r"|return_dict|output_\w+|torchscript|use_bfloat16|chunk_size_feed_forward|reorder_and_upcast_attn|pretraining_tp"
-    r"|is_decoder|n_ctx|attention_layers|prefix|tf_legacy_loss"
+    r"|attn_implementation\w*|use_flash\w*|is_decoder|n_ctx|max_sequence_length|attention_layers|prefix|tf_legacy_loss"
     # who wrote the file
-    r"|_\w+|is_llama_config|transformers\.js_config|unsloth\w*"
+    r"|_\w+|is_llama_config|predict_special_tokens|transformers\.js_config|unsloth\w*"
 )
 """Fields of config.json that change nothing of what a language model computes."""
 ROTATION = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
@@ -140,8 +139,7 @@ class Fields:
     def refuse_unread(self) -> None:
         """Raise UnsupportedError for a field that nobody has asked for, unless it is off or changes nothing."""
         for name, value in self._fields.items():
-            is_off = value is None or value is False or value in ("", [], {})
-            if not (is_off or name in self._asked or WITHOUT_EFFECT.fullmatch(name)):
+            if value and name not in self._asked and not WITHOUT_EFFECT.fullmatch(name):
                 raise UnsupportedError(
                     f"it sets {name[:60]}, which isn't known and may change what the model computes; if it doesn't, "
                     "take it out of config.json"
