@@ -23,7 +23,7 @@ TEXTS = {
     "many scripts": MIXED,
     "combining marks": "e\u0301 n\u0303 a\u0323\u0302",
     "3,000 characters": ("The quick brown fox jumps 1234 over. " * 82)[:3_000],
-    "special tokens": "a <s> b</s> <|endoftext|> [CLS] <|im_start|>user <unk> <pad> <extra_id_0> <mask> <plain>x <|extra|>",
+    "special tokens": "a <s> b</s> <|endoftext|> [CLS] <|im_start|>user <unk> <pad> <extra_id_0> <plain>x <|extra|>",
     "code": "def f(x):\n    return x**2 if x>0 else -x  # ok\n",
     "unknown letters": "日本𐎠",
 }

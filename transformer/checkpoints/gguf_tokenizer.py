@@ -14,7 +14,8 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from ..data.tokenizers import Tokenizer
 from .folder import CheckpointError, reason
-from .tokenizer_files import CONTROL, CUT_QWEN2, USER_DEFINED, merges_of, put_around
+from .tokenizer_files import CONTROL, USER_DEFINED, merges_of, put_around
+from .tokenizer_kinds import CUT_QWEN2
 
 _CUT_LLAMA3 = CUT_QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _CAPITALS, _SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -80,10 +81,8 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
         if len(set(tokens)) < len(tokens):
             raise ValueError("it names a token twice")
         backend = _sentence_pieces(told, named) if kind == "llama" else _byte_level(told, _CUTS[cut])
-        for own, is_special in ((CONTROL, True), (USER_DEFINED, False)):
-            found = [token for token, each in zip(tokens, kinds, strict=True) if each == own]
-            added = [AddedToken(token, special=is_special, normalized=False) for token in found]
-            (backend.add_special_tokens if is_special else backend.add_tokens)(added)
+        whole = ((token, own) for token, own in zip(tokens, kinds, strict=True) if own in (CONTROL, USER_DEFINED))
+        backend.add_tokens([AddedToken(token, special=own == CONTROL, normalized=False) for token, own in whole])
         begins = told.get("add_bos_token", True if kind == "llama" else _CUTS[cut].begins)
         put_around(
             backend,

@@ -1,23 +1,25 @@
 """The tokenizer of a folder in Hugging Face layout, whichever files it is in, as `transformers` reads them.
 
-Out of all of them comes one `tokenizers.Tokenizer`. The files say which tokens there are; how a text is normalised and
-cut, and what stands around it, they leave in part to the class that they name: `KINDS` has an entry for each.
+Out of all of them comes one `tokenizers.Tokenizer`. The files say which tokens there are; the rest they leave in part
+to the class that they name (`tokenizer_kinds.py`).
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, decoders, models, normalizers, processors
 
 from ..data.tokenizers import Tokenizer
 from .folder import TOKENIZER, CheckpointError, reason
 from .their_files import checked, read_json
+from .tokenizer_kinds import DECIDED, GENERIC, KINDS, OF_MODELS, UNREADABLE, Kind, Settings, content
 
 SPM = ("tokenizer.model", "spiece.model", "source.spm")
 """What SentencePiece's files are called."""
@@ -25,17 +27,10 @@ UNIGRAM, BPE = 1, 2
 """Kinds of its models, by their number in a file."""
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 """Kinds of pieces: as most are; a token of the model's own; one that is whole in any text."""
-UNREADABLE = "\0"
-"""Put before a token that is written and never read, for no text has it."""
-LONGEST_TOKEN, MOST_EXTRA = 1_000, 1_000
-"""Characters of a token, and tokens that a T5's files leave out."""
+LONGEST_TOKEN = 1_000
+"""Characters of a token that is taken apart."""
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 """Under which names settings have special tokens."""
-CUT_QWEN2 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-
-Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,156 +39,6 @@ class TheirTokenizer:
 
     tokenizer: Tokenizer
     named: dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """What a class of tokenizers does, whatever its files say."""
-
-    model: type[models.Model] = models.BPE
-    options: dict[str, Any] = field(default_factory=dict)
-    """Of the model."""
-    normalizer: normalizers.Normalizer | None = None
-    pre_tokenizer: pre_tokenizers.PreTokenizer
-    decoder: decoders.Decoder
-    named: dict[str, str]
-    """Special tokens where the settings name none."""
-    around: tuple[str | None, str | None] | None = None
-    """What stands before a text and after it, by name; None for what the files say."""
-    more: tuple[str, ...] = ()
-    """Tokens that its files leave out."""
-
-
-def _llama(told: Settings, _: bytes | None) -> Kind:
-    puts_space = told.get("add_prefix_space") is not False
-    scheme = ("always" if told.get("legacy") else "first") if puts_space else "never"
-    strip = [decoders.Strip(" ", 1, 0)] if puts_space else []
-    return Kind(
-        options={"unk_token": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False},
-        pre_tokenizer=pre_tokenizers.Metaspace("▁", prepend_scheme=scheme, split=False),
-        decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *strip]),
-        named={"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
-    )
-
-
-def _gemma(told: Settings, _: bytes | None) -> Kind:
-    named = {f"{name}_token": f"<{name}>" for name in ("unk", "bos", "eos", "pad", "mask")}
-    unknown = _content(told.get("unk_token")) or named["unk_token"]
-    return Kind(
-        options={"unk_token": unknown, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False},
-        normalizer=normalizers.Replace(" ", "▁"),
-        pre_tokenizer=pre_tokenizers.Split(" ", "merged_with_previous"),
-        decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
-        named=named,
-    )
-
-
-def _byte_level(
-    named: dict[str, str],
-    normalizer: normalizers.Normalizer | None = None,
-    cut: str | None = None,
-    around: tuple[str | None, str | None] | None = None,
-) -> Callable[[Settings, bytes | None], Kind]:
-    """Of GPT-2's kind. cut: a pattern that isn't GPT-2's own."""
-
-    def kind(told: Settings, _: bytes | None) -> Kind:
-        puts_space = told.get("add_prefix_space") is True
-        words: pre_tokenizers.PreTokenizer = pre_tokenizers.ByteLevel(puts_space, use_regex=cut is None)
-        if cut:
-            words = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(cut), "isolated"), words])
-        options = {"unk_token": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
-        return Kind(
-            options=options,
-            normalizer=normalizer,
-            pre_tokenizer=words,
-            decoder=decoders.ByteLevel(),
-            named=named,
-            around=around,
-        )
-
-    return kind
-
-
-def _bert(told: Settings, _: bytes | None) -> Kind:
-    named = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
-    return Kind(
-        model=models.WordPiece,
-        options={"unk_token": _content(told.get("unk_token")) or named["unk_token"]},
-        normalizer=normalizers.BertNormalizer(
-            handle_chinese_chars=told.get("tokenize_chinese_chars", True),
-            strip_accents=told.get("strip_accents"),
-            lowercase=told.get("do_lower_case", True),
-        ),
-        pre_tokenizer=pre_tokenizers.BertPreTokenizer(),
-        decoder=decoders.WordPiece(prefix="##"),
-        named=named,
-        around=("cls_token", "sep_token"),
-    )
-
-
-def _t5(told: Settings, charsmap: bytes | None) -> Kind:
-    space = {"replacement": "▁", "prepend_scheme": "always", "split": True}
-    return Kind(
-        model=models.Unigram,
-        normalizer=normalizers.Precompiled(charsmap) if charsmap else None,
-        pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**space)]),
-        decoder=decoders.Metaspace(**space),
-        named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
-        around=(None, "eos_token"),
-        more=tuple(f"<extra_id_{place}>" for place in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
-    )
-
-
-def _marian(told: Settings, charsmap: bytes | None) -> Kind:
-    space = {"replacement": "▁", "prepend_scheme": "always"}
-    spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
-    return Kind(
-        model=models.Unigram,
-        normalizer=normalizers.Sequence([*([normalizers.Precompiled(charsmap)] if charsmap else []), *spaces]),
-        pre_tokenizer=pre_tokenizers.Metaspace(**space, split=False),
-        decoder=decoders.Sequence([decoders.Replace(UNREADABLE, ""), decoders.Metaspace(**space)]),
-        named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
-        around=(None, "eos_token"),
-    )
-
-
-_END_OF_TEXT = {name: "<|endoftext|>" for name in ("unk_token", "bos_token", "eos_token")}
-_OF_ROBERTA = {
-    "bos_token": "<s>",
-    "cls_token": "<s>",
-    "eos_token": "</s>",
-    "sep_token": "</s>",
-    **{f"{name}_token": f"<{name}>" for name in ("unk", "pad", "mask")},
-}
-KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
-    "LlamaTokenizer": _llama,
-    "GemmaTokenizer": _gemma,
-    "GPT2Tokenizer": _byte_level(_END_OF_TEXT),
-    "GPTNeoXTokenizer": _byte_level({**_END_OF_TEXT, "pad_token": "<|padding|>"}, normalizers.NFC()),
-    "Qwen2Tokenizer": _byte_level(
-        {name: "<|endoftext|>" for name in ("unk_token", "eos_token", "pad_token")}, normalizers.NFC(), CUT_QWEN2
-    ),
-    "RobertaTokenizer": _byte_level(_OF_ROBERTA, around=("cls_token", "sep_token")),
-    "BertTokenizer": _bert,
-    "T5Tokenizer": _t5,
-    "MarianTokenizer": _marian,
-}
-"""By the class that tokenizer_config.json names. Others are as their tokenizer.json says."""
-OF_MODELS = {
-    "gpt2": "GPT2Tokenizer",
-    "gpt_neo": "GPT2Tokenizer",
-    "gpt_neox": "GPTNeoXTokenizer",
-    "qwen2": "Qwen2Tokenizer",
-    "gemma": "GemmaTokenizer",
-    "bert": "BertTokenizer",
-    "roberta": "RobertaTokenizer",
-    "t5": "T5Tokenizer",
-    "marian": "MarianTokenizer",
-}
-"""The class where no file names one, by the type of the model."""
-GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")
-DECIDED = {"qwen2": "Qwen2Tokenizer", "phi3": ""}
-"""Types of models whose files often name a wrong class; "" for none."""
 
 
 def read_tokenizer(folder: Path) -> TheirTokenizer:
@@ -209,21 +54,14 @@ def read_tokenizer(folder: Path) -> TheirTokenizer:
 
 
 def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
-    if (folder / TOKENIZER).is_file():
-        backend, kind = _from_json(checked(folder / TOKENIZER), told, name)
-        keeps_around = True
-    else:
-        backend, kind = _from_older_files(folder, told, name)
-        keeps_around = False
-    named = {**(kind.named if kind else {}), **{each: _content(told[each]) for each in NAMED if each in told}}
+    is_whole = (folder / TOKENIZER).is_file()
+    backend, kind = (_from_json if is_whole else _from_older_files)(folder, told, name)
+    named = {**(kind.named if kind else {}), **{each: content(told[each]) for each in NAMED if each in told}}
     named = {each: token for each, token in named.items() if token}
     _add_tokens(backend, told, named)
-    before, after = (kind and kind.around) or (None, None)
-    if not (kind and kind.around) and not keeps_around:
-        before = "bos_token" if told.get("add_bos_token") is True else None
-        after = "eos_token" if told.get("add_eos_token") is True else None
-    if before or after or not keeps_around:
-        put_around(backend, named.get(before or ""), named.get(after or ""))
+    wanted = tuple(f"{each}_token" if told.get(f"add_{each}_token") is True else None for each in ("bos", "eos"))
+    if around := (kind and kind.around) or (None if is_whole else wanted):
+        put_around(backend, *(named.get(each or "") for each in around))
     return TheirTokenizer(Tokenizer(backend), named)
 
 
@@ -258,7 +96,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     told = _json(folder, "tokenizer_config.json")
     if "added_tokens_decoder" not in told:
         told |= _json(folder, "special_tokens_map.json")
-        special = {*map(_content, (told.get(name) for name in NAMED)), *_extra(told)}
+        special = {*map(content, (told.get(name) for name in NAMED)), *_extra(told)}
         told["added_tokens_decoder"] = {
             place: {"content": token, "special": token in special, "normalized": token not in special}
             for token, place in _json(folder, "added_tokens.json").items()
@@ -280,17 +118,12 @@ def _class_of(folder: Path, told: Settings) -> str:
 def _extra(told: Settings) -> list[str | None]:
     """Special tokens without a name."""
     found = told.get("extra_special_tokens") or told.get("additional_special_tokens")
-    return [*map(_content, found)] if isinstance(found, list) else []
+    return [*map(content, found)] if isinstance(found, list) else []
 
 
-def _content(token: object) -> str | None:
-    """A token's text; files have it as it is, or among its properties."""
-    found = token.get("content") if isinstance(token, Mapping) else token
-    return found if isinstance(found, str) else None
-
-
-def _from_json(path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
+def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
     """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
+    path = checked(folder / TOKENIZER)
     try:
         backend = tokenizers.Tokenizer.from_file(str(path))
     except (KeyboardInterrupt, SystemExit):
@@ -308,22 +141,18 @@ def _from_json(path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokeni
         return backend, None
     for option, value in kind.options.items():
         setattr(backend.model, option, value)
-    _dress(backend, kind)
-    if name == "GPTNeoXTokenizer":
-        put_around(backend, None, None)
+    kind.dress(backend)
     return backend, kind
 
 
 def _charsmap(normalizer: Mapping[str, Any] | None) -> bytes | None:
     """SentencePiece's table of characters that are written another way, from a tokenizer.json."""
-    import base64
-
     steps = (normalizer or {}).get("normalizers", [normalizer or {}])
     found = [step["precompiled_charsmap"] for step in steps if step.get("type") == "Precompiled"]
     return base64.b64decode(found[0]) if found else None
 
 
-def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
+def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind]:
     spm = next((folder / each for each in SPM if (folder / each).is_file()), None)
     pairs = folder / "vocab.json", folder / "merges.txt"
     words = folder / "vocab.txt"
@@ -345,11 +174,11 @@ def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenize
             f"{SPM[0]}, of the kind that tokenizer_config.json names."
         )
     backend = tokenizers.Tokenizer(model)
-    _dress(backend, kind)
+    kind.dress(backend)
     return backend, kind
 
 
-def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
+def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind]:
     """From SentencePiece's file; what its class leaves open is as in the file."""
     from sentencepiece import sentencepiece_model_pb2 as spm  # nothing else needs it
 
@@ -359,39 +188,48 @@ def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[toke
     except Exception:
         raise CheckpointError(f"{path.name} is no SentencePiece file; tokenizer.json would do.") from None
     trained, charsmap = proto.trainer_spec, proto.normalizer_spec.precompiled_charsmap
-    kind = KINDS[name](told, charsmap) if name in KINDS else None
-    if trained.model_type not in (UNIGRAM, BPE) or (kind and (kind.model is models.BPE) != (trained.model_type == BPE)):
+    kind = KINDS[name](told, charsmap) if name in KINDS else _as_trained(proto)
+    if {UNIGRAM: models.Unigram, BPE: models.BPE}.get(trained.model_type) is not kind.model:
         raise CheckpointError(f"{path.name} is of another kind than its class reads; tokenizer.json would do.")
-    tokens = [piece.piece for piece in proto.pieces]
-    scores = [piece.score for piece in proto.pieces]
-    unknown = trained.unk_id
-    if name == "MarianTokenizer":
-        read = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
-        tokens, scores, unknown = _numbered(_json(folder, "vocab.json"), read)
-    more = kind.more if kind else ()
-    if trained.model_type == UNIGRAM:
-        entries = [*zip(tokens, scores, strict=True), *((token, 0.0) for token in more)]
-        backend = tokenizers.Tokenizer(
-            models.Unigram(entries, unknown, byte_fallback=trained.byte_fallback and not kind)
-        )
-    else:
-        options = {"unk_token": trained.unk_piece, "fuse_unk": True, "byte_fallback": trained.byte_fallback}
+    tokens, scores = [piece.piece for piece in proto.pieces], [piece.score for piece in proto.pieces]
+    if kind.model is models.BPE:
         vocabulary = {token: place for place, token in enumerate(tokens)}
-        backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges_of(tokens), **(kind.options if kind else options)))
-    if kind:
-        _dress(backend, kind)
+        model: models.Model = models.BPE(vocabulary, merges_of(tokens), **kind.options)
     else:
-        first = [normalizers.Precompiled(charsmap)] if charsmap else []
-        backend.normalizer = normalizers.Sequence([*first, normalizers.Replace(" ", "▁")])
-        fuse = [decoders.ByteFallback(), decoders.Fuse()] if trained.byte_fallback else []
-        backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), *fuse])
-    for special, of in ((True, CONTROL), (False, USER_DEFINED)):
-        found = [AddedToken(each.piece, special=special, normalized=False) for each in proto.pieces if each.type == of]
-        (backend.add_special_tokens if special else backend.add_tokens)(
-            [token for token in found if backend.token_to_id(token.content) is not None]
-        )
-    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in more])
+        unknown = trained.unk_id
+        if name == "MarianTokenizer":
+            read = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
+            tokens, scores, unknown = _numbered(_json(folder, "vocab.json"), read)
+        entries = [*zip(tokens, scores, strict=True), *((token, 0.0) for token in kind.more)]
+        model = models.Unigram(entries, unknown, **kind.options)
+    backend = tokenizers.Tokenizer(model)
+    kind.dress(backend)
+    whole = {piece.piece: piece.type == CONTROL for piece in proto.pieces if piece.type in (CONTROL, USER_DEFINED)}
+    found = {**whole, **dict.fromkeys(kind.more, True)}.items()
+    backend.add_tokens(
+        [
+            AddedToken(token, special=special, normalized=False)
+            for token, special in found
+            if backend.token_to_id(token) is not None
+        ]
+    )
     return backend, kind
+
+
+def _as_trained(proto: Any) -> Kind:
+    """What SentencePiece's file says of itself, for a model of no class of its own."""
+    trained, charsmap = proto.trainer_spec, proto.normalizer_spec.precompiled_charsmap
+    is_unigram, falls_back = trained.model_type == UNIGRAM, trained.byte_fallback
+    whole = {} if is_unigram else {"unk_token": trained.unk_piece, "fuse_unk": True}
+    bytes_too = [decoders.ByteFallback(), decoders.Fuse()] if falls_back else []
+    first = [normalizers.Precompiled(charsmap)] if charsmap else []
+    return Kind(
+        model=models.Unigram if is_unigram else models.BPE,
+        options={**whole, "byte_fallback": falls_back},
+        normalizer=normalizers.Sequence([*first, normalizers.Replace(" ", "▁")]),
+        decoder=decoders.Sequence([decoders.Replace("▁", " "), *bytes_too]),
+        named={"unk_token": trained.unk_piece, "bos_token": trained.bos_piece, "eos_token": trained.eos_piece},
+    )
 
 
 def _numbered(ids: Mapping[str, int], scores: Mapping[str, float]) -> tuple[list[str], list[float], int]:
@@ -408,21 +246,17 @@ def _numbered(ids: Mapping[str, int], scores: Mapping[str, float]) -> tuple[list
     return pieces, [scores.get(token, unlikely) for token in pieces], ids["<unk>"]
 
 
-def _dress(backend: tokenizers.Tokenizer, kind: Kind) -> None:
-    backend.normalizer, backend.pre_tokenizer, backend.decoder = kind.normalizer, kind.pre_tokenizer, kind.decoder
-
-
 def _add_tokens(backend: tokenizers.Tokenizer, told: Settings, named: Mapping[str, str]) -> None:
     """Add the tokens that are whole in any text, and mark those that are special.
 
     Raises: CheckpointError for one that doesn't get the id it should have.
     """
     added = {int(place): token for place, token in told.get("added_tokens_decoder", {}).items()}
-    for place, token in sorted(added.items()):
-        backend.add_tokens([AddedToken(**token)])
+    backend.add_tokens([AddedToken(**token) for _, token in sorted(added.items())])
+    for place, token in added.items():
         if backend.token_to_id(token["content"]) != place:
             raise CheckpointError(f"Its tokenizer has no place for {token['content'][:40]!r} as token {place}.")
     special = {*named.values(), *_extra(told)}
     whole = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
-    for token in sorted(each for each in special - whole if each and backend.token_to_id(each) is not None):
-        backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])
+    left = sorted(each for each in special - whole if each and backend.token_to_id(each) is not None)
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in left])
