@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -36,6 +36,8 @@ HALF = "\N{REPLACEMENT CHARACTER}"
 """What stands for bytes that are no character, or not yet."""
 CHUNK, CONTEXT = 64, 8
 """Of a long text, so many tokens are told apart at a time, seen with so many on either side."""
+UNSEEN = "\N{OLD PERSIAN SIGN A}"
+"""A letter that vocabularies lack."""
 REMEMBERED = 4096
 """Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -74,9 +76,7 @@ class Tokenizer:
         decoder = _state(backend.decoder)
         self._is_of_bytes = '"ByteLevel"' in decoder
         self._marks_spaces = any(sign in decoder for sign in ("▁", '"ByteFallback"'))
-        vocabulary = backend.get_vocab()
-        self._reads_everything = _reads_everything(backend.model, vocabulary, of_bytes=self._is_of_bytes)
-        self._vocabulary = vocabulary.keys() - self._special.keys()
+        self._reads_everything = _reads_everything(backend.model, of_bytes=self._is_of_bytes)
         self._known: set[str] = set()
 
     @classmethod
@@ -231,11 +231,12 @@ class Tokenizer:
         return unknown
 
     def _knows(self, piece: str) -> bool:
-        """Whether a piece, normalized, is in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
+        """Whether a piece, normalized, has tokens in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
         if piece in self._known:
             return True
         normalizer = self._backend.normalizer
-        knows = (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        normal = piece if normalizer is None else normalizer.normalize_str(piece)
+        knows = normal not in self._special and _has_tokens(self._backend.model, normal)
         if knows and len(self._known) < REMEMBERED:
             self._known.add(piece)
         return knows
@@ -313,12 +314,21 @@ def _names(special: Sequence[AddedToken]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, names)).join("()") if names else "((?!))")
 
 
-def _reads_everything(model: models.Model, vocabulary: Mapping[str, int], *, of_bytes: bool) -> bool:
+def _has_tokens(model: models.Model, piece: str) -> bool:
+    try:
+        return bool(model.tokenize(piece))
+    except Exception:  # as all models but BPE say that they lack one
+        return False
+
+
+def _reads_everything(model: models.Model, *, of_bytes: bool) -> bool:
     """Whether nothing of a text is lost: there is a token for what the vocabulary lacks, or one for each byte."""
-    if isinstance(model, models.Unigram) or model.unk_token in vocabulary:
+    if isinstance(model, models.Unigram):
+        return _has_tokens(model, UNSEEN)
+    if model.token_to_id(model.unk_token or "") is not None:
         return True
     letters = [f"<0x{byte:02X}>" for byte in range(256)] if getattr(model, "byte_fallback", False) else BYTE_LETTERS
-    return (of_bytes or letters is not BYTE_LETTERS) and all(letter in vocabulary for letter in letters)
+    return (of_bytes or letters is not BYTE_LETTERS) and all(model.token_to_id(each) is not None for each in letters)
 
 
 def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:
