@@ -173,7 +173,9 @@ class Fields:
         together = Fields(
             {
                 base_name: found.get("rope_theta", self.get(base_name, self.get("rope_theta"))),
-                fraction_name: found.get("partial_rotary_factor", self.get(fraction_name)),
+                fraction_name: found.get(
+                    "partial_rotary_factor", self.get(fraction_name, self.get("partial_rotary_factor"))
+                ),
             }
         )
         return together.number(base_name, 10000.0), together.number(fraction_name, fraction)
