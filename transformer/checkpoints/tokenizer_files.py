@@ -124,14 +124,7 @@ def _extra(told: Settings) -> list[str | None]:
 def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
     """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
     path = checked(folder / TOKENIZER)
-    try:
-        backend = tokenizers.Tokenizer.from_file(str(path))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:
-        raise CheckpointError(
-            f"{path.name} is not a tokenizer file: {reason(Exception(str(error))).rstrip('.')}."
-        ) from None
+    backend = tokenizers.Tokenizer.from_file(str(path))
     whole = json.loads(path.read_text(encoding="utf-8"))
     parts = [part for part in (whole.get("pre_tokenizer"), whole.get("decoder")) if part]
     if name not in KINDS or (name == "LlamaTokenizer" and '"ByteLevel"' in json.dumps(parts)):
