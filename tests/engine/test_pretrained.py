@@ -24,6 +24,8 @@ from transformer import (
 )
 from transformer import __main__ as command_line
 from transformer.checkpoints import importing
+from transformer.checkpoints.families import FAMILIES
+from transformer.checkpoints.pretrained import config_of
 from transformer.data.tokenizers import HALF
 
 LLAMA = {
@@ -133,6 +135,32 @@ def test_what_changes_nothing_may_stand_there(folder):
     }
     say(folder, **off, **more, architectures=["LlamaForCausalLM"])
     assert load_pretrained(folder).model.config.n_layers == 2
+
+
+DEEP = {
+    "hidden_size": 128,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 512,
+    "vocab_size": 99,
+}
+
+
+@pytest.mark.parametrize(
+    "family, fields",
+    [
+        (
+            "gpt_neox",
+            {"rotary_emb_base": 10000, "rotary_pct": 0.25, "rope_theta": 10000, "partial_rotary_factor": 0.25},
+        ),
+        ("gpt_neox", {"rope_theta": 10000, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1}),
+        ("qwen2", {"sliding_window": 32768, "max_window_layers": 21, "use_sliding_window": False, "use_mrope": False}),
+        ("llama", {"max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1, "rope_scaling": None}),
+    ],
+)
+def test_configurations_of_several_years_are_read(family, fields):
+    config = config_of(FAMILIES[family], {**DEEP, "max_position_embeddings": 2048, **fields})
+    assert config.turned_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
 
 
 def test_a_text_ends_after_any_of_its_end_tokens(folder, tmp_path):

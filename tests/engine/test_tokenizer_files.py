@@ -4,15 +4,17 @@ import json
 import shutil
 
 import pytest
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from tests.their_tokenizers import LAYOUTS, MIXED, TEXTS, added, llama_2, llama_3, qwen_json, tiny_llama, whole, write
 from transformer import CheckpointError
-from transformer.checkpoints.gguf_tokenizer import tokenizer_of
+from transformer.checkpoints.gguf_tokenizer import CUTS, tokenizer_of
 from transformer.checkpoints.tokenizer_files import read_tokenizer
 from transformer.data.chat import chat_of
 
 transformers = pytest.importorskip("transformers", reason="requirements-dev.txt installs what models are compared with")
 transformers.utils.logging.set_verbosity_error()
+from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS  # noqa: E402
 
 
 def both(folder):
@@ -181,6 +183,26 @@ def test_a_gguf_file_s_tokenizer_is_the_one_that_it_was_made_of(kind, tmp_path):
     if kind != "qwen2":
         assert theirs("x")["input_ids"][0] == ours.encode("x")[0]
         assert tokenizer_of({**fields, "tokenizer.ggml.add_bos_token": False}).encode("x") == ours.encode("x")[1:]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, cut in CUTS.items() if cut.pattern and name in GGUF_PRE_TOKENIZER_SPLITS]
+)
+def test_a_gguf_file_s_texts_are_cut_as_transformers_cuts_them(name, tmp_path):
+    backend = llama_3(tmp_path)
+    ours = tokenizer_of(fields_of(backend, model="gpt2", pre=name))
+    cut = pre_tokenizers.Split(Regex(GGUF_PRE_TOKENIZER_SPLITS[name]), "isolated")
+    backend.normalizer = normalizers.NFC() if CUTS[name].composed else None
+    backend.model.ignore_merges = CUTS[name].ignores_merges
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.pre_tokenizer, backend.encode_special_tokens = pre_tokenizers.Sequence([cut, words]), True
+    for text in (*TEXTS.values(), "HELLO McDonald's don'T 12345 a/b\n/\n"):
+        assert ours.encode(text) == backend.encode(text, add_special_tokens=False).ids
+
+
+def test_digits_stand_alone_where_llama_cpp_cuts_them_so(tmp_path):
+    ours = tokenizer_of(fields_of(llama_3(tmp_path), model="gpt2", pre="smollm"))
+    assert ours.labels(ours.encode("in 2024")) == ["in", "␣", "2", "0", "2", "4"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class _Cut:
 
 
 _LLAMA3 = _Cut(_CUT_LLAMA3, ignores_merges=True, begins=True)
-_CUTS = {
+CUTS = {
     **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "gigachat", "mellum"), _Cut()),
     **dict.fromkeys(
         ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"), _Cut(digits_alone=True)
@@ -60,16 +60,17 @@ _CUTS = {
     "tekken": _Cut(_cut_by_capitals("", r"\p{N}"), ignores_merges=True, begins=True),
     **dict.fromkeys(("gpt-4o", "llama4"), _Cut(_cut_by_capitals(_ENDING, r"\p{N}{1,3}"))),
 }
+"""By what the file calls it."""
 
 
 def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
     """A file's tokenizer. Raises: CheckpointError for another kind of one, or one that doesn't hold together."""
     told = _told(fields)
     kind, cut = told.get("model"), told.get("pre", "gpt-2")
-    if kind != "llama" and (kind != "gpt2" or cut not in _CUTS):
+    if kind != "llama" and (kind != "gpt2" or cut not in CUTS):
         raise CheckpointError(
             f"Its tokenizer ({str(kind)[:40]}, {str(cut)[:40]}) can't be built; SentencePiece's (llama) can, and "
-            f"byte-level BPE (gpt2) of the kinds {', '.join(_CUTS)}."
+            f"byte-level BPE (gpt2) of the kinds {', '.join(CUTS)}."
         )
     tokens = told.get("tokens")
     needed = told.get("scores" if kind == "llama" else "merges")
@@ -80,10 +81,10 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
     try:
         if len(set(tokens)) < len(tokens):
             raise ValueError("it names a token twice")
-        backend = _sentence_pieces(told, named) if kind == "llama" else _byte_level(told, _CUTS[cut])
+        backend = _sentence_pieces(told, named) if kind == "llama" else _byte_level(told, CUTS[cut])
         whole = ((token, own) for token, own in zip(tokens, kinds, strict=True) if own in (CONTROL, USER_DEFINED))
         backend.add_tokens([AddedToken(token, special=own == CONTROL, normalized=False) for token, own in whole])
-        begins = told.get("add_bos_token", True if kind == "llama" else _CUTS[cut].begins)
+        begins = told.get("add_bos_token", True if kind == "llama" else CUTS[cut].begins)
         put_around(
             backend,
             named.get("bos_token") if begins is True else None,
