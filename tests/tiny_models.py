@@ -116,20 +116,31 @@ def truncate(folder: Path, name: str) -> None:
 CHAT_TOKENS = ("<|im_start|>", "<|im_end|>")
 
 
-def byte_tokenizer(special: Sequence[str] = CHAT_TOKENS) -> Tokenizer:
-    """Byte-level BPE of 256 bytes and two merges, and special tokens after them."""
+def byte_tokenizer(special: Sequence[str] = CHAT_TOKENS, *, begins: bool = False) -> Tokenizer:
+    """Byte-level BPE of 256 bytes and two merges, and special tokens after them.
+
+    begins: whether texts begin with the first of them, as Llama's do.
+    """
     letters = sorted(BYTE_LETTERS, key=BYTE_LETTERS.get)
     vocabulary = {letter: place for place, letter in enumerate([*letters, "Ġt", "he", *special])}
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, [("Ġ", "t"), ("h", "e")]))
     backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = tokenizers.decoders.ByteLevel()
     backend.add_special_tokens([tokenizers.AddedToken(token, special=True, normalized=False) for token in special])
+    if begins:
+        first = (special[0], vocabulary[special[0]])
+        backend.post_processor = tokenizers.processors.TemplateProcessing(
+            single=[first[0], "$A"], special_tokens=[first]
+        )
     return Tokenizer(backend)
 
 
-def save_chatty(folder: Path, name: str = "chatty", **changes: object) -> Checkpoint:
-    """Write a model of the shape of Llama, of bytes, at random weights, that reads its prompts in a chat template."""
-    tokenizer = byte_tokenizer()
+def save_chatty(folder: Path, name: str = "chatty", *, begins: bool = False, **changes: object) -> Checkpoint:
+    """Write a model of the shape of Llama, of bytes, at random weights, that reads its prompts in a chat template.
+
+    begins: as `byte_tokenizer` has it.
+    """
+    tokenizer = byte_tokenizer(begins=begins)
     shape = {
         "n_layers": 3,
         "n_heads": 4,

@@ -15,6 +15,7 @@ from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, l
 from .checkpoints.importing import import_pretrained
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
+from .data.tokenizers import HALF
 from .inference.generation import generate
 from .inference.sampling import Sampling
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
@@ -163,7 +164,11 @@ def _evaluate(options: argparse.Namespace) -> None:
     if task := TASKS.get(checkpoint.card.task):
         print(f"{options.name}: {_task_in_words(checkpoint, task)}")
         return
-    corpus = load_corpus(checkpoint.card.corpus.get("name", ""), options.corpus_dir)
+    if not (name := checkpoint.card.corpus.get("name")):
+        raise ValueError(
+            f"Its card names no text that {options.name} was trained on, so there is none to measure it on."
+        )
+    corpus = load_corpus(name, options.corpus_dir)
     _, validation = corpus.split()
     loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
     print(
@@ -205,14 +210,18 @@ def _generate(options: argparse.Namespace) -> None:
         source=source,
         max_new_tokens=options.tokens,
         sampling=sampling,
-        stop_tokens=() if card.end_token_id is None else (card.end_token_id,),
+        stop_tokens=card.stop_tokens,
         names_filter=(),
     )
     print(begun, end="", flush=True)
+    told, written = tokenizer.decode(prompt), list(prompt)
     for step in steps:
-        print(tokenizer.piece(step.token_id, first=not begun), end="", flush=True)
-        begun = "begun"
-    print()
+        written.append(step.token_id)
+        text = tokenizer.decode(written)
+        if not text.endswith(HALF):  # the rest of a character comes with the next tokens
+            print(text[len(told) :], end="", flush=True)
+            told = text
+    print(tokenizer.decode(written)[len(told) :])
 
 
 def _import(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_model
 from transformer import Card, Checkpoint, CheckpointError, Sampling, Tokenizer, generate, load_checkpoint
@@ -260,6 +261,23 @@ def test_what_no_family_can_express_is_said_and_nothing_is_written(fields, tmp_p
     with pytest.raises(CheckpointError, match="No family that is known has models of this shape"):
         export_pretrained(tmp_path / "out", ours)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox"])
+@torch.no_grad()
+def test_an_unembedding_of_its_own_counts_whatever_the_configuration_says(family, tmp_path):
+    fields = drawn(family, random.Random(5)) | {"tie_word_embeddings": True}
+    save(tmp_path, theirs(family, fields, 5))
+    assert load_pretrained(tmp_path).model.config.tie_embeddings
+    weights = load_file(tmp_path / "model.safetensors")
+    (name,) = (name for name in weights if name.endswith(("embed_tokens.weight", "wte.weight", "embed_in.weight")))
+    head = "embed_out.weight" if family == "gpt_neox" else "lm_head.weight"
+    save_file({**weights, head: weights[name].clone()}, tmp_path / "model.safetensors", {"format": "pt"})
+    assert load_pretrained(tmp_path).model.config.tie_embeddings
+    save_file({**weights, head: torch.randn(weights[name].shape)}, tmp_path / "model.safetensors", {"format": "pt"})
+    tokens = torch.arange(9)[None]
+    expected = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)(tokens).logits
+    torch.testing.assert_close(load_pretrained(tmp_path).model(tokens), expected, atol=1e-4, rtol=0)
 
 
 def test_several_shards_are_one_model(tmp_path):

@@ -11,7 +11,7 @@ gguf = pytest.importorskip("gguf", reason="requirements.txt installs the package
 
 from tests.helpers import tiny_model  # noqa: E402
 from transformer import CheckpointError, load_pretrained  # noqa: E402
-from transformer.checkpoints.gguf_file import tokenizer_of  # noqa: E402
+from transformer.checkpoints.gguf_tokenizer import tokenizer_of  # noqa: E402
 
 LETTERS = [*map(chr, [*range(33, 127), *range(161, 173), *range(174, 256)]), *(chr(256 + place) for place in range(68))]
 """How byte-level BPE writes each byte."""
@@ -34,6 +34,12 @@ SHAPE = {
     "mlp_bias": False,
     "layer_norm_eps": 1e-5,
 }
+TYPES = {
+    float: gguf.GGUFValueType.FLOAT32,
+    int: gguf.GGUFValueType.UINT32,
+    str: gguf.GGUFValueType.STRING,
+    bool: gguf.GGUFValueType.BOOL,
+}
 KINDS = {"llama": {}, "qwen2": {"attention_bias": True, "attention_out_bias": False, "tie_embeddings": True}}
 
 
@@ -55,8 +61,8 @@ def written(path, architecture: str, model, stored: gguf.GGMLQuantizationType | 
     writer.add_token_types([1] * (len(TOKENS) - 1) + [3])
     writer.add_token_merges(MERGES)
     writer.add_eos_token_id(len(TOKENS) - 1)
-    if "scaling" in told:
-        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+    for name, value in told.get("fields", {}).items():
+        writer.add_key_value(name, value, TYPES[type(value)])
     names = {"embed": "token_embd", "ln_final": "output_norm", "unembed": "output"}
     tensors = {
         f"{names[name.partition('.')[0]]}.weight": weight
@@ -117,6 +123,14 @@ def test_its_model_computes_what_it_computed(small):
     assert found.model.config.layer_norm_eps == 1e-5 and found.model.config.rotary_base == 500.0
 
 
+def test_a_folder_of_one_such_file_will_do_and_so_will_capitals(small, tmp_path):
+    (tmp_path / "M.GGUF").write_bytes(small[0].read_bytes())
+    assert load_pretrained(tmp_path / "M.GGUF").card.title == load_pretrained(tmp_path).card.title == "M"
+    (tmp_path / "other.gguf").write_bytes(small[0].read_bytes())
+    with pytest.raises(CheckpointError, match=r"It has 2 \.gguf files; name one of them, such as M\.GGUF"):
+        load_pretrained(tmp_path)
+
+
 def test_its_tokenizer_joins_bytes_as_the_file_says(small):
     tokenizer = load_pretrained(small[0]).tokenizer
     ids = tokenizer.encode("the cat the ñ 12")
@@ -140,8 +154,15 @@ def test_quantised_weights_are_near_those_that_were_stored(stored, tmp_path):
     "architecture, told, words",
     [
         ("mamba", {}, "GGUF files of 'mamba' can't be read; those of llama and qwen2 can"),
-        ("llama", {"tokenizer": "llama"}, r"Its tokenizer \(llama, smollm\) can't be built; byte-level BPE"),
-        ("llama", {"scaling": True}, "rotary positions are scaled"),
+        ("llama", {"tokenizer": "bert"}, r"Its tokenizer \(bert, smollm\) can't be built; SentencePiece's"),
+        ("llama", {"tokenizer": "llama"}, "lacks tokens or scores"),
+        ("llama", {"fields": {"llama.rope.scaling.type": "linear"}}, "rotary positions are scaled"),
+        ("llama", {"fields": {"llama.rope.scaling.factor": 4.0}}, "rotary positions are scaled"),
+        ("llama", {"fields": {"llama.rope.scale_linear": 4.0}}, "rotary positions are scaled"),
+        ("llama", {"fields": {"llama.rope.dimension_count": 4}}, "rope.dimension_count is 4, where each head has 8"),
+        ("llama", {"fields": {"llama.attention.value_length": 4}}, "value_length is 4, where each head has 8"),
+        ("llama", {"fields": {"llama.logit_scale": 0.5}}, "says logit_scale, which isn't known, and may change"),
+        ("llama", {"fields": {"split.count": 3}}, "one of 3 parts of a model; llama-gguf-split --merge"),
         ("qwen2", {}, "weights of layers.0.self_attn.q_proj.bias are missing"),
     ],
 )
@@ -149,6 +170,20 @@ def test_what_isn_t_known_is_said(architecture, told, words, tmp_path):
     written(tmp_path / "small.gguf", architecture, tiny_model(**SHAPE), **told)
     with pytest.raises(CheckpointError, match=f"small.gguf: .*{words}"):
         load_pretrained(tmp_path / "small.gguf")
+
+
+def test_fields_that_change_nothing_are_read_over(tmp_path):
+    told = {"rope.scaling.type": "none", "rope.scaling.factor": 1.0, "rope.dimension_count": 8, "expert_count": 0}
+    fields = {**{f"llama.{name}": value for name, value in told.items()}, "tokenizer.ggml.eot_token_id": 3}
+    written(tmp_path / "small.gguf", "llama", tiny_model(**SHAPE), fields=fields)
+    assert load_pretrained(tmp_path / "small.gguf").card.stop_tokens == (len(TOKENS) - 1, 3)
+
+
+def test_a_file_for_other_machines_is_told_from_a_damaged_one(small, tmp_path):
+    content = small[0].read_bytes()
+    with damaged(tmp_path / "small.gguf", content[:4] + content[4:8][::-1] + content[8:]) as caught:
+        load_pretrained(tmp_path / "small.gguf")
+    assert "big-endian" in str(caught.value)
 
 
 def damaged(path, content: bytes):

@@ -9,17 +9,24 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_model
+from tests.tiny_models import save_chatty
 from transformer import (
     Card,
     Checkpoint,
     CheckpointError,
+    Sampling,
     Tokenizer,
     export_pretrained,
+    generate,
     load_checkpoint,
     load_pretrained,
+    save_checkpoint,
 )
 from transformer import __main__ as command_line
 from transformer.checkpoints import importing
+from transformer.checkpoints.families import FAMILIES
+from transformer.checkpoints.pretrained import config_of
+from transformer.data.tokenizers import HALF
 
 LLAMA = {
     "norm_kind": "rms",
@@ -95,6 +102,20 @@ def test_weights_of_half_the_bytes_are_read_as_float32(folder, dtype):
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5}}, "of the type 'llama3'; only plain ones"),
         ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2}}, "of the type 'linear'"),
         ({"rope_parameters": 7}, "no set of named values"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 5e5}}}, "say full_attention, which isn't known"),
+        ({"rope_parameters": {"rope_theta": 5e5, "factor": 4.0}}, "say factor, which isn't known"),
+        ({"rope_parameters": {"rope_theta": 5e5, "partial_rotary_factor": 0.5}}, "turns 0.5 of each head"),
+        ({"layer_types": ["chunked_attention"] * 2}, "layers of 'chunked_attention'; known are full_attention"),
+        ({"layer_types": ["sliding_attention"] * 2}, "sliding_attention, which no Llama has"),
+        ({"layer_types": ["full_attention"]}, "don't name a kind for each layer"),
+        ({"logits_scaling": 8.0}, "sets logits_scaling, which isn't known and may change what the model computes"),
+        ({"rope_interleaved": True}, "sets rope_interleaved"),
+        ({"is_causal": False}, "sets is_causal to something else"),
+        (
+            {"architectures": ["LlamaForSequenceClassification"]},
+            "is a LlamaForSequenceClassification; of this family, a",
+        ),
+        ({"quantization_config": {"quant_method": "gptq"}}, r"weights are quantised \(gptq\)"),
         ({"vocab_size": 7}, "The tokenizer has 11 tokens, but the model only 7"),
     ],
 )
@@ -102,6 +123,54 @@ def test_a_configuration_that_lies_is_refused(folder, fields, words):
     say(folder, **fields)
     with pytest.raises(CheckpointError, match=f"small-llama: .*{words}|small-llama: ({words})"):
         load_pretrained(folder)
+
+
+def test_what_changes_nothing_may_stand_there(folder):
+    off = {"rope_interleaved": False, "attention_dropout": 0.1, "torch_dtype": "bfloat16", "layer_types": None}
+    more = {
+        "unsloth_version": "2025",
+        "transformers.js_config": {"dtype": "q4"},
+        "_name_or_path": "x",
+        "pretraining_tp": 2,
+    }
+    say(folder, **off, **more, architectures=["LlamaForCausalLM"])
+    assert load_pretrained(folder).model.config.n_layers == 2
+
+
+DEEP = {
+    "hidden_size": 128,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 512,
+    "vocab_size": 99,
+}
+
+
+@pytest.mark.parametrize(
+    "family, fields",
+    [
+        (
+            "gpt_neox",
+            {"rotary_emb_base": 10000, "rotary_pct": 0.25, "rope_theta": 10000, "partial_rotary_factor": 0.25},
+        ),
+        ("gpt_neox", {"rope_theta": 10000, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1}),
+        ("qwen2", {"sliding_window": 32768, "max_window_layers": 21, "use_sliding_window": False, "use_mrope": False}),
+        ("llama", {"max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1, "rope_scaling": None}),
+    ],
+)
+def test_configurations_of_several_years_are_read(family, fields):
+    config = config_of(FAMILIES[family], {**DEEP, "max_position_embeddings": 2048, **fields})
+    assert config.turned_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
+
+
+def test_a_text_ends_after_any_of_its_end_tokens(folder, tmp_path):
+    say(folder, eos_token_id=4)
+    assert load_pretrained(folder).card.stop_tokens == (4,)
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [5, 3, 5, 99, None]}))
+    checkpoint = load_pretrained(folder)
+    assert checkpoint.card.stop_tokens == (5, 3)
+    save_checkpoint(tmp_path / "kept", checkpoint)
+    assert load_checkpoint(tmp_path / "kept").card.stop_tokens == (5, 3)
 
 
 def swap(name, tensor):
@@ -145,7 +214,16 @@ def test_a_file_that_is_missing_cut_off_or_something_else_is_refused(folder, nam
 
 def test_a_pickle_is_never_opened(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r"pickles, which are never opened: .*save_pretrained"):
+        load_pretrained(folder)
+    (folder / "pytorch_model.bin").unlink()
     with pytest.raises(CheckpointError, match="read from safetensors files alone"):
+        load_pretrained(folder)
+
+
+def test_a_pointer_that_git_lfs_left_is_told_from_a_damaged_file(folder):
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(CheckpointError, match=r"safetensors is a Git LFS pointer, .*git lfs pull"):
         load_pretrained(folder)
 
 
@@ -172,6 +250,11 @@ def test_something_that_isn_t_there_is_said(tmp_path):
         load_pretrained(tmp_path / "nothing")
 
 
+def test_a_folder_of_theirs_is_no_checkpoint_of_ours(folder):
+    with pytest.raises(CheckpointError, match=r"small-llama: It is a folder in Hugging Face layout; .* import"):
+        load_checkpoint(folder)
+
+
 class TestOnTheCommandLine:
     def run(self, tmp_path, *words: str) -> int:
         return command_line.main(["--checkpoints", str(tmp_path / "checkpoints"), *words])
@@ -185,6 +268,23 @@ class TestOnTheCommandLine:
         assert self.run(tmp_path, "export", "mine", str(tmp_path / "out")) == 0
         assert "LlamaForCausalLM" in capsys.readouterr().out
         assert torch.equal(load_pretrained(tmp_path / "out").model(tokens), expected)
+
+    def test_what_is_written_comes_in_whole_characters(self, tmp_path, capsys):
+        checkpoint = save_chatty(tmp_path / "checkpoints")
+        assert self.run(tmp_path, "generate", "chatty", "the ñ", "--tokens", "40", "--seed", "1") == 0
+        ids = checkpoint.tokenizer.encode("the ñ")
+        steps = generate(checkpoint.model, ids, max_new_tokens=40, sampling=Sampling(0.8, seed=1), stop_tokens=[259])
+        expected = checkpoint.tokenizer.decode([*ids, *(step.token_id for step in steps)])
+        assert capsys.readouterr().out == expected + "\n" and HALF in expected
+
+    def test_an_imported_model_has_no_text_to_be_measured_on(self, folder, tmp_path, capsys):
+        assert self.run(tmp_path, "import", str(folder), "--name", "mine") == 0
+        assert self.run(tmp_path, "evaluate", "mine") == 1
+        assert "names no text that mine was trained on" in capsys.readouterr().err
+
+    def test_a_model_of_the_hub_needs_its_owner(self, tmp_path, capsys):
+        assert self.run(tmp_path, "import", "gpt2") == 1
+        assert "a model on the hub is named by OWNER/NAME, as openai-community/gpt2" in capsys.readouterr().err
 
     def test_what_fails_leaves_nothing(self, folder, tmp_path, capsys):
         rewrite(folder, lambda weights: weights.pop("model.norm.weight"))

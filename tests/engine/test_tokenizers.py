@@ -313,6 +313,24 @@ class TestBytes:
         assert tokenizer.labels([1, 3 + 0xC3, 3 + 0x0A]) == ["␣the", "⟨C3⟩", "↵"]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.WordPiece({"one": 0, "##s": 1, "two": 2}),
+        models.Unigram([("one", -1.0), *((letter, -2.0) for letter in "onestw")]),
+        models.BPE({letter: at for at, letter in enumerate("onestw")}, []),
+    ],
+    ids=["WordPiece", "Unigram", "BPE"],
+)
+def test_parts_of_words_that_a_vocabulary_lacks_are_named_unless_it_has_a_token_for_them(model):
+    backend = tokenizers.Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = Tokenizer(backend)
+    assert tokenizer.unknown_pieces("ones two") == [] and tokenizer.encode("ones two")
+    (unknown,) = tokenizer.unknown_pieces("two x")
+    assert unknown == UnknownPiece("x", 4)
+
+
 SENTENCE_WORDS = ["Mary", "Who", "went", "to", "the", "park", "has", ".", "?"]
 OF_SENTENCES = Tokenizer.of_sentences(SENTENCE_WORDS, SPECIAL)
 

@@ -11,7 +11,7 @@ const KINDS = { 0: ["a", "a"], 1: ["␣", " "], 2: ["▁c", " c", "c"] };
 
 /** A story of a prompt of two tokens, and a vocabulary of three. */
 function begun(about = {}) {
-  const story = new Story({ prompt: [0, 1], source: [], end: null, ...about });
+  const story = new Story({ prompt: [0, 1], source: [], ends: [], ...about });
   story.learn(KINDS);
   story.name();
   return story;
@@ -113,7 +113,7 @@ test("what a token was drawn by stays with it when dials are turned", () => {
 });
 
 test("a text ends with the token that says so", () => {
-  const story = begun({ end: 2 });
+  const story = begun({ ends: [2] });
   story.add(told(0, 2), DIALS, null);
   assert.ok(!story.ended);
   story.add(told(2, 3), DIALS, null);

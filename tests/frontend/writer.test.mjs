@@ -68,7 +68,7 @@ async function writing(engine, ids = []) {
   const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1 };
   const problems = [];
   const writer = new Writer({ changed() {}, problem: (sentence) => problems.push(sentence), dials: () => ({ ...dials }), whose: () => null });
-  const story = new Story({ prompt: PROMPT, source: [], end: null });
+  const story = new Story({ prompt: PROMPT, source: [], ends: [] });
   story.tree.restore(ids);
   await writer.begin(engine, story, {});
   return { writer, story, dials, problems };

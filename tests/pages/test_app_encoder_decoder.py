@@ -130,7 +130,7 @@ def test_writing_ends_with_the_end_token_which_a_link_and_a_reload_keep():
         write(at)
     finally:
         handle.remove()
-    assert ids_of(at)[3:] == [END] == [given(at)["end"]] and strip(at)[-1] == "[end]"
+    assert ids_of(at)[3:] == [END] == list(given(at)["ends"]) and strip(at)[-1] == "[end]"
     again = start(**link_of(at))
     assert ids_of(again) == ids_of(at) and strip(again)[-1] == "[end]"
 

@@ -42,6 +42,7 @@ HONEST = {
     **dict.fromkeys(("parameters", "start_token_id", "end_token_id"), NUMBERS),
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
+    "more_end_token_ids": st.lists(NUMBERS, max_size=3),
     "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
     "opening": st.none()
     | st.fixed_dictionaries(
@@ -79,7 +80,7 @@ def shown_on_every_page(card: Card) -> None:
         for kind in places.attentions(shape):
             layer, head = places.opening(shape, card, kind)
             assert 0 <= layer < places.depth(shape, kind) and 0 <= head < shape.n_heads
-    for token in (card.start_token_id, card.end_token_id):
+    for token in (card.start_token_id, *card.stop_tokens):
         assert token is None or -(2**63) <= token < 2**63
 
 

@@ -1,4 +1,4 @@
-"""Models that were tuned to answer: their template is data, is read as its tokens, and can be left away."""
+"""Models that were tuned to answer: their template becomes data, is read as its tokens, and can be left away."""
 
 import json
 from urllib.parse import parse_qsl
@@ -11,7 +11,8 @@ from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
 from transformer import Card, load_checkpoint, load_pretrained
 from transformer.checkpoints.exporting import export_pretrained
-from transformer.data.chat import Chat, chat_of
+from transformer.data import chat
+from transformer.data.chat import Chat, ChatTemplateError, chat_of
 from transformer.data.tokenizers import HALF
 
 TURN = "'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'"
@@ -21,33 +22,60 @@ FIRST = "{% if loop.first %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}{
 USER, ANSWER = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_the_form_that_most_models_share_is_recognised():
+def test_what_a_template_puts_around_the_words_becomes_data():
     tokenizer = byte_tokenizer()
     assert chat_of(PLAIN, tokenizer) == Chat(USER, ANSWER)
     with_system = PLAIN.replace("{{" + TURN, FIRST + "{{" + TURN)
     assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
+    stripped = PLAIN.replace("message['content']", "message['content'] | trim")
+    assert chat_of(stripped, tokenizer) == Chat(USER, ANSWER, strip=True)
+    begun = chat_of("{{ bos_token }}" + PLAIN, tokenizer, {"bos_token": "<|im_end|>"})
+    assert begun.before == "<|im_end|>" + USER
+
+
+LOOP = "{% for each in range(99999) %}"
 
 
 @pytest.mark.parametrize(
-    "template",
+    "template, words",
     [
-        None,
-        3,
-        "",
-        "{{ messages }}",
-        TURN,
-        ASKED,
-        PLAIN * 200,
-        "{{ cycler.__globals__ }}",
-        PLAIN.replace("im_end", "end_of_turn"),
+        (None, "no text"),
+        (3, "no text"),
+        ("", "say a person's words once"),
+        ("{{ messages }}", "changes what stands around the words"),
+        (TURN, "words once"),
+        (ASKED, "words once"),
+        (PLAIN * 200, "more than 20,000 characters"),
+        ("{{ raise_exception('not for you') }}", "not for you"),
+        ("{{ cycler.__init__.__globals__ }}", "SecurityError"),
+        ("{{ messages.append(1) }}", "SecurityError"),
+        ("{% if", "TemplateSyntaxError"),
+        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
+        ("{{ 'a' * 10 ** 9 }}", "MemoryError"),
+        (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
+        ("{{ messages[0].content.upper() }}", "words once"),
+        ("{% if 'x' in messages[0].content %}!{% endif %}{{ messages[0].content }}", "changes what stands around"),
     ],
 )
-def test_any_other_form_is_none_that_is_known_and_never_run(template):
-    assert chat_of(template, byte_tokenizer()) is None
+def test_a_template_that_does_anything_else_is_ended_and_refused(template, words, monkeypatch):
+    monkeypatch.setattr(chat, "SECONDS", 4)
+    with pytest.raises(ChatTemplateError, match=words):
+        chat_of(template, byte_tokenizer())
 
 
-def test_a_template_of_tokens_that_there_are_not_is_not_used():
-    assert chat_of(PLAIN, byte_tokenizer(special=("<|end|>",))) is None
+def test_a_template_sees_nothing_of_the_server(monkeypatch):
+    """What escaped from the sandbox would find an empty folder and no secrets."""
+    monkeypatch.setenv("HEADSUP_SECRET", "told")
+    seen = {}
+    real = chat.subprocess.run
+
+    def run(command, **options):
+        seen.update(options)
+        return real(command, **options)
+
+    monkeypatch.setattr(chat.subprocess, "run", run)
+    chat_of(PLAIN, byte_tokenizer())
+    assert "HEADSUP_SECRET" not in seen["env"] and not library.FOLDER.is_relative_to(seen["cwd"])
 
 
 def test_names_of_special_tokens_are_tokens_in_the_template_alone():
@@ -75,13 +103,22 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
     if where == "unknown":
         assert card.chat is None and "reads plain text" in card.summary
     else:
-        assert card.chat == {"before": USER, "after": ANSWER} and "What is" in card.examples[0]
+        assert card.chat == {"before": USER, "after": ANSWER, "strip": False} and "What is" in card.examples[0]
 
 
-@pytest.mark.parametrize("chat", [[], {"before": ""}, {"before": 1, "after": ""}, {"before": "a" * 9999, "after": ""}])
-def test_a_card_s_chat_is_two_texts(chat):
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        {"before": ""},
+        {"before": 1, "after": ""},
+        {"before": "a" * 20_001, "after": ""},
+        {"before": "", "after": "", "strip": 1},
+    ],
+)
+def test_a_card_s_chat_is_two_texts(told):
     with pytest.raises(ValueError, match=r"chat|words"):
-        Card.from_dict({"title": "x", "chat": chat})
+        Card.from_dict({"title": "x", "chat": told})
     assert Card.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
 
 
@@ -120,3 +157,13 @@ def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, m
     assert scene.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
     assert Scene.of(link, {"prompt": "you"}).reads == scene.reads
     assert (list(scene.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")
+
+
+def test_a_text_begins_once_however_many_parts_it_is_encoded_in(tmp_path, monkeypatch):
+    tokenizer = save_chatty(tmp_path, begins=True).tokenizer
+    use(monkeypatch, tmp_path)
+    (begin,) = tokenizer.encode("")
+    assert Chat(USER, ANSWER).tokens(tokenizer, "hi") == Chat(USER, ANSWER).tokens(byte_tokenizer(), "hi")
+    for text, expected in (("", "hi"), (" x", "hi x")):
+        tokens = Scene(model="chatty", prompt="hi", text=text, reads="plain").tokens
+        assert list(tokens) == [begin, *byte_tokenizer().encode(expected)]

@@ -92,17 +92,15 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     """The events of a text, as the scheduler writes it among all others of its model."""
     checkpoint = found.model.checkpoint
-    end = checkpoint.card.end_token_id
-    request = schedulers.of(checkpoint.model).submit(
-        state, max_new_tokens=max_new_tokens, stop_tokens=() if end is None else (end,)
-    )
+    ends = checkpoint.card.stop_tokens
+    request = schedulers.of(checkpoint.model).submit(state, max_new_tokens=max_new_tokens, stop_tokens=ends)
     last = None
     yield event("begin", {"seed": state.sampling.seed})
     try:
         async for step in request:
             last = step.token_id
             yield event("token", texts.told_of(step, checkpoint.tokenizer, module, head))
-        yield event("end", {"reason": "stop" if end is not None and last == end else "length"})
+        yield event("end", {"reason": "stop" if last in ends else "length"})
     except Exception as error:
         yield event("error", {"error": f"The text can't be written on: {str(error)[:300]}", "parameter": ""})
         if not isinstance(error, ValueError):

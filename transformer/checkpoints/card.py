@@ -13,6 +13,9 @@ from typing import Any
 LONGEST = {"title": 300, "summary": 1_000, "group": 60, "language": 60, "task": 60}
 """Characters of each text."""
 MOST_EXAMPLES, LONGEST_EXAMPLE = 24, 2_000
+LONGEST_CHAT = 20_000
+"""Characters before and after a person's words."""
+MOST_ENDS = 24
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
 """Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
 ATTENTIONS = ("self", "encoder", "decoder", "cross")
@@ -47,8 +50,15 @@ class Card:
     """The head worth seeing first, as {"layer": int, "head": int, "attention": one of `ATTENTIONS`}."""
     start_token_id: int | None = None
     end_token_id: int | None = None
-    chat: dict[str, str] | None = None
+    more_end_token_ids: list[int] = field(default_factory=list)
+    """Other tokens after which a text ends, too."""
+    chat: dict[str, str | bool] | None = None
     """What stands before and after a person's words, of a model that was tuned to answer: the fields of `Chat`."""
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """All tokens after which a text ends."""
+        return () if self.end_token_id is None else (self.end_token_id, *self.more_end_token_ids)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Card:
@@ -63,6 +73,10 @@ class Card:
             value = getattr(card, name)
             if value is not None or name == "parameters":
                 _check_number(f"its {name}", value, whole=True)
+        if not isinstance(card.more_end_token_ids, list) or len(card.more_end_token_ids) > MOST_ENDS:
+            raise ValueError(f"its more_end_token_ids must be a list of at most {MOST_ENDS} numbers")
+        for value in card.more_end_token_ids:
+            _check_number("one of its more_end_token_ids", value, whole=True)
         for name, largest in (("train_loss", LARGEST_NUMBER), ("validation_loss", LARGEST_NUMBER), ("accuracy", 1)):
             if (value := getattr(card, name)) is not None:
                 _check_number(f"its {name}", value, largest)
@@ -116,10 +130,12 @@ def _check_opening(opening: object) -> None:
 def _check_chat(chat: object) -> None:
     if chat is None:
         return
-    if not isinstance(chat, dict) or chat.keys() != {"before", "after"}:
+    if not isinstance(chat, dict) or chat.keys() - {"strip"} != {"before", "after"}:
         raise ValueError("its chat must say what stands before and after a person's words, and nothing else")
     for name in ("before", "after"):
-        _check_text(f"what stands {name} a person's words", chat[name], LONGEST_EXAMPLE)
+        _check_text(f"what stands {name} a person's words", chat[name], LONGEST_CHAT)
+    if not isinstance(chat.get("strip", False), bool):
+        raise ValueError("whether its chat strips a person's words must be true or false")
 
 
 def _check_details(name: str, details: dict[str, Any]) -> None:

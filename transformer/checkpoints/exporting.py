@@ -44,8 +44,8 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
         "dtype": "float32",
         **family.write_config(config),
     }
-    if checkpoint.card.end_token_id is not None:
-        about["eos_token_id"] = checkpoint.card.end_token_id
+    if ends := checkpoint.card.stop_tokens:
+        about["eos_token_id"] = ends[0] if len(ends) == 1 else list(ends)
     try:
         with replacing(path) as folder:
             save_file(written, folder / "model.safetensors", {"format": "pt"})

@@ -163,6 +163,11 @@ def _no_folder(path: Path) -> str:
 
 def _inspect(folder: Path) -> tuple[Card, ModelConfig]:
     if missing := [name for name in FILES if not (folder / name).is_file()]:
+        if CARD in missing and CONFIG not in missing and "model_type" in _parse(folder, CONFIG, dict):
+            raise CheckpointError(
+                "It is a folder in Hugging Face layout; load_pretrained reads it, and `python -m transformer import` "
+                "makes a checkpoint of it."
+            )
         raise CheckpointError(f"{' and '.join(missing)} is missing.")
     card = _parse(folder, CARD, Card.from_dict)
     config = _parse(folder, CONFIG, ModelConfig.from_dict)
@@ -249,8 +254,8 @@ def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
 
 
 def _check_special_tokens(card: Card, config: ModelConfig) -> None:
-    for name in ("start_token_id", "end_token_id"):
-        token = getattr(card, name)
+    told = [("more_end_token_ids", token) for token in card.more_end_token_ids]
+    for name, token in (("start_token_id", card.start_token_id), ("end_token_id", card.end_token_id), *told):
         if token is not None and not 0 <= token < config.vocab_size:
             raise CheckpointError(f"{CARD} has {name} {token}; there are {config.vocab_size} tokens.")
     if config.architecture == "encoder-decoder" and card.start_token_id is None:

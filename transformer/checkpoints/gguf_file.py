@@ -1,4 +1,4 @@
-"""A .gguf file: its header, its weights dequantised, and a tokenizer built from what it says of one.
+"""A .gguf file: its header, its configuration, and its weights dequantised.
 
 The header is read here and not by the package `gguf`, which trusts every count in it; the package dequantises.
 Format: magic, version, counts, fields (name, type, value), tensors (name, sizes, type, offset), aligned data.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -16,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tokenizers
 import torch
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from ..data.tokenizers import Tokenizer
 from .families import FAMILIES
 from .folder import CheckpointError, reason
-from .pretrained import Pretrained, check_vocabulary, config_of
+from .gguf_tokenizer import named_tokens, tokenizer_of
+from .pretrained import Pretrained, check_vocabulary, config_of, token_ids
+from .their_files import refuse_pointer
+from .tokenizer_files import TheirTokenizer
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 MOST_FIELDS, MOST_TENSORS, MOST_SIDES = 10_000, 100_000, 4
@@ -61,15 +60,19 @@ _FIELDS = {
 """What a field of config.json is called here, after the architecture's name."""
 _TURNS_NEIGHBOURS = ("llama",)
 """Architectures whose rows of W_Q and W_K stand so that neighbouring dimensions are turned together."""
-_WORDS = {
-    "gpt-2": None,
-    "smollm": None,
-    "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+",
-    "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-}
-"""How a text is cut before pieces are joined, by what the file calls it; None for GPT-2's own way."""
+_WITHOUT_EFFECT = (
+    "vocab_size",
+    "rope.dimension_count",
+    "rope.scaling.type",
+    "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
+    "attention.value_length",
+    "tensor_data_layout",
+)
+"""Fields that are checked below, or change nothing."""
+_FACTORS = ("rope.scaling.factor", "rope.scale_linear")
+"""Fields that change nothing if they are 1, or 0."""
+_ENDS = tuple(f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
-        with path.open("rb") as file:
+        with refuse_pointer(path).open("rb") as file:
             if file.read(4) != MAGIC:
                 raise CheckpointError("This is no GGUF file: it doesn't begin with that word.")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -120,7 +123,10 @@ class _Header:
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data, self._at = data, len(MAGIC)
-        if (version := self._number("I")) not in VERSIONS:
+        version = self._number("I")
+        if version >> 24 in VERSIONS:
+            raise CheckpointError("It is big-endian, for another kind of machine; a little-endian file can be read.")
+        if version not in VERSIONS:
             raise CheckpointError(f"Its version is {version}; versions {VERSIONS[0]} and {VERSIONS[1]} can be read.")
         self._tensors, fields = self._number("Q"), self._number("Q")
         if fields > MOST_FIELDS or self._tensors > MOST_TENSORS:
@@ -199,23 +205,37 @@ def open_gguf(path: Path) -> Pretrained:
     architecture = file.fields.get("general.architecture")
     if architecture not in ("llama", "qwen2"):
         raise CheckpointError(f"GGUF files of {str(architecture)[:60]!r} can't be read; those of llama and qwen2 can.")
-    tokenizer = tokenizer_of(file.fields)
-    config = config_of(FAMILIES[architecture], _as_config(file, architecture, tokenizer.vocab_size))
+    if (parts := file.fields.get("split.count", 1)) != 1:
+        raise CheckpointError(
+            f"It is one of {parts} parts of a model; llama-gguf-split --merge makes one file of them."
+        )
+    theirs = TheirTokenizer(tokenizer_of(file.fields), named_tokens(file.fields))
+    config = config_of(FAMILIES[architecture], _as_config(file, architecture, theirs.tokenizer.vocab_size))
     if architecture in _TURNS_NEIGHBOURS:
         config = replace(config, rotary_pairs="neighbours")
-    check_vocabulary(tokenizer, config)
-    end = file.fields.get("tokenizer.ggml.eos_token_id")
-    end = end if isinstance(end, int) and 0 <= end < config.vocab_size else None
-    return Pretrained(
-        path.stem, FAMILIES[architecture], config, file, tokenizer, end, file.fields.get("tokenizer.chat_template")
-    )
+    check_vocabulary(theirs.tokenizer, config)
+    ends = token_ids([file.fields.get(name) for name in _ENDS], config)
+    template = file.fields.get("tokenizer.chat_template")
+    return Pretrained(path.stem, FAMILIES[architecture], config, file, theirs, ends, template)
 
 
 def _as_config(file: GgufFile, architecture: str, tokens: int) -> dict[str, Any]:
-    """What config.json would say."""
-    if file.fields.get(f"{architecture}.rope.scaling.type", "none") != "none" or "rope_freqs.weight" in file.shapes:
+    """What config.json would say. Raises: CheckpointError for what it couldn't say, and the engine can't do."""
+    prefix = f"{architecture}."
+    told = {name.removeprefix(prefix): value for name, value in file.fields.items() if name.startswith(prefix)}
+    found = {field: told.pop(name, None) for field, name in _FIELDS.items()}
+    scaled = any(told.pop(name, 1) not in (0, 1) for name in _FACTORS)
+    if scaled or told.get("rope.scaling.type", "none") != "none" or "rope_freqs.weight" in file.shapes:
         raise CheckpointError("Its rotary positions are scaled; only plain ones are known.")
-    found = {field: file.fields.get(f"{architecture}.{name}") for field, name in _FIELDS.items()}
+    width, heads = found["hidden_size"], found["num_attention_heads"]
+    of_head = found["head_dim"] or (
+        width // heads if isinstance(width, int) and isinstance(heads, int) and heads else 0
+    )
+    for name in ("rope.dimension_count", "attention.value_length"):
+        if told.get(name, of_head) != of_head:
+            raise CheckpointError(f"Its {name} is {told[name]}, where each head has {of_head}; that isn't known.")
+    if left := sorted(name for name, value in told.items() if name not in _WITHOUT_EFFECT and value):
+        raise CheckpointError(f"It says {left[0][:60]}, which isn't known, and may change what the model computes.")
     for field in ("rms_norm_eps", "rope_theta"):
         if isinstance(found[field], float):
             found[field] = float(f"{found[field]:.7g}")  # 1e-5, stored in half the digits
@@ -228,63 +248,3 @@ def _their_name(name: str) -> str:
     *block, module, kind = name.split(".") if name.count(".") else ("", name, "")
     layer = f"layers.{block[1]}." if block[:1] == ["blk"] and len(block) == 2 else ""
     return f"{layer}{_NAMES[module]}.{kind}" if module in _NAMES and (layer or not block) else name
-
-
-def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
-    """A byte-level BPE tokenizer from a file's fields.
-
-    Raises: CheckpointError for a tokenizer of another kind, or one that doesn't hold together.
-    """
-    kind, cut = fields.get("tokenizer.ggml.model"), fields.get("tokenizer.ggml.pre", "gpt-2")
-    if kind != "gpt2" or cut not in _WORDS:
-        raise CheckpointError(
-            f"Its tokenizer ({str(kind)[:40]}, {str(cut)[:40]}) can't be built; byte-level BPE (gpt2) can, of the "
-            f"kinds {', '.join(_WORDS)}."
-        )
-    tokens, merges = (fields.get(f"tokenizer.ggml.{name}") for name in ("tokens", "merges"))
-    kinds = fields.get("tokenizer.ggml.token_type", [1] * len(tokens or ()))
-    if not all(isinstance(each, list) for each in (tokens, merges, kinds)) or len(kinds) != len(tokens):
-        raise CheckpointError("Its tokenizer lacks tokens or merges.")
-    try:
-        return Tokenizer(_byte_level(tokens, merges, kinds, cut, _first(fields, tokens)))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the library panics, below Exception, on some that are damaged
-        raise CheckpointError(f"Its tokenizer can't be built ({reason(Exception(str(error)))}).") from None
-
-
-def _byte_level(
-    tokens: list[str], merges: list[str], kinds: list[int], cut: str, first: tuple[str, int] | None
-) -> tokenizers.Tokenizer:
-    """kinds: 3 for a token of the model's own, 4 for one that is whole in any text. first: what each begins with."""
-    vocabulary = {token: place for place, token in enumerate(tokens)}
-    if len(vocabulary) < len(tokens):
-        raise ValueError("it names a token twice")
-    backend = tokenizers.Tokenizer(models.BPE(vocabulary, [tuple(merge.split(" ", 1)) for merge in merges]))
-    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=_WORDS[cut] is None)
-    steps: list[pre_tokenizers.PreTokenizer] = [words]
-    if cut == "smollm":
-        steps = [pre_tokenizers.Digits(individual_digits=True), words]
-    elif _WORDS[cut]:
-        steps = [pre_tokenizers.Split(Regex(_WORDS[cut]), "isolated"), words]
-    if cut == "qwen2":
-        backend.normalizer = normalizers.NFC()
-    backend.pre_tokenizer = pre_tokenizers.Sequence(steps)
-    backend.decoder = decoders.ByteLevel()
-    for kind, is_special in ((3, True), (4, False)):
-        added = [
-            AddedToken(token, special=is_special, normalized=False)
-            for token, own in zip(tokens, kinds, strict=True)
-            if own == kind
-        ]
-        (backend.add_special_tokens if is_special else backend.add_tokens)(added)
-    if first:
-        backend.post_processor = processors.TemplateProcessing(single=[first[0], "$A"], special_tokens=[first])
-    return backend
-
-
-def _first(fields: Mapping[str, Any], tokens: list[str]) -> tuple[str, int] | None:
-    """The token that every text begins with, where the file wants one."""
-    place = fields.get("tokenizer.ggml.bos_token_id")
-    wanted = fields.get("tokenizer.ggml.add_bos_token", False) is True and isinstance(place, int)
-    return (tokens[place], place) if wanted and 0 <= place < len(tokens) else None

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from .folder import Checkpoint, CheckpointError, reason, save_checkpoint
-from .pretrained import load_pretrained
+from .pretrained import is_gguf, load_pretrained
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -14,8 +14,14 @@ WANTED = (
     "*.safetensors",
     "*.safetensors.index.json",
     "config.json",
+    "generation_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "*.model",
     "chat_template.jinja",
 )
 """What is fetched of a model on the hub: no code, no pickles."""
@@ -29,13 +35,17 @@ def import_pretrained(source: str, checkpoints: Path, name: str | None = None) -
     Raises: CheckpointError if the source can't be read or fetched, or there is a checkpoint of this name already.
     """
     path = Path(source)
-    name = name or (path.stem if path.suffix == ".gguf" else path.resolve().name).lower()
+    name = name or (path.stem if is_gguf(path) else path.resolve().name).lower()
     if not NAME.fullmatch(name):
         raise CheckpointError(f"{name!r} can't be a checkpoint's name; choose one of letters and digits with --name.")
     if (checkpoints / name).exists():
         raise CheckpointError(f"There is a checkpoint {name!r} already; choose another name with --name.")
     if not path.exists() and HUB_ID.fullmatch(source):
         path = fetched(source)
+    elif not path.exists() and NAME.fullmatch(source) and not path.suffix:
+        raise CheckpointError(
+            f"There is no folder {source!r} here; a model on the hub is named by OWNER/NAME, as openai-community/gpt2."
+        )
     checkpoint = load_pretrained(path)
     save_checkpoint(checkpoints / name, checkpoint)
     return name, checkpoint

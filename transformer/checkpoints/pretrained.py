@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..data.chat import chat_of
+from ..data.chat import Chat, ChatTemplateError, chat_of
 from ..data.tokenizers import Tokenizer
 from ..model.models import shapes_alone
 from .card import Card
 from .families import FAMILIES
 from .families.family import Family, Fields, Weight, read_weight, their_shapes
-from .folder import LARGEST_JSON, Checkpoint, CheckpointError, reason, with_weights
-from .safetensors_folder import SafetensorsFolder, read_json, read_tokenizer
+from .folder import Checkpoint, CheckpointError, reason, with_weights
+from .safetensors_folder import SafetensorsFolder
+from .their_files import checked, read_json
+from .tokenizer_files import TheirTokenizer, read_tokenizer
 
 EXAMPLES = ("The capital of France is", "Once upon a time")
 """Prompts to begin with: a model's files bring none."""
@@ -49,55 +52,80 @@ class Pretrained:
     family: Family
     config: ModelConfig
     tensors: Tensors
-    tokenizer: Tokenizer
-    end_token_id: int | None = None
+    theirs: TheirTokenizer
+    end_token_ids: tuple[int, ...] = ()
+    """After each of them a text ends."""
     chat_template: object = None
-    """The program that the files bring; it is never run."""
+    """The program that the files bring."""
 
     def checkpoint(self) -> Checkpoint:
         """Read the weights, one after another, as float32; the model is in evaluation mode.
 
         Raises: CheckpointError for weights that are missing, too many, of another shape, or no finite numbers.
         """
-        found = self._found()
+        config = self._with_own_unembedding()
         state = {}
-        for weight, names in found:
+        for weight, names in self._found(config):
             tensors = [self.tensors.read(name) for name in names]
-            state[weight.ours] = read_weight(weight, self.config, tensors)
+            state[weight.ours] = read_weight(weight, config, tensors)
             if not state[weight.ours].isfinite().all():
                 raise CheckpointError(f"{names[0][:100]} holds numbers that are infinite or not numbers at all.")
-        model = with_weights(self.config, state).eval()
-        chat = chat_of(self.chat_template, self.tokenizer)
-        unknown = " Its chat template is in no form that is known, so it reads plain text."
+        model = with_weights(config, state).eval()
+        chat, unusable = self._chat()
         card = Card(
             title=self.name,
-            summary=f"A {self.family.name} model, imported.{unknown if self.chat_template and not chat else ''}",
+            summary=f"A {self.family.name} model, imported.{unusable}",
             group="Imported",
             parameters=model.parameter_count(),
             examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
-            end_token_id=self.end_token_id,
+            end_token_id=self.end_token_ids[0] if self.end_token_ids else None,
+            more_end_token_ids=list(self.end_token_ids[1:]),
             training={"family": self.family.name},
             chat=None if chat is None else dataclasses.asdict(chat),
         )
-        return Checkpoint(model, self.tokenizer, card)
+        return Checkpoint(model, self.theirs.tokenizer, card)
 
-    def _found(self) -> list[tuple[Weight, list[str]]]:
+    def _chat(self) -> tuple[Chat | None, str]:
+        """What stands around a person's words, and a sentence on a template that can't be used."""
+        if not self.chat_template:
+            return None, ""
+        try:
+            return chat_of(self.chat_template, self.theirs.tokenizer, self.theirs.named), ""
+        except ChatTemplateError as error:
+            return None, f" Its chat template can't be used ({reason(error)}), so it reads plain text."
+
+    def _with_own_unembedding(self) -> ModelConfig:
+        """The configuration, untied where the files have another W_U than the embeddings, whatever they say."""
+        names, tied = self._real_names(), self.config.tie_embeddings
+        embedding, unembedding = (self.family.weights(self._untied)[place].theirs[0] for place in (0, -1))
+        if not tied or unembedding not in names or embedding not in names:
+            return self.config
+        both = (self.tensors.read(names[name]) for name in (embedding, unembedding))
+        return self.config if torch.equal(*both) else self._untied
+
+    @property
+    def _untied(self) -> ModelConfig:
+        return replace(self.config, tie_embeddings=False)
+
+    def _real_names(self) -> dict[str, str]:
+        """The names that the files have, by those without the family's prefix."""
+        return {name.removeprefix(self.family.prefix): name for name in self.tensors.shapes}
+
+    def _found(self, config: ModelConfig) -> list[tuple[Weight, list[str]]]:
         """Where each weight stands, under the names that the files have, once all shapes are right."""
-        shapes, prefix = self.tensors.shapes, self.family.prefix
-        real = {name.removeprefix(prefix): name for name in shapes}
-        ours = {name: tuple(tensor.shape) for name, tensor in shapes_alone(self.config).state_dict().items()}
-        weights = self.family.weights(self.config)
+        shapes, real = self.tensors.shapes, self._real_names()
+        ours = {name: tuple(tensor.shape) for name, tensor in shapes_alone(config).state_dict().items()}
+        weights = self.family.weights(config)
         for weight in weights:
-            for name, shape in zip(weight.theirs, their_shapes(weight, self.config, ours[weight.ours]), strict=True):
+            for name, shape in zip(weight.theirs, their_shapes(weight, config, ours[weight.ours]), strict=True):
                 if name not in real:
                     raise CheckpointError(f"The weights of {name} are missing.")
                 if shapes[real[name]] != shape:
                     raise CheckpointError(
                         f"{name} is {_by(shapes[real[name]])} in the file; the configuration needs {_by(shape)}."
                     )
-        used = {name for weight in weights for name in weight.theirs}
-        unused = re.compile(f"{self.family.ignored}|lm_head.weight|embed_out.weight")
-        if left := sorted(name for name in real if name not in used and not unused.fullmatch(name)):
+        used = {name for weight in [*weights, *self.family.weights(self._untied)[-1:]] for name in weight.theirs}
+        if left := sorted(name for name in real if name not in used and not re.fullmatch(self.family.ignored, name)):
             raise CheckpointError(
                 f"There are weights that no {self.family.name} model has, {left[0][:100]} the first of {len(left)}."
             )
@@ -120,32 +148,56 @@ def load_pretrained(path: str | Path) -> Checkpoint:
 
 def open_pretrained(path: Path) -> Pretrained:
     """What is in other people's files, without their weights."""
-    if path.is_dir():
-        return _folder(path)
-    if path.suffix == ".gguf" and path.is_file():
+    if is_gguf(path):
         from .gguf_file import open_gguf  # the package is needed for nothing else
 
         return open_gguf(path)
-    raise CheckpointError("There is no such folder with a config.json, and no such .gguf file.")
+    if not path.is_dir():
+        raise CheckpointError("There is no such folder with a config.json, and no such .gguf file.")
+    if (path / "config.json").is_file():
+        return _folder(path)
+    found = sorted(each for each in path.iterdir() if is_gguf(each))
+    if len(found) > 1:
+        raise CheckpointError(f"It has {len(found)} .gguf files; name one of them, such as {found[0].name}.")
+    if not found:
+        raise CheckpointError("config.json is missing; a folder in Hugging Face layout has one.")
+    return open_pretrained(found[0])
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether this is the path of a `.gguf` file that is there."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
 
 
 def _folder(path: Path) -> Pretrained:
-    if not (path / "config.json").is_file():
-        raise CheckpointError("config.json is missing; a folder in Hugging Face layout has one.")
     fields = read_json(path / "config.json")
     family = family_of(fields.get("model_type"))
+    _check_use(family, fields)
     config = config_of(family, fields)
-    tokenizer = read_tokenizer(path)
-    check_vocabulary(tokenizer, config)
-    return Pretrained(
-        path.name, family, config, SafetensorsFolder(path), tokenizer, _end(fields, config), _template(path)
-    )
+    theirs = read_tokenizer(path)
+    check_vocabulary(theirs.tokenizer, config)
+    settings = path / "generation_config.json"
+    ends = (read_json(settings) if settings.is_file() else {}).get("eos_token_id") or fields.get("eos_token_id")
+    ends = token_ids(ends if isinstance(ends, list) else [ends], config)
+    return Pretrained(path.name, family, config, SafetensorsFolder(path), theirs, ends, _template(path))
+
+
+def _check_use(family: Family, fields: Mapping[str, Any]) -> None:
+    """Raise CheckpointError for a model that isn't for language modelling, or whose weights are packed."""
+    for name in fields.get("architectures") or ():
+        if "For" in str(name) and name != family.architecture:
+            raise CheckpointError(f"It is a {str(name)[:60]}; of this family, a {family.architecture} can be read.")
+    if packed := fields.get("quantization_config"):
+        how = packed.get("quant_method") if isinstance(packed, Mapping) else None
+        raise CheckpointError(
+            f"Its weights are quantised ({str(how)[:20]}); name the model that they were made of, or a .gguf file."
+        )
 
 
 def _template(path: Path) -> object:
     """The chat template of a folder, which stands in a file of its own or among the tokenizer's settings."""
-    if (own := path / "chat_template.jinja").is_file() and own.stat().st_size <= LARGEST_JSON:
-        return own.read_text(encoding="utf-8", errors="replace")
+    if (own := path / "chat_template.jinja").is_file():
+        return checked(own).read_text(encoding="utf-8", errors="replace")
     settings = path / "tokenizer_config.json"
     found = read_json(settings).get("chat_template") if settings.is_file() else None
     if isinstance(found, list):  # several, by name
@@ -165,7 +217,11 @@ def family_of(model_type: object) -> Family:
 def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
     """Our configuration from a family's. Raises: CheckpointError for one that the engine has no model for."""
     try:
-        config = family.read_config(Fields(fields))
+        asked = Fields(fields)
+        config = family.read_config(asked)
+        if asked.get("is_causal", True) is not True:
+            raise ValueError("it sets is_causal to something else than true: its tokens see what follows them")
+        asked.refuse_unread()
         shapes_alone(replace(config, n_layers=1))
     except (RuntimeError, TypeError, OverflowError):
         raise CheckpointError("The configuration claims sizes that no model can have.") from None
@@ -182,12 +238,10 @@ def check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
         )
 
 
-def _end(fields: Mapping[str, Any], config: ModelConfig) -> int | None:
-    """The token after which a text ends, where config.json names one."""
-    end = fields.get("eos_token_id")
-    end = end[0] if isinstance(end, list) and end else end
-    is_token = isinstance(end, int) and not isinstance(end, bool) and 0 <= end < config.vocab_size
-    return end if is_token else None
+def token_ids(found: Iterable[object], config: ModelConfig) -> tuple[int, ...]:
+    """Those of them that are ids of tokens, each once."""
+    ids = (each for each in found if isinstance(each, int) and not isinstance(each, bool))
+    return tuple(dict.fromkeys(each for each in ids if 0 <= each < config.vocab_size))
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -1,8 +1,7 @@
-"""A folder in Hugging Face layout: its weights in one safetensors file or several, its JSON files, its tokenizer."""
+"""The weights of a folder in Hugging Face layout, in one safetensors file or several."""
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from safetensors import safe_open
 from torch import Tensor
 
-from ..data.tokenizers import Tokenizer
-from .folder import LARGEST_JSON, STORED_AS, CheckpointError, reason
+from .folder import STORED_AS, CheckpointError, reason
+from .their_files import read_json, refuse_pointer
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -49,7 +48,7 @@ class SafetensorsFolder:
         if (self.folder / WEIGHTS).is_file():
             return {"": WEIGHTS}
         if not (self.folder / INDEX).is_file():
-            raise CheckpointError(f"{WEIGHTS} is missing; weights are read from safetensors files alone.")
+            raise CheckpointError(f"{WEIGHTS} is missing; {self._instead()}.")
         found = read_json(self.folder / INDEX).get("weight_map")
         if not isinstance(found, dict) or not all(isinstance(name, str) and name for name in found.values()):
             raise CheckpointError(f"{INDEX} doesn't say which file each tensor is in.")
@@ -60,34 +59,19 @@ class SafetensorsFolder:
                 raise CheckpointError(f"{name} is missing.")
         return found
 
+    def _instead(self) -> str:
+        """What can be done with the weights that there are."""
+        if any(self.folder.glob("*.bin")):
+            return (
+                "weights in .bin files are pickles, which are never opened: where you trust them, "
+                "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER) of transformers writes safetensors"
+            )
+        return "weights are read from safetensors files alone"
+
     def _open(self, name: str) -> Any:
         try:
-            return safe_open(self.folder / name, framework="pt")
+            return safe_open(refuse_pointer(self.folder / name), framework="pt")
+        except CheckpointError:
+            raise
         except Exception as error:
             raise CheckpointError(f"{name} is damaged ({reason(error)}).") from None
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The fields of a JSON file. Raises: CheckpointError for one that is too large or has none."""
-    if path.stat().st_size > LARGEST_JSON:
-        raise CheckpointError(f"{path.name} is larger than any such file should be.")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path.name} can't be read ({reason(error)}).") from None
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path.name} is no set of named values.")
-    return found
-
-
-def read_tokenizer(folder: Path) -> Tokenizer:
-    """A folder's tokenizer. Raises: CheckpointError if it is missing, too large, or no tokenizer."""
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        raise CheckpointError("tokenizer.json is missing; the older vocab files can't be read.")
-    if path.stat().st_size > LARGEST_JSON:
-        raise CheckpointError("tokenizer.json is larger than any such file should be.")
-    try:
-        return Tokenizer.from_file(path)
-    except ValueError as error:
-        raise CheckpointError(f"{reason(error).rstrip('.')}.") from None

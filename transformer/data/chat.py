@@ -1,26 +1,43 @@
 """Chats as a model was tuned to read them: what stands before a person's words, and after them.
 
-A file brings its template as a program (Jinja). No program of others is run here: the form that most models share,
-ChatML, is recognised, and kept as data.
+A file brings its template as a program (Jinja). It is run when a model is imported and never after, in a process of its
+own (`render_chat.py`): with a few messages, to see what it puts around them. That is kept, as data.
 """
 
 from __future__ import annotations
 
-import re
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
 from .tokenizers import Tokenizer
 
-LONGEST_TEMPLATE = 20_000
-"""Characters of a template that are looked through."""
-_TURN = re.compile(
-    r"""['"]<\|im_start\|>['"]\s*\+\s*message(?:\.role|\[['"]role['"]\])\s*\+\s*['"](?:\\n|\n)['"]\s*\+\s*"""
-    r"""message(?:\.content|\[['"]content['"]\])\s*\+\s*['"]<\|im_end\|>(?:['"]\s*\+\s*['"])?(?:\\n|\n)['"]"""
+LONGEST_TEMPLATE = 200_000
+"""Characters of a template."""
+SECONDS = 20
+"""How long rendering may take, with the start of a process; its program may use half of that."""
+WORDS = "Some words"
+"""What a person says in the first message."""
+OTHERS = (
+    "x",
+    " \n\t padded \n ",
+    "Two\n\nlines",
+    "{{ 7 * 7 }} {% if %} <b> & </b> \\n '\"",
+    "naïve 👩‍👩‍👧 שלום",
+    "ab " * 999,
 )
-"""One turn: the role, a line end, the words."""
-_ANSWER = re.compile(r"""add_generation_prompt.*['"]<\|im_start\|>assistant(?:\\n|\n)['"]""", re.DOTALL)
-_SYSTEM = re.compile(r"""['"]<\|im_start\|>system(?:\\n|\n)([^'"{}<]{0,1000})<\|im_end\|>(?:\\n|\n)['"]""")
-"""What is said first where nobody says anything else."""
+"""And in others, which must come out in the same place."""
+_PROGRAM = Path(__file__).with_name("render_chat.py")
+
+
+class ChatTemplateError(ValueError):
+    """A template that can't be rendered, or does other things than to put something around the words."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +46,8 @@ class Chat:
 
     before: str
     after: str
+    strip: bool = False
+    """Whether white space around the words is left out."""
 
     def tokens(self, tokenizer: Tokenizer, words: str) -> list[int]:
         """Token ids of one question, up to where the answer begins.
@@ -38,21 +57,66 @@ class Chat:
         """
         *begun, last = tokenizer.parted(self.before)
         first, *rest = tokenizer.parted(self.after)
-        found = [*begun, f"{last}{words}{first}", *rest]
-        return [each for part in found for each in (tokenizer.encode(part) if isinstance(part, str) else [part])]
+        return tokenizer.encode_parts([*begun, f"{last}{self._words(words)}{first}", *rest])
+
+    def text(self, words: str) -> str:
+        """One question, up to where the answer begins."""
+        return f"{self.before}{self._words(words)}{self.after}"
+
+    def _words(self, words: str) -> str:
+        return words.strip() if self.strip else words
 
 
-def chat_of(template: object, tokenizer: Tokenizer) -> Chat | None:
-    """The chat that a template describes, or None for one in another form, or of tokens that there aren't."""
+def chat_of(template: object, tokenizer: Tokenizer, named: Mapping[str, str] = MappingProxyType({})) -> Chat:
+    """What a template puts around a person's words.
+
+    named: special tokens, as templates ask for them, such as {"bos_token": "<s>"}.
+    Raises: ChatTemplateError for one that fails, takes too long, depends on what the words are, or writes what the
+        tokenizer can't read.
+    """
     if not isinstance(template, str) or len(template) > LONGEST_TEMPLATE:
-        return None
-    if not (_TURN.search(template) and _ANSWER.search(template)):
-        return None
-    system = _SYSTEM.search(template)
-    said = f"<|im_start|>system\n{system[1].replace(chr(92) + 'n', chr(10))}<|im_end|>\n" if system else ""
+        raise ChatTemplateError("it is no text, or too long a one")
+    first, *others = rendered(template, [WORDS, *OTHERS], named)
+    before, *after = first.split(WORDS)
+    if len(after) != 1:
+        raise ChatTemplateError("it doesn't say a person's words once")
+    for chat in (Chat(before, after[0]), Chat(before, after[0], strip=True)):
+        if [chat.text(words) for words in OTHERS] == others:
+            if unknown := tokenizer.unknown_pieces(chat.text("")):
+                raise ChatTemplateError(f"the vocabulary lacks {unknown[0].text!r}, which it writes")
+            return chat
+    raise ChatTemplateError("it changes what stands around the words, or the words, by what they are")
+
+
+def rendered(template: str, words: Sequence[str], named: Mapping[str, str]) -> list[str]:
+    """What a template makes of each of these messages, up to where the answer begins.
+
+    It runs in a process with limits of time, memory and output (of time alone on Windows), without this one's
+    environment. Raises: ChatTemplateError if it fails.
+    """
+    asked = json.dumps({"template": template, "words": list(words), "named": dict(named), "seconds": SECONDS // 2})
+    environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
+        try:
+            found = subprocess.run(
+                [sys.executable, "-P", str(_PROGRAM)],
+                input=asked.encode(),
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env=environment,
+                timeout=SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise ChatTemplateError(f"it takes longer than {SECONDS} seconds") from None
+        out.seek(0)
+        told = out.read()
     try:
-        for token in ("<|im_start|>", "<|im_end|>"):
-            tokenizer.special_id(token)
-    except KeyError:
-        return None
-    return Chat(f"{said}<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+        answer = json.loads(told)
+    except ValueError:
+        how = "takes too much time, memory or room" if found.returncode else "gives no text"
+        raise ChatTemplateError(f"it {how}") from None
+    if "error" in answer:
+        raise ChatTemplateError(answer["error"])
+    return answer["texts"]

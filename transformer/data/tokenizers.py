@@ -1,8 +1,8 @@
 """Text to token ids and back, over `tokenizer.json` files of the library `tokenizers`.
 
-The file decides whether a token is a character, a word or a part of one. This module adds two things: a text with
-anything the model has never seen is refused, and each such piece is named, instead of being dropped silently; and
-labels in which spaces and line ends can be seen.
+The file decides whether a token is a character, a word or a part of one. This module adds two things: labels in which
+spaces and line ends can be seen; and a text is never dropped in part. What a vocabulary lacks is read as its token for
+unknown pieces, where it has one, as in the library; else the text is refused, and each such piece is named.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import tokenizers
@@ -30,8 +32,12 @@ BYTE_LETTERS = dict(
 """The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 """How a vocabulary of characters writes a byte of one that it lacks."""
-HALF, LONGEST_CHARACTER = "\N{REPLACEMENT CHARACTER}", 4
-"""What stands for bytes that are no character, or not yet; and of how many bytes one is at most."""
+HALF = "\N{REPLACEMENT CHARACTER}"
+"""What stands for bytes that are no character, or not yet."""
+CHUNK, CONTEXT = 64, 8
+"""Of a long text, so many tokens are told apart at a time, seen with so many on either side."""
+UNSEEN = "\N{OLD PERSIAN SIGN A}"
+"""A letter that vocabularies lack."""
 REMEMBERED = 4096
 """Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -63,10 +69,14 @@ class Tokenizer:
         backend.no_padding()
         backend.encode_special_tokens = True  # in a text they are letters like any others
         self._backend = backend
-        added = backend.get_added_tokens_decoder()
-        self._special = {token.content: id for id, token in added.items() if token.special}
-        self._is_of_bytes, self._marks_spaces = _way_of_writing(backend)
-        self._vocabulary = {piece for piece in backend.get_vocab() if piece not in self._special}
+        added = {token.content: (id, token) for id, token in backend.get_added_tokens_decoder().items()}
+        self._special = {name: id for name, (id, token) in added.items() if token.special}
+        self._names = _names([token for _, token in added.values() if token.special])
+        self._eats_space = {id: (token.lstrip, token.rstrip) for id, token in added.values()}
+        decoder = _state(backend.decoder)
+        self._is_of_bytes = '"ByteLevel"' in decoder
+        self._marks_spaces = any(sign in decoder for sign in ("▁", '"ByteFallback"'))
+        self._reads_everything = _reads_everything(backend.model, of_bytes=self._is_of_bytes)
         self._known: set[str] = set()
 
     @classmethod
@@ -128,29 +138,57 @@ class Tokenizer:
         """The id of a special token, such as `[pad]`, which no text can contain. KeyError if there is none."""
         return self._special[token]
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of a text. Raises UnknownTokenError for pieces that the vocabulary lacks."""
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids of a text, in which names of special tokens are letters like any others.
+
+        add_special_tokens: put before and after it what the model was trained to find there, such as <s>.
+        Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no token for those.
+        """
         if unknown := self.unknown_pieces(text):
             raise UnknownTokenError(unknown)
-        return self._backend.encode(text).ids
+        return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+
+    def encode_continuation(self, text: str) -> list[int]:
+        """Token ids of a text that goes on where another ended: with nothing before it, not even a space."""
+        if unknown := self.unknown_pieces(text):
+            raise UnknownTokenError(unknown)
+        return self._continuing.encode(text, add_special_tokens=False).ids
+
+    def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
+        """Token ids of texts and special tokens by turns, as `parted` gives them, with nothing before or after."""
+        found = []
+        for place, part in enumerate(parts):
+            if isinstance(part, int):
+                found.append(part)
+                continue
+            if place > 0 and self._eats_space[parts[place - 1]][1]:
+                part = part.lstrip()
+            if place + 1 < len(parts) and self._eats_space[parts[place + 1]][0]:
+                part = part.rstrip()
+            begins = place == 0 or not self._first_alone
+            found += self.encode(part, add_special_tokens=False) if begins else self.encode_continuation(part)
+        return found
 
     def parted(self, text: str) -> list[str | int]:
         """A text in which special tokens stand by their names, as texts and ids by turns, a text first and last."""
-        names = "|".join(map(re.escape, sorted(self._special, key=len, reverse=True)))
-        parts = re.split(f"({names})", text) if names else [text]
+        parts = self._names.split(text)
         return [self._special[part] if place % 2 else part for place, part in enumerate(parts)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What each token adds to a text that begins with them: a character whose bytes come one by one, with the last
-        of them."""
-        found, pending = [], list[int]()
-        for place, token in enumerate(ids):
-            pending.append(token)
-            text = "".join(self.piece(token, first=place == 0)) if len(pending) == 1 else self.decode(pending)
-            is_half = HALF in text and len(pending) < LONGEST_CHARACTER and place + 1 < len(ids)
-            found.append("" if is_half else text)
-            pending = pending if is_half else []
-        return found
+        """What each token adds to the text that all of them write; joined, they are that text. A character whose bytes
+        come one by one comes with the last of them."""
+        found = []
+        for start in range(0, len(ids), CHUNK):
+            before = min(start, CONTEXT)
+            found += self._pieces_of(ids[start - before : start + CHUNK + CONTEXT])[before:][:CHUNK]
+        return found if "".join(found) == self.decode(ids) else self._pieces_of(ids)
+
+    def _pieces_of(self, ids: Sequence[int]) -> list[str]:
+        """`pieces` in a time that grows with the square of their number: a token ends where the text still begins as
+        it does without those that follow."""
+        text = self.decode(ids)
+        ends = [_common(text, self.decode(ids[:count])) for count in range(len(ids))]
+        return [text[start:end] for start, end in pairwise(accumulate([*ends, len(text)], max))]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text that these ids write."""
@@ -159,10 +197,7 @@ class Tokenizer:
     def piece(self, token_id: int, *, first: bool) -> str:
         """What a token adds to a text: a word comes with the space before it, unless it is the first."""
         text = self.decode([token_id])
-        decoder = self._backend.decoder
-        if isinstance(decoder, decoders.WordPiece):  # whether there is a space depends on the token
-            return text if first else self.decode([token_id, token_id])[len(text) :]
-        return text if first or decoder is not None or not text else f" {text}"
+        return text if first else self.decode([token_id, token_id])[len(text) :]
 
     def label(self, token_id: int) -> str:
         """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
@@ -186,9 +221,9 @@ class Tokenizer:
         """Every piece of the text that the vocabulary lacks, in order."""
         if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
             return [UnknownPiece(found[0], found.start()) for found in broken]
+        if self._reads_everything:
+            return []
         by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
-        if by_character and self._backend.model.byte_fallback:
-            return []  # what it lacks it writes as bytes
         unknown = []
         for piece, start in self._pieces(text):
             parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
@@ -196,11 +231,12 @@ class Tokenizer:
         return unknown
 
     def _knows(self, piece: str) -> bool:
-        """Whether a piece, normalized, is in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
+        """Whether a piece, normalized, has tokens in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
         if piece in self._known:
             return True
         normalizer = self._backend.normalizer
-        knows = (piece if normalizer is None else normalizer.normalize_str(piece)) in self._vocabulary
+        normal = piece if normalizer is None else normalizer.normalize_str(piece)
+        knows = normal not in self._special and _has_tokens(self._backend.model, normal)
         if knows and len(self._known) < REMEMBERED:
             self._known.add(piece)
         return knows
@@ -225,6 +261,29 @@ class Tokenizer:
             return [(text, 0)] if text else []
         return [(piece, start) for piece, (start, _) in self._backend.pre_tokenizer.pre_tokenize_str(text)]
 
+    @cached_property
+    def _first_alone(self) -> bool:
+        """Whether a space is put before a text, but not before what follows a special token in it."""
+        return '"prepend_scheme":"first"' in _state(self._backend.pre_tokenizer)
+
+    @cached_property
+    def _continuing(self) -> tokenizers.Tokenizer:
+        """The same tokenizer, without the space that it puts before a text."""
+        told = json.loads(self._backend.to_str())
+        normalizer, cut = told["normalizer"] or {}, told["pre_tokenizer"] or {}
+        steps = normalizer.get("normalizers", [normalizer])
+        puts_space = any(step.get("type") == "Prepend" for step in steps)
+        if not puts_space and cut.get("type") != "Metaspace" and not cut.get("add_prefix_space"):
+            return self._backend
+        if puts_space:
+            rest = [step for step in steps if step.get("type") != "Prepend"]
+            told["normalizer"] = {"type": "Sequence", "normalizers": rest}
+        cut |= {"prepend_scheme": "never"} if cut.get("type") == "Metaspace" else {"add_prefix_space": False}
+        told["pre_tokenizer"] = cut if told["pre_tokenizer"] else None
+        found = tokenizers.Tokenizer.from_str(json.dumps(told))
+        found.encode_special_tokens = True
+        return found
+
 
 def printable(text: str) -> str:
     """The text with spaces, line ends and other invisible characters replaced by signs."""
@@ -237,12 +296,39 @@ def _of_bytes(found: bytes) -> str:
     return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if LONE_SURROGATE.match(c) else printable(c) for c in letters)
 
 
-def _way_of_writing(backend: tokenizers.Tokenizer) -> tuple[bool, bool]:
-    """Whether tokens are written as bytes, a letter each; and whether their spaces are written ▁."""
-    told = json.loads(backend.decoder.__getstate__()) if backend.decoder is not None else {}
-    steps = told.get("decoders", [told])
-    kinds = {step.get("type") for step in steps}
-    return "ByteLevel" in kinds, bool(kinds & {"Metaspace", "ByteFallback"})
+def _common(one: str, other: str) -> int:
+    """How many letters two texts have in common at their beginning."""
+    if one.startswith(other):
+        return len(other)
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def _state(part: object) -> str:
+    """A part of a tokenizer as JSON; empty for one that isn't there."""
+    return "" if part is None else part.__getstate__().decode()
+
+
+def _names(special: Sequence[AddedToken]) -> re.Pattern[str]:
+    """Finds the names of special tokens in a text, the longest first."""
+    names = sorted((token.content for token in special), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, names)).join("()") if names else "((?!))")
+
+
+def _has_tokens(model: models.Model, piece: str) -> bool:
+    try:
+        return bool(model.tokenize(piece))
+    except Exception:  # as all models but BPE say that they lack one
+        return False
+
+
+def _reads_everything(model: models.Model, *, of_bytes: bool) -> bool:
+    """Whether nothing of a text is lost: there is a token for what the vocabulary lacks, or one for each byte."""
+    if isinstance(model, models.Unigram):
+        return _has_tokens(model, UNSEEN)
+    if model.token_to_id(model.unk_token or "") is not None:
+        return True
+    letters = [f"<0x{byte:02X}>" for byte in range(256)] if getattr(model, "byte_fallback", False) else BYTE_LETTERS
+    return (of_bytes or letters is not BYTE_LETTERS) and all(model.token_to_id(each) is not None for each in letters)
 
 
 def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:

@@ -291,5 +291,5 @@ def _take_over(current: Visitor, name: str) -> None:
     if tokenizer.unknown_pieces(current.text):
         current.notices.append("The link's text has characters this model has never seen; it was left out.")
     elif current.text:
-        current.written = tuple(tokenizer.encode(current.text))
+        current.written = tuple(tokenizer.encode_continuation(current.text))
     current.text = ""

@@ -120,8 +120,8 @@ def written(scene: Scene, tokens: int = 60, seed: int = 1, temperature: float = 
     found = activations.written(
         scene.name, scene.tokens, scene.source, _sampling(temperature, 0, seed), tokens, scene.interventions
     )
-    end = library.model(scene.name).card.end_token_id
-    return scene.tokenizer.decode([token for token in found if token != end])
+    ends = library.model(scene.name).card.stop_tokens
+    return scene.tokenizer.decode([token for token in found if token not in ends])
 
 
 def _sampling(temperature: float, top_k: int, seed: int) -> Sampling:

@@ -95,7 +95,7 @@ class Scene:
         """What the decoder has before it: the prompt, or a translator's start token, and the text after it."""
         start = (library.model(self.name).card.start_token_id or 0,) if self._translates else self.read
         self._check_pieces(self.text)
-        tokens = (*start, *self.tokenizer.encode(self.text))
+        tokens = (*start, *self.tokenizer.encode_continuation(self.text))
         most = library.config(self.name).context_length if self._translates else MOST_TOKENS
         if len(tokens) > most:
             raise MeasureError(f"a text for {self.model} has at most {most} tokens, not {len(tokens)}")
@@ -136,7 +136,7 @@ class Scene:
     def token(self, text: str) -> int:
         """The id of a token, as a lesson writes it. Raises MeasureError for what isn't one token."""
         tokenizer = self.tokenizer
-        if not tokenizer.unknown_pieces(text) and len(ids := tokenizer.encode(text)) == 1:
+        if not tokenizer.unknown_pieces(text) and len(ids := tokenizer.encode_continuation(text)) == 1:
             return ids[0]
         for token in range(min(tokenizer.vocab_size, 1000)):  # [end], say, which no text has
             if tokenizer.label(token) == text:

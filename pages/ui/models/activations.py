@@ -91,7 +91,6 @@ def write(
 
     count: tokens at most; after a source, the context holds no more than there is room for.
     """
-    end = checkpoint.card.end_token_id
     room = checkpoint.model.config.context_length - len(tokens) if source else count
     steps = generate(
         checkpoint.model,
@@ -99,7 +98,7 @@ def write(
         source=source or None,
         max_new_tokens=max(min(count, room), 0),
         sampling=sampling,
-        stop_tokens=() if end is None else (end,),
+        stop_tokens=checkpoint.card.stop_tokens,
         interventions=interventions,
     )
     return tuple(step.token_id for step in steps)

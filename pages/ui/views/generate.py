@@ -52,7 +52,7 @@ def show(session: Session) -> None:
             "brought": [session_id(), brought_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
-            "end": checkpoint.card.end_token_id,
+            "ends": checkpoint.card.stop_tokens,
             "arrow": ARROW,
             "title": session.file_name,
             "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},

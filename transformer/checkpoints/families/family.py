@@ -5,6 +5,7 @@ Shapes: out and in are the widths of a linear map, as `nn.Linear` lays its weigh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,6 +27,22 @@ ACTIVATIONS = {
 }
 """What other people's configurations call an activation function, and what ours do."""
 MOST_LAYERS = 1_000
+WITHOUT_EFFECT = re.compile(
+    r"model_type|architectures|\w+_token_id|(torch_)?dtype|transformers_version|initializer_range|use_cache"
+    # of training, of generating, and of tasks that aren't language modelling
+    r"|\w*(dropout|pdrop|drop_rate)\w*|gradient_checkpointing|id2label|label2id|num_labels|problem_type"
+    r"|task_specific_params|summary_\w+|tokenizer_class|max_length|min_length|do_sample|temperature|top_k|top_p"
+    r"|typical_p|num_beams|num_beam_groups|num_return_sequences|early_stopping|\w+_penalty|\w*no_repeat_ngram_size"
+    # how it is computed, not what
+    r"|return_dict|output_\w+|torchscript|use_bfloat16|chunk_size_feed_forward|reorder_and_upcast_attn|pretraining_tp"
+    r"|attn_implementation\w*|use_flash\w*|is_decoder|n_ctx|max_sequence_length|attention_layers|prefix|tf_legacy_loss"
+    # who wrote the file
+    r"|_\w+|is_llama_config|predict_special_tokens|transformers\.js_config|unsloth\w*"
+)
+"""Fields of config.json that change nothing of what a language model computes."""
+ROTATION = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+"""What rope_parameters may say."""
+LAYER_KINDS = ("full_attention", "sliding_attention")
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
@@ -69,9 +86,11 @@ class Fields:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
+        self._asked: set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
         """A field, or what it is where it is missing or null."""
+        self._asked.add(name)
         value = self._fields.get(name)
         return default if value is None else value
 
@@ -117,6 +136,26 @@ class Fields:
         if self.get(name, False):
             raise UnsupportedError(f"it sets {name}, {why}")
 
+    def refuse_unread(self) -> None:
+        """Raise UnsupportedError for a field that nobody has asked for, unless it is off or changes nothing."""
+        for name, value in self._fields.items():
+            if value and name not in self._asked and not WITHOUT_EFFECT.fullmatch(name):
+                raise UnsupportedError(
+                    f"it sets {name[:60]}, which isn't known and may change what the model computes; if it doesn't, "
+                    "take it out of config.json"
+                )
+
+    def layer_kinds(self, layers: int) -> list[str] | None:
+        """The kind of attention that each layer has, where they are named."""
+        kinds = self.get("layer_types")
+        if kinds is None:
+            return None
+        if not isinstance(kinds, list) or len(kinds) != layers:
+            raise UnsupportedError("its layer_types don't name a kind for each layer")
+        if unknown := [kind for kind in kinds if kind not in LAYER_KINDS]:
+            raise UnsupportedError(f"it has layers of {str(unknown[0])[:60]!r}; known are {', '.join(LAYER_KINDS)}")
+        return kinds
+
     def rotation(
         self, base_name: str = "rope_theta", fraction_name: str = "partial_rotary_factor", fraction: float = 1.0
     ) -> tuple[float, float]:
@@ -127,12 +166,16 @@ class Fields:
             raise UnsupportedError("its rope_parameters are no set of named values")
         for each in (found, scaling):
             kind = each.get("rope_type", each.get("type", "default"))
+            if unknown := [name for name in each if kind == "default" and name not in ROTATION]:
+                raise UnsupportedError(f"its rope_parameters say {str(unknown[0])[:60]}, which isn't known")
             if kind != "default":
                 raise UnsupportedError(f"its rotary positions are of the type {kind!r}; only plain ones are known")
         together = Fields(
             {
                 base_name: found.get("rope_theta", self.get(base_name, self.get("rope_theta"))),
-                fraction_name: found.get("partial_rotary_factor", self.get(fraction_name)),
+                fraction_name: found.get(
+                    "partial_rotary_factor", self.get(fraction_name, self.get("partial_rotary_factor"))
+                ),
             }
         )
         return together.number(base_name, 10000.0), together.number(fraction_name, fraction)

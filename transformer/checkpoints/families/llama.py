@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, unembedding
 
 
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
+    if "sliding_attention" in (fields.layer_kinds(fields.layers("num_hidden_layers")) or ()):
+        raise UnsupportedError("its layer_types name sliding_attention, which no Llama has")
     return ModelConfig(
         **common_fields(fields), **biases(fields.flag("attention_bias", False)), mlp_bias=fields.flag("mlp_bias", False)
     )
@@ -17,13 +19,15 @@ def read_config(fields: Fields) -> ModelConfig:
 
 def common_fields(fields: Fields) -> dict[str, Any]:
     """What Llama and Qwen2 have in common."""
-    heads = fields.whole("num_attention_heads")
-    base, _ = fields.rotation()
+    heads, layers = fields.whole("num_attention_heads"), fields.layers("num_hidden_layers")
+    base, fraction = fields.rotation()
+    if fraction != 1:
+        raise UnsupportedError(f"it turns {fraction} of each head, where all of it is known")
     own_width = fields.get("head_dim")
     return {
         "vocab_size": fields.whole("vocab_size"),
         "context_length": fields.whole("max_position_embeddings"),
-        "n_layers": fields.layers("num_hidden_layers"),
+        "n_layers": layers,
         "n_heads": heads,
         "d_model": fields.whole("hidden_size"),
         "n_kv_heads": fields.whole("num_key_value_heads", heads),

@@ -23,15 +23,15 @@ def read_config(fields: Fields) -> ModelConfig:
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
     """What each layer sees: all, but for those above max_window_layers, or those that layer_types names."""
+    window, first = fields.whole("sliding_window", 4096), fields.get("max_window_layers", 28)
+    kinds = fields.layer_kinds(layers)
     if not fields.flag("use_sliding_window", False):
+        if kinds and "sliding_attention" in kinds:
+            raise UnsupportedError("its layer_types name sliding_attention, which use_sliding_window turns off")
         return ()
-    window = fields.whole("sliding_window", 4096)
-    first = fields.get("max_window_layers", 28)
-    kinds = fields.get("layer_types")
-    if kinds is None and isinstance(first, int):
-        kinds = ["sliding_attention" if layer >= first else "full_attention" for layer in range(layers)]
-    if not isinstance(kinds, list) or len(kinds) != layers:
-        raise UnsupportedError("its layer_types don't name a kind for each layer")
+    if not isinstance(first, int):
+        raise UnsupportedError(f"its max_window_layers is {str(first)[:60]!r}, where a whole number should be")
+    kinds = kinds or ["sliding_attention" if layer >= first else "full_attention" for layer in range(layers)]
     return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
 
 

@@ -15,14 +15,14 @@ export class Story {
   /** @type {Tree} */ tree;
   /** @type {Map<number, Kind>} */ kinds;
   /** @type {Record<number, string>} */ vocabulary;
-  /** @type {number | null} */ end;
+  /** @type {number[]} */ ends = []; // tokens after which a text ends
   /** @type {number} */ context;
   /** @type {string} */ title;
   /** @type {string | undefined} */ arrow;
 
   /**
    * @param {{
-   *   prompt?: number[], source?: number[], vocabulary?: Record<number, string>, end?: number | null, context?: number, title?: string,
+   *   prompt?: number[], source?: number[], vocabulary?: Record<number, string>, ends?: number[], context?: number, title?: string,
    *   arrow?: string,
    * }} [about]
    * @param {Tree} [tree] the texts after this prompt
@@ -70,9 +70,9 @@ export class Story {
     return this.ids.source.length;
   }
 
-  /** Whether what has come ends with the token that says so. */
+  /** Whether what has come ends with a token that says so. */
   get ended() {
-    return this.end !== null && this.tokens.at(-1)?.id === this.end;
+    return this.ends.includes(this.tokens.at(-1)?.id);
   }
 
   /** The ids of all that the decoder reads up to a place. */

@@ -168,6 +168,6 @@ def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[
     before = tokenizer.decode(text)
     before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
     pieces = tokenizer.pieces((*text, *tokens))[len(text) :]
-    end = library.model(session.name).card.end_token_id
+    ends = library.model(session.name).card.stop_tokens
     parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
-    return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] == end)
+    return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] in ends)

@@ -71,7 +71,6 @@ def ablation(session: Session, reading: Read, count: int, mapped: Mapped | None)
 
 def _before(session: Session, reading: Read, count: int) -> str:
     names, changes = as_python(session.interventions)
-    end = library.model(session.name).card.end_token_id
     room = session.config.context_length - len(reading.before) if reading.source else count
     return BEFORE.format(
         names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
@@ -81,7 +80,7 @@ def _before(session: Session, reading: Read, count: int) -> str:
         changes=changes,
         count=max(min(count, room), 1),
         sampling=_sampling(session.visitor.sampling),
-        stop=[] if end is None else [end],
+        stop=list(library.model(session.name).card.stop_tokens),
     )
 
 

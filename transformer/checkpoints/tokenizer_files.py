@@ -1,0 +1,255 @@
+"""The tokenizer of a folder in Hugging Face layout, whichever files it is in, as `transformers` reads them.
+
+Out of all of them comes one `tokenizers.Tokenizer`. The files say which tokens there are; the rest they leave in part
+to the class that they name (`tokenizer_kinds.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, processors
+
+from ..data.tokenizers import Tokenizer
+from .folder import TOKENIZER, CheckpointError, reason
+from .their_files import checked, read_json
+from .tokenizer_kinds import DECIDED, GENERIC, KINDS, OF_MODELS, UNREADABLE, Kind, Settings, content
+
+SPM = ("tokenizer.model", "spiece.model", "source.spm")
+"""What SentencePiece's files are called."""
+UNIGRAM, BPE = 1, 2
+"""Kinds of its models, by their number in a file."""
+NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
+"""Kinds of pieces: as most are; a token of the model's own; one that is whole in any text."""
+LONGEST_TOKEN = 1_000
+"""Characters of a token that is taken apart."""
+NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
+"""Under which names settings have special tokens."""
+
+
+@dataclass(frozen=True)
+class TheirTokenizer:
+    """A tokenizer, and the names that chat templates have for its special tokens."""
+
+    tokenizer: Tokenizer
+    named: dict[str, str]
+
+
+def read_tokenizer(folder: Path) -> TheirTokenizer:
+    """A folder's tokenizer. Raises: CheckpointError if it is missing, too large, damaged, or of an unknown kind."""
+    told = _settings(folder)
+    name = _class_of(folder, told)
+    try:
+        return _read(folder, told, name)
+    except (CheckpointError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library panics, below Exception, on some damaged files
+        raise CheckpointError(f"Its tokenizer can't be read ({reason(Exception(str(error)))}).") from None
+
+
+def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
+    is_whole = (folder / TOKENIZER).is_file()
+    backend, kind = (_from_json if is_whole else _from_older_files)(folder, told, name)
+    named = {**(kind.named if kind else {}), **{each: content(told[each]) for each in NAMED if each in told}}
+    named = {each: token for each, token in named.items() if token}
+    _add_tokens(backend, told, named)
+    wanted = tuple(f"{each}_token" if told.get(f"add_{each}_token") is True else None for each in ("bos", "eos"))
+    if around := (kind and kind.around) or (None if is_whole else wanted):
+        put_around(backend, *(named.get(each or "") for each in around))
+    return TheirTokenizer(Tokenizer(backend), named)
+
+
+def put_around(backend: tokenizers.Tokenizer, before: str | None, after: str | None) -> None:
+    """Let texts begin and end with these tokens, as far as there are such."""
+    first, last = ([token] if token and backend.token_to_id(token) is not None else [] for token in (before, after))
+    special = [(token, backend.token_to_id(token)) for token in {*first, *last}]
+    backend.post_processor = processors.TemplateProcessing(single=[*first, "$A", *last], special_tokens=special)
+
+
+def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> list[tuple[str, str]]:
+    """The pairs that tokens may be joined from, the best first: by their scores, or else in their own order.
+
+    Raises: ValueError for tokens too long to be taken apart.
+    """
+    if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+        raise ValueError(f"it has a token of {longest:,} characters")
+    known = set(tokens)
+    pairs = [
+        (place, token[:cut], token[cut:])
+        for place, token in enumerate(tokens)
+        for cut in range(1, len(token))
+        if token[:cut] in known and token[cut:] in known
+    ]
+    if scores is not None:
+        pairs.sort(key=lambda pair: (scores[pair[0]], len(pair[1])), reverse=True)
+    return [(left, right) for _, left, right in pairs]
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What the files say beside the vocabulary, older files included."""
+    told = _json(folder, "tokenizer_config.json")
+    if "added_tokens_decoder" not in told:
+        told |= _json(folder, "special_tokens_map.json")
+        special = {*map(content, (told.get(name) for name in NAMED)), *_extra(told)}
+        told["added_tokens_decoder"] = {
+            place: {"content": token, "special": token in special, "normalized": token not in special}
+            for token, place in _json(folder, "added_tokens.json").items()
+        }
+    return told
+
+
+def _json(folder: Path, name: str) -> dict[str, Any]:
+    return read_json(folder / name) if (folder / name).is_file() else {}
+
+
+def _class_of(folder: Path, told: Settings) -> str:
+    config = _json(folder, "config.json")
+    model = str(config.get("model_type"))
+    named = told.get("tokenizer_class") or config.get("tokenizer_class") or OF_MODELS.get(model, "")
+    return DECIDED.get(model, str(named).removesuffix("Fast"))
+
+
+def _extra(told: Settings) -> list[str | None]:
+    """Special tokens without a name."""
+    found = told.get("extra_special_tokens") or told.get("additional_special_tokens")
+    return [*map(content, found)] if isinstance(found, list) else []
+
+
+def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
+    """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
+    path = checked(folder / TOKENIZER)
+    backend = tokenizers.Tokenizer.from_file(str(path))
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    parts = [part for part in (whole.get("pre_tokenizer"), whole.get("decoder")) if part]
+    if name not in KINDS or (name == "LlamaTokenizer" and '"ByteLevel"' in json.dumps(parts)):
+        return backend, None
+    kind = KINDS[name](told, _charsmap(whole.get("normalizer")))
+    if not isinstance(backend.model, kind.model):
+        return backend, None
+    for option, value in kind.options.items():
+        setattr(backend.model, option, value)
+    kind.dress(backend)
+    return backend, kind
+
+
+def _charsmap(normalizer: Mapping[str, Any] | None) -> bytes | None:
+    """SentencePiece's table of characters that are written another way, from a tokenizer.json."""
+    steps = (normalizer or {}).get("normalizers", [normalizer or {}])
+    found = [step["precompiled_charsmap"] for step in steps if step.get("type") == "Precompiled"]
+    return base64.b64decode(found[0]) if found else None
+
+
+def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind]:
+    spm = next((folder / each for each in SPM if (folder / each).is_file()), None)
+    pairs = folder / "vocab.json", folder / "merges.txt"
+    words = folder / "vocab.txt"
+    if name not in KINDS and name not in GENERIC:
+        raise CheckpointError(
+            f"tokenizer.json is missing, and a {name[:40]} can't be read without it; load it with transformers and "
+            "save it again."
+        )
+    if spm:
+        return _from_spm(folder, checked(spm), told, name)
+    kind = KINDS[name](told, None) if name in KINDS else None
+    if kind and kind.model is models.BPE and all(path.is_file() for path in pairs):
+        model: models.Model = models.BPE.from_file(*(str(checked(path)) for path in pairs), **kind.options)
+    elif kind and kind.model is models.WordPiece and words.is_file():
+        model = models.WordPiece.from_file(str(checked(words)), **kind.options)
+    else:
+        raise CheckpointError(
+            "tokenizer.json is missing, and so is what could stand for it: vocab.json with merges.txt, vocab.txt, or "
+            f"{SPM[0]}, of the kind that tokenizer_config.json names."
+        )
+    backend = tokenizers.Tokenizer(model)
+    kind.dress(backend)
+    return backend, kind
+
+
+def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind]:
+    """From SentencePiece's file; what its class leaves open is as in the file."""
+    from sentencepiece import sentencepiece_model_pb2 as spm  # nothing else needs it
+
+    proto = spm.ModelProto()
+    try:
+        proto.ParseFromString(path.read_bytes())
+    except Exception:
+        raise CheckpointError(f"{path.name} is no SentencePiece file; tokenizer.json would do.") from None
+    trained, charsmap = proto.trainer_spec, proto.normalizer_spec.precompiled_charsmap
+    kind = KINDS[name](told, charsmap) if name in KINDS else _as_trained(proto)
+    if {UNIGRAM: models.Unigram, BPE: models.BPE}.get(trained.model_type) is not kind.model:
+        raise CheckpointError(f"{path.name} is of another kind than its class reads; tokenizer.json would do.")
+    tokens, scores = [piece.piece for piece in proto.pieces], [piece.score for piece in proto.pieces]
+    if kind.model is models.BPE:
+        vocabulary = {token: place for place, token in enumerate(tokens)}
+        model: models.Model = models.BPE(vocabulary, merges_of(tokens), **kind.options)
+    else:
+        unknown = trained.unk_id
+        if name == "MarianTokenizer":
+            read = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
+            tokens, scores, unknown = _numbered(_json(folder, "vocab.json"), read)
+        entries = [*zip(tokens, scores, strict=True), *((token, 0.0) for token in kind.more)]
+        model = models.Unigram(entries, unknown, **kind.options)
+    backend = tokenizers.Tokenizer(model)
+    kind.dress(backend)
+    whole = {piece.piece: piece.type == CONTROL for piece in proto.pieces if piece.type in (CONTROL, USER_DEFINED)}
+    found = {**whole, **dict.fromkeys(kind.more, True)}.items()
+    backend.add_tokens(
+        [
+            AddedToken(token, special=special, normalized=False)
+            for token, special in found
+            if backend.token_to_id(token) is not None
+        ]
+    )
+    return backend, kind
+
+
+def _as_trained(proto: Any) -> Kind:
+    """What SentencePiece's file says of itself, for a model of no class of its own."""
+    trained, charsmap = proto.trainer_spec, proto.normalizer_spec.precompiled_charsmap
+    is_unigram, falls_back = trained.model_type == UNIGRAM, trained.byte_fallback
+    whole = {} if is_unigram else {"unk_token": trained.unk_piece, "fuse_unk": True}
+    bytes_too = [decoders.ByteFallback(), decoders.Fuse()] if falls_back else []
+    first = [normalizers.Precompiled(charsmap)] if charsmap else []
+    return Kind(
+        model=models.Unigram if is_unigram else models.BPE,
+        options={**whole, "byte_fallback": falls_back},
+        normalizer=normalizers.Sequence([*first, normalizers.Replace(" ", "▁")]),
+        decoder=decoders.Sequence([decoders.Replace("▁", " "), *bytes_too]),
+        named={"unk_token": trained.unk_piece, "bos_token": trained.bos_piece, "eos_token": trained.eos_piece},
+    )
+
+
+def _numbered(ids: Mapping[str, int], scores: Mapping[str, float]) -> tuple[list[str], list[float], int]:
+    """Pieces in the order of a vocab.json, which has those of two SentencePiece files. scores: of those that are read;
+    those of the other file are there to be written."""
+    tokens = sorted(ids, key=ids.__getitem__)
+    if [ids[token] for token in tokens] != list(range(len(tokens))) or "<unk>" not in ids:
+        raise CheckpointError("vocab.json doesn't number its tokens from 0 on, or lacks <unk>.")
+    if missing := sorted(scores.keys() - ids.keys()):
+        raise CheckpointError(f"vocab.json lacks {missing[0][:40]!r}, which source.spm has.")
+    special = ("</s>", "<unk>", "<pad>")
+    pieces = [token if token in scores or token in special else UNREADABLE + token for token in tokens]
+    unlikely = min(scores.values()) - 1_000  # a name of a special token that is typed is rather its letters
+    return pieces, [scores.get(token, unlikely) for token in pieces], ids["<unk>"]
+
+
+def _add_tokens(backend: tokenizers.Tokenizer, told: Settings, named: Mapping[str, str]) -> None:
+    """Add the tokens that are whole in any text, and mark those that are special.
+
+    Raises: CheckpointError for one that doesn't get the id it should have.
+    """
+    added = {int(place): token for place, token in told.get("added_tokens_decoder", {}).items()}
+    backend.add_tokens([AddedToken(**token) for _, token in sorted(added.items())])
+    for place, token in added.items():
+        if backend.token_to_id(token["content"]) != place:
+            raise CheckpointError(f"Its tokenizer has no place for {token['content'][:40]!r} as token {place}.")
+    special = {*named.values(), *_extra(told)}
+    whole = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
+    left = sorted(each for each in special - whole if each and backend.token_to_id(each) is not None)
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in left])

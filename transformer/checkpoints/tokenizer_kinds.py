@@ -1,0 +1,186 @@
+"""What classes of tokenizers do, whatever their files say: how a text is normalised and cut, and what stands around it.
+
+As in `transformers`, whose classes these are. `KINDS` has an entry for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+
+UNREADABLE = "\0"
+"""Put before a token that is written and never read, for no text has it."""
+MOST_EXTRA = 1_000
+"""Tokens that a T5's files leave out."""
+CUT_QWEN2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+Settings = Mapping[str, Any]
+
+
+def content(token: object) -> str | None:
+    """A token's text; files have it as it is, or among its properties."""
+    found = token.get("content") if isinstance(token, Mapping) else token
+    return found if isinstance(found, str) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a class of tokenizers does, whatever its files say."""
+
+    model: type[models.Model] = models.BPE
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the model."""
+    normalizer: normalizers.Normalizer | None = None
+    pre_tokenizer: pre_tokenizers.PreTokenizer | None = None
+    decoder: decoders.Decoder
+    named: dict[str, str]
+    """Special tokens where the settings name none."""
+    around: tuple[str | None, str | None] | None = None
+    """What stands before a text and after it, by name; None for what the files say."""
+    more: tuple[str, ...] = ()
+    """Tokens that its files leave out."""
+
+    def dress(self, backend: tokenizers.Tokenizer) -> None:
+        """Let a tokenizer normalise, cut and decode texts as this class does."""
+        backend.normalizer, backend.pre_tokenizer = self.normalizer, self.pre_tokenizer
+        backend.decoder = self.decoder
+
+
+def _llama(told: Settings, _: bytes | None) -> Kind:
+    puts_space = told.get("add_prefix_space") is not False
+    scheme = ("always" if told.get("legacy") else "first") if puts_space else "never"
+    strip = [decoders.Strip(" ", 1, 0)] if puts_space else []
+    return Kind(
+        options={"unk_token": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False},
+        pre_tokenizer=pre_tokenizers.Metaspace("▁", prepend_scheme=scheme, split=False),
+        decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *strip]),
+        named={"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
+    )
+
+
+def _gemma(told: Settings, _: bytes | None) -> Kind:
+    named = {f"{name}_token": f"<{name}>" for name in ("unk", "bos", "eos", "pad", "mask")}
+    unknown = content(told.get("unk_token")) or named["unk_token"]
+    return Kind(
+        options={"unk_token": unknown, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False},
+        normalizer=normalizers.Replace(" ", "▁"),
+        pre_tokenizer=pre_tokenizers.Split(" ", "merged_with_previous"),
+        decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
+        named=named,
+    )
+
+
+def _byte_level(
+    named: dict[str, str],
+    normalizer: normalizers.Normalizer | None = None,
+    cut: str | None = None,
+    around: tuple[str | None, str | None] | None = None,
+) -> Callable[[Settings, bytes | None], Kind]:
+    """Of GPT-2's kind. cut: a pattern that isn't GPT-2's own."""
+
+    def kind(told: Settings, _: bytes | None) -> Kind:
+        puts_space = told.get("add_prefix_space") is True
+        words: pre_tokenizers.PreTokenizer = pre_tokenizers.ByteLevel(puts_space, use_regex=cut is None)
+        if cut:
+            words = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(cut), "isolated"), words])
+        options = {"unk_token": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
+        return Kind(
+            options=options,
+            normalizer=normalizer,
+            pre_tokenizer=words,
+            decoder=decoders.ByteLevel(),
+            named=named,
+            around=around,
+        )
+
+    return kind
+
+
+def _bert(told: Settings, _: bytes | None) -> Kind:
+    named = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+    return Kind(
+        model=models.WordPiece,
+        options={"unk_token": content(told.get("unk_token")) or named["unk_token"]},
+        normalizer=normalizers.BertNormalizer(
+            handle_chinese_chars=told.get("tokenize_chinese_chars", True),
+            strip_accents=told.get("strip_accents"),
+            lowercase=told.get("do_lower_case", True),
+        ),
+        pre_tokenizer=pre_tokenizers.BertPreTokenizer(),
+        decoder=decoders.WordPiece(prefix="##"),
+        named=named,
+        around=("cls_token", "sep_token"),
+    )
+
+
+def _t5(told: Settings, charsmap: bytes | None) -> Kind:
+    space = {"replacement": "▁", "prepend_scheme": "always", "split": True}
+    return Kind(
+        model=models.Unigram,
+        normalizer=normalizers.Precompiled(charsmap) if charsmap else None,
+        pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**space)]),
+        decoder=decoders.Metaspace(**space),
+        named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
+        around=(None, "eos_token"),
+        more=tuple(f"<extra_id_{place}>" for place in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
+    )
+
+
+def _marian(told: Settings, charsmap: bytes | None) -> Kind:
+    space = {"replacement": "▁", "prepend_scheme": "always"}
+    spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    return Kind(
+        model=models.Unigram,
+        normalizer=normalizers.Sequence([*([normalizers.Precompiled(charsmap)] if charsmap else []), *spaces]),
+        pre_tokenizer=pre_tokenizers.Metaspace(**space, split=False),
+        decoder=decoders.Sequence([decoders.Replace(UNREADABLE, ""), decoders.Metaspace(**space)]),
+        named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
+        around=(None, "eos_token"),
+    )
+
+
+_END_OF_TEXT = {name: "<|endoftext|>" for name in ("unk_token", "bos_token", "eos_token")}
+_OF_ROBERTA = {
+    "bos_token": "<s>",
+    "cls_token": "<s>",
+    "eos_token": "</s>",
+    "sep_token": "</s>",
+    **{f"{name}_token": f"<{name}>" for name in ("unk", "pad", "mask")},
+}
+KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
+    "LlamaTokenizer": _llama,
+    "GemmaTokenizer": _gemma,
+    "GPT2Tokenizer": _byte_level(_END_OF_TEXT),
+    "GPTNeoXTokenizer": _byte_level(
+        {**_END_OF_TEXT, "pad_token": "<|padding|>"}, normalizers.NFC(), around=(None, None)
+    ),
+    "Qwen2Tokenizer": _byte_level(
+        {name: "<|endoftext|>" for name in ("unk_token", "eos_token", "pad_token")}, normalizers.NFC(), CUT_QWEN2
+    ),
+    "RobertaTokenizer": _byte_level(_OF_ROBERTA, around=("cls_token", "sep_token")),
+    "BertTokenizer": _bert,
+    "T5Tokenizer": _t5,
+    "MarianTokenizer": _marian,
+}
+"""By the class that tokenizer_config.json names. Others are as their tokenizer.json says."""
+OF_MODELS = {
+    "gpt2": "GPT2Tokenizer",
+    "gpt_neo": "GPT2Tokenizer",
+    "gpt_neox": "GPTNeoXTokenizer",
+    "qwen2": "Qwen2Tokenizer",
+    "gemma": "GemmaTokenizer",
+    "bert": "BertTokenizer",
+    "roberta": "RobertaTokenizer",
+    "t5": "T5Tokenizer",
+    "marian": "MarianTokenizer",
+}
+"""The class where no file names one, by the type of the model."""
+GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")
+DECIDED = {"qwen2": "Qwen2Tokenizer", "phi3": ""}
+"""Types of models whose files often name a wrong class; "" for none."""
