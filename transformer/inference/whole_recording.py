@@ -19,6 +19,7 @@ from ..model.equations import LOGITS
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
+from .inputs import Ids, ids_of
 from .interventions import Intervention
 from .outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
 from .places_set import places_set
@@ -52,8 +53,8 @@ class Fit:
 
 def record_pass(
     model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
+    tokens: Ids,
+    source: Ids = (),
     *,
     labels: Labels | None = None,
     interventions: Sequence[Intervention] = (),
@@ -68,9 +69,9 @@ def record_pass(
     """
     found = whole_pass(model, tokens, source, interventions=interventions)
     name = labels or (lambda ids: [str(each) for each in ids])
-    ids = {"text": list(tokens), "source": list(source)}
+    ids = {"text": ids_of(tokens), "source": ids_of(source)}
     return Recording(
-        {name: tensor.detach().numpy(force=True) for name, tensor in found.tensors.items()},
+        {name: _as_numpy(tensor.detach()) for name, tensor in found.tensors.items()},
         {
             "config": found.config.to_dict(),
             "ids": ids,
@@ -177,6 +178,11 @@ def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: 
         f"{name}.columns": columns.int().numpy(),
         f"{name}.check": torch.stack([deviation, full.abs().max()]).float().numpy(),
     }
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """Of numbers that NumPy lacks, the float32 that they are."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
