@@ -43,7 +43,7 @@ QUIET_MS = 600
 # Of a page that is open already: it goes to the server as soon as that answers anything.
 WAIT_FOR_SERVER = """(url) => {
   const ask = () => fetch(`${url}/_stcore/health`, { mode: "no-cors" })
-    .then(() => location.assign(url), () => setTimeout(ask, 50));
+    .then(() => location.assign(`${url}/?model=shakespeare`), () => setTimeout(ask, 50));
   ask();
 }"""
 

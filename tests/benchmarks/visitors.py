@@ -290,7 +290,7 @@ class WatchingVisitor:
     async def open(self) -> None:
         """Come to the first page."""
         self.page = await self.browser.new_page(viewport={"width": 1280, "height": 900})
-        await self.page.goto(self.url)
+        await self.page.goto(f"{self.url}/?model=shakespeare")  # whose text has no end
         await self.page.wait_for_selector("[data-testid=stMain] h1", timeout=60_000)
 
     async def _press_generate(self) -> None:
