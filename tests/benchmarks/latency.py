@@ -30,7 +30,7 @@ CONTENT = {
     "Masks": "[data-testid=masks] canvas",
     "Positions": "[data-testid=two-orders] table",
     "Inside": "[data-testid=inside] .names [data-open]",
-    "What if": "[data-testid=stMain] [data-testid=stBaseButton-primary]",
+    "What if": "[data-testid=effects] canvas",
     "Learn": "[data-testid=stMain] .st-key-lessons [data-testid=stBaseButton-secondary]",
     "Train": "[data-testid=stBaseButton-primary]",
 }
