@@ -1,14 +1,14 @@
 """Hook points: identity modules at every place worth looking at, where tensors are recorded or replaced.
 
 One model instance may serve many threads at once. So what a call records or changes belongs to the call: it travels
-in a `ContextVar`, of which every thread has its own, and nothing is kept on a module.
+in a `ContextVar`, of which every thread has its own, and nothing is kept on a module. Calls nest: what one changes is
+changed in those within it, too.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,20 +17,19 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from .activation_cache import ON_REQUEST, ActivationCache, depths_of, suggested
+
 NamePredicate = Callable[[str], bool]
 NamesFilter = str | Sequence[str] | frozenset[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | NamePredicate, HookFunction]
-
-ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
-"""Endings of points that cost too much to compute unless someone asks for them by name."""
 
 
 class HookPoint(nn.Module):
     """Passes its input on unchanged; on the way it can be recorded or replaced.
 
     The model that owns it gives it its `name`. PyTorch's own `register_forward_hook`, `register_full_backward_hook`
-    and their kin work on it too.
+    and their kin work on it too. Every hook is given a tensor of its own, and may write into it.
     """
 
     def __init__(self) -> None:
@@ -39,15 +38,16 @@ class HookPoint(nn.Module):
 
     def __call__(self, tensor: Tensor) -> Tensor:
         """Edits of this call come first, then PyTorch's hooks; what is recorded is what they left."""
-        call = _current_call.get()
-        concerned = call is not None and self.name in call.concerned
-        if concerned:
+        call = _current_call.get() if _anyone_looks else None
+        if call is not None:
+            call = call.at(self) if self.name in call.concerned or call.outer is not None else None
+        if call is not None:
             tensor = call.edit(self, tensor)
         if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
             # Else nn.Module's machinery, and even to ask `_has_hooks`, costs more than the point.
             with _active(None):  # a model run inside the hook is a call of its own
-                tensor = super().__call__(tensor)
-        return call.follow(self, tensor) if concerned else tensor
+                tensor = super().__call__(tensor.clone())
+        return tensor if call is None else call.follow(self, tensor)
 
     def forward(self, tensor: Tensor) -> Tensor:
         return tensor
@@ -60,60 +60,24 @@ class HookPoint(nn.Module):
     @property
     def is_watched(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, wants this point's tensor."""
-        call = _current_call.get()
-        return (call is not None and self.name in call.concerned) or self._has_hooks
+        call = _current_call.get() if _anyone_looks else None
+        if call is not None and (self.name in call.concerned or call.outer is not None) and call.at(self) is not None:
+            return True
+        return self._has_hooks
 
     @property
     def is_edited(self) -> bool:
         """True if the call in progress, or a hook of PyTorch's own, may replace this point's tensor."""
-        call = _current_call.get()
+        call = _current_call.get() if _anyone_looks else None
+        call = None if call is None else call.at(self)
         return (call is not None and self.name in call.edited) or self._has_hooks
-
-
-class ActivationCache(Mapping[str, Tensor]):
-    """The tensors that one forward pass recorded, by hook point, in the order they were computed.
-
-    Read-only, and detached from the graph. `cache["pattern", 0]` is short for the one recorded point of block
-    0 whose name ends in `hook_pattern`; where several do, a third part tells them apart:
-    `cache["scale", 0, "ln1"]`.
-    """
-
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self._tensors = dict(tensors)
-
-    def __getitem__(self, key: str | tuple[str, int] | tuple[str, int, str]) -> Tensor:
-        if isinstance(key, str):
-            if key in self._tensors:
-                return self._tensors[key]
-            if f"hook_{key}" in self._tensors:
-                return self._tensors[f"hook_{key}"]
-            raise KeyError(_missing(key) or f"{key!r} was not recorded.{_suggest(key, self._tensors)}")
-        return self._tensors[self._resolve(*key)]
-
-    def _resolve(self, short: str, layer: int, module: str = "") -> str:
-        pattern = re.compile(rf"(.*\.)?blocks\.{layer}\.(.*\.)?(hook_)?{re.escape(short)}")
-        names = [name for name in self._tensors if pattern.fullmatch(name) and _has_parts(name, module)]
-        wanted = (short, layer, module) if module else (short, layer)
-        if not names:
-            raise KeyError(_missing(short) or f"{wanted!r} matches nothing that was recorded.")
-        if len(names) > 1:
-            raise KeyError(f"{wanted!r} may mean {', '.join(names)}; say which as a third part.")
-        return names[0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-    def __repr__(self) -> str:
-        return f"ActivationCache({len(self)} tensors: {', '.join(self._tensors)})"
 
 
 @dataclass
 class _Call:
     """What one forward pass records and changes."""
 
+    model: HookedModule
     keep: frozenset[str]
     edits: tuple[tuple[frozenset[str], HookFunction], ...] = ()
     differentiated: frozenset[str] = frozenset()
@@ -128,8 +92,16 @@ class _Call:
     gradients: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.outer = _current_call.get()
+        self.edits = self.model.edits_around() + self.edits
         self.edited = self.differentiated.union(*(names for names, _ in self.edits))
-        self.concerned = self.keep | self.edited | self.watched
+        self.concerned = self.keep | self.edited | self.watched | {""}  # a new part's points have no names yet
+
+    def at(self, point: HookPoint) -> _Call | None:
+        """This call, or else one around it, if it concerns this very point."""
+        if point.name in self.concerned and self.model.owns(point):
+            return self if point.name in self.concerned else None
+        return None if self.outer is None else self.outer.at(point)
 
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
         for names, function in self.edits:
@@ -159,22 +131,42 @@ class _AllRecorded(Exception):
 
 
 _current_call: ContextVar[_Call | None] = ContextVar("current_call", default=None)
+_anyone_looks = False
+"""Whether any thread is in a call. Compiled code can't read a `ContextVar`, but is compiled again when this changes."""
+_calls_in_progress = 0
+_counting = threading.Lock()
 
 
 class HookedModule(nn.Module):
     """A model whose hook points can be recorded and edited, call by call."""
 
     def name_hook_points(self) -> None:
-        """Give each hook point the dotted name of its place; called once the model is built."""
-        points = []
-        for name, module in self.named_modules():
-            if isinstance(module, HookPoint):
-                module.name = name
-                points.append(name)
-            else:
-                vars(module).update(module.named_children())  # found at once: nn.Module's own search is slow
-        self._point_names = frozenset(points)
-        self._cheap_names = frozenset(name for name in points if not name.endswith(ON_REQUEST))
+        """Give each hook point the dotted name of its place; done once the model is built, and when a call meets a point
+        that was put in later."""
+        self._points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
+        for name, point in self._points.items():
+            point.name = name
+        self._point_names = frozenset(self._points)
+        self._cheap_names = frozenset(name for name in self._points if not name.endswith(ON_REQUEST))
+        self._depths = depths_of(self._points)
+
+    def owns(self, point: HookPoint) -> bool:
+        """Whether a point is one of this model's, rather than of another that runs within a call of this one."""
+        if self._points.get(point.name) is not point:
+            self.name_hook_points()
+        return self._points.get(point.name) is point
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether a `hooked` around this code changes what the model computes, so that nothing from before holds."""
+        return bool(self.edits_around())
+
+    def edits_around(self) -> tuple[tuple[frozenset[str], HookFunction], ...]:
+        """What the calls in progress change in this model."""
+        call = _current_call.get()
+        while call is not None and call.model is not self:
+            call = call.outer
+        return () if call is None else call.edits
 
     def run_with_cache(
         self,
@@ -196,7 +188,7 @@ class HookedModule(nn.Module):
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
             output = self(*inputs, **kwargs)
-        return output, ActivationCache(call.tensors)
+        return output, ActivationCache(call.tensors, self._depths)
 
     def run_until_recorded(
         self,
@@ -211,13 +203,14 @@ class HookedModule(nn.Module):
         call.ends = True
         with _active(call), suppress(_AllRecorded):
             self(*inputs)
-        return ActivationCache(call.tensors)
+        return ActivationCache(call.tensors, self._depths)
 
     def run_with_hooks(self, *inputs: Tensor, fwd_hooks: Sequence[ForwardHook] = (), **kwargs) -> Tensor:
         """The forward pass with interventions.
 
         fwd_hooks: pairs of a hook point's name, or a predicate on names, and `fn(tensor, hook)`, which returns
-        None, or a tensor of the same shape that takes its place. They run in the order given.
+        None, or a tensor of the same shape that takes its place; the tensor that it is given is a copy, and what it
+            writes there counts too. They run in the order given, after those of `hooked` around this.
         Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape.
         """
         with self.hooked(fwd_hooks):
@@ -225,8 +218,8 @@ class HookedModule(nn.Module):
 
     @contextmanager
     def hooked(self, fwd_hooks: Sequence[ForwardHook]) -> Iterator[None]:
-        """Inside, whatever parts of this model compute is changed as in `run_with_hooks`: a pass that begins in its
-        middle, say. Raises: as there."""
+        """Inside, whatever this model or parts of it compute is changed as in `run_with_hooks`: a pass that begins in
+        its middle, say, or one that is recorded. Raises: as there."""
         with _active(self._call((), fwd_hooks)):
             yield
 
@@ -246,11 +239,14 @@ class HookedModule(nn.Module):
         returns None, or a tensor of the same shape that takes its place, for everything before that point too.
         Returns: the model's output, and an `ActivationCache` of gradients, each of its tensor's shape: what the hooks
             left, 0 where the number doesn't depend on it. Masks have none. No parameter's `.grad` is written.
-        Raises: ValueError for a name that is no hook point, a tensor of another shape, or more than one number.
+        Raises: ValueError for a name that is no hook point, a tensor of another shape, or more than one number;
+            RuntimeError in PyTorch's inference mode.
         """
+        if torch.is_inference_mode_enabled():
+            raise RuntimeError("There are no gradients inside torch.inference_mode(); torch.no_grad() does no harm.")
         names, edits = self.chosen_names(names_filter), self._edits(bwd_hooks)
         everywhere = names.union(*(concerned for concerned, _ in edits))
-        call = _Call(frozenset(), self._edits(fwd_hooks), everywhere, edits)
+        call = _Call(self, frozenset(), self._edits(fwd_hooks), everywhere, edits)
         with torch.enable_grad():
             with _active(call):
                 output = self(*inputs, **kwargs)
@@ -260,15 +256,18 @@ class HookedModule(nn.Module):
         # What `grad` returns is what reached each point; the hooks there have kept what they made of it.
         reached = torch.autograd.grad(number, list(call.in_graph.values()), allow_unused=True, materialize_grads=True)
         gradients = {**dict(zip(call.in_graph, reached, strict=True)), **call.gradients}
-        return output.detach(), ActivationCache({name: found for name, found in gradients.items() if name in names})
+        kept = {name: found for name, found in gradients.items() if name in names}
+        return output.detach(), ActivationCache(kept, self._depths)
 
     def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
         """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
-        return self._cheap_names if names_filter is None else _chosen(names_filter, self._point_names)
+        if names_filter is None:
+            return self._cheap_names
+        return _chosen(names_filter, self._point_names) if names_filter else frozenset()
 
     def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook], watched: NamesFilter = ()) -> _Call:
         everything = self.chosen_names(watched)
-        return _Call(self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
+        return _Call(self, self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
 
     def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
         return tuple((_chosen(target, self._point_names), function) for target, function in hooks)
@@ -277,13 +276,24 @@ class HookedModule(nn.Module):
 @contextmanager
 def _active(call: _Call | None) -> Iterator[None]:
     token = _current_call.set(call)
+    _count(call, 1)
     try:
         yield
     finally:
+        _count(call, -1)
         _current_call.reset(token)
 
 
+def _count(call: _Call | None, change: int) -> None:
+    global _anyone_looks, _calls_in_progress
+    if call is not None:
+        with _counting:
+            _calls_in_progress += change
+            _anyone_looks = _calls_in_progress > 0
+
+
 def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
+    tensor = tensor.clone()
     with _active(None):  # a model run inside the hook is a call of its own
         replacement = function(tensor, point)
     if replacement is None:
@@ -301,23 +311,9 @@ def _chosen(names: str | Sequence[str] | NamePredicate, known: frozenset[str]) -
     if callable(names):
         return frozenset(name for name in known if names(name))
     chosen = frozenset([names] if isinstance(names, str) else names)
-    if unknown := sorted(chosen - known):
-        raise ValueError(f"{unknown[0]!r} is no hook point of this model.{_suggest(unknown[0], known)}")
+    if not chosen <= known:
+        unknown = sorted(chosen - known)
+        meant = suggested(unknown[0], known)
+        some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})." if meant else ""
+        raise ValueError(f"{unknown[0]!r} is no hook point of this model.{meant}{some}")
     return chosen
-
-
-def _suggest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=3)
-    return f" Did you mean {' or '.join(close)}?" if close else ""
-
-
-def _missing(name: str) -> str:
-    """Why a point that is recorded only on request was not; empty for any other."""
-    if not f"attn.hook_{name.rpartition('.')[2].removeprefix('hook_')}".endswith(ON_REQUEST):
-        return ""
-    return f"{name!r} is recorded only on request, because it is large: give its full name in names_filter."
-
-
-def _has_parts(name: str, module: str) -> bool:
-    """True if the dotted `module` stands in the dotted `name` as whole parts."""
-    return not module or f".{module}." in f".{name}."

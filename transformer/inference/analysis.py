@@ -15,7 +15,7 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
 
     logits: (vocab,), raw. Equal logits rank by token id.
     """
-    scores = logits.detach().double().cpu().numpy()  # NumPy is several times as fast with vectors this short
+    scores = logits.detach().cpu().double().numpy()  # NumPy is several times as fast with vectors this short
     probabilities = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
     probable = probabilities[probabilities > 0]

@@ -20,6 +20,7 @@ from ..config import ModelConfig
 from ..model.equations import Equation, equations
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation
+from .inputs import parameters_of
 from .recompute import Pass
 
 ROWS_AT_ONCE = 4096
@@ -131,7 +132,7 @@ def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: 
 
 
 def _parameters(model: Weights) -> Mapping[str, Tensor]:
-    return model.tensors if isinstance(model, Pass) else model.state_dict()
+    return model.tensors if isinstance(model, Pass) else parameters_of(model)
 
 
 def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch import Tensor
 from ..hooks import ForwardHook
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
+from .inputs import inputs_of
 from .interventions import Intervention, Scaled, hooks_of
 
 AT_ONCE = 4_000_000
@@ -43,7 +44,7 @@ class Effects:
         """
         if len(tokens) < 2:
             raise ValueError("A text of one token has no loss: nothing comes before it to predict it from.")
-        right = torch.as_tensor(tokens)[1:]
+        right = torch.as_tensor(tokens, device=self.plain.device)[1:]
         every = torch.cat([self.plain[None], self.logits])[:, :-1]
         losses = F.cross_entropy(every.flatten(0, 1), right.repeat(len(every)), reduction="none")
         means = losses.view(len(every), -1).mean(1)
@@ -66,7 +67,7 @@ def silencing(
     All logits are kept, which for a large vocabulary don't fit into memory: `silenced_in_batches` leaves them out.
     interventions: what is changed in every pass, the one that the others are compared with included.
     """
-    plain = model.run_with_hooks(*_inputs(tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
+    plain = model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
     found = [plain[None][:0]]
     for _, streams in silenced_in_batches(model, tokens, source, interventions):
         found.append(model.unembed(streams))
@@ -109,7 +110,7 @@ class _Passes:
         source: Sequence[int],
         interventions: Sequence[Intervention],
     ) -> None:
-        self.model, self.inputs = model, _inputs(tokens, source)
+        self.model, self.inputs = model, inputs_of(model, tokens, source)
         self.changed = hooks_of(interventions, model)
         self.entering: list[Tensor] = []
         """What enters each block of a decoder-only model, (1, pos, d_model)."""
@@ -140,10 +141,6 @@ def _block_of(part: Scaled) -> int:
     return int(part.point.partition("blocks.")[2].partition(".")[0])
 
 
-def _inputs(tokens: Sequence[int], source: Sequence[int]) -> list[Tensor]:
-    return [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
-
-
 def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
     """Parts of one block each, at most `size` of them."""
     size = max(size, 1)
@@ -154,10 +151,8 @@ def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
     return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
 
 
-def _silence(row: int, head: int | None) -> Callable[[Tensor, object], Tensor]:
-    def change(tensor: Tensor, hook: object) -> Tensor:
-        changed = tensor.clone()
-        changed[row] = 0.0 if head is None else changed[row].index_fill(1, torch.tensor([head]), 0.0)
-        return changed
+def _silence(row: int, head: int | None) -> Callable[[Tensor, object], None]:
+    def change(tensor: Tensor, hook: object) -> None:
+        (tensor if head is None else tensor[:, :, head])[row] = 0.0
 
     return change

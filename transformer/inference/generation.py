@@ -13,11 +13,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ..config import ModelConfig
 from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
 from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
+from .inputs import ids_of, source_of
 from .interventions import Intervention, hooks_of
 from .sampling import Sampling, random_points, token_at
 from .windows import looks_ahead, window_start
@@ -63,9 +63,9 @@ class DecodeState:
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window moves by a
     quarter of the context at a time (`window_start`): then the text is read again from there, since each token's place
-    in the window has changed. With hooks nothing is cached: each of them sees the whole window, as in a forward pass.
-    Interventions keep the cache, but for those by which an earlier position depends on later ones, such as the mask
-    taken away.
+    in the window has changed. With hooks, its own or those of `hooked` around a step, nothing is cached from then on:
+    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
+    earlier position depends on later ones, such as the mask taken away.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class DecodeState:
     ) -> None:
         """As in `generate`, with the errors raised there."""
         self.model = model
-        self.tokens = _as_list(tokens)
+        self.tokens = ids_of(tokens)
         if not self.tokens:
             raise ValueError("The prompt is empty; a decoder continues at least one token.")
-        self.source = _source(model.config, source)
+        self.source = source_of(model.config, source)
         if bad := [token for token in (*self.tokens, *self.source) if not 0 <= token < model.config.vocab_size]:
             raise ValueError(f"Token id {bad[0]} is not in this model's vocabulary of {model.config.vocab_size}.")
-        self._device = next(model.parameters()).device
+        self._device = model.device
         self._before = (torch.tensor([self.source], device=self._device),) if self.source else ()
         self._pass_start = 0
         self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._pass_start)]
         """What is changed in each of its passes."""
-        keeps = not fwd_hooks and not any(map(looks_ahead, interventions))
+        keeps = not fwd_hooks and not model.is_hooked and not any(map(looks_ahead, interventions))
         self._shares = keeps and all(getattr(each, "same_everywhere", False) for each in interventions)
         self._interventions = tuple(interventions)
         self.past = KeyValueCache.for_model(model.config) if keeps else None
@@ -123,7 +123,8 @@ class DecodeState:
 
         Recorded masks are those of a whole pass, and what is changed at a position has another one in each text.
         """
-        return self._interventions if self._shares and not any(map(_is_mask, self.names)) else None
+        is_alone = not self._shares or self.model.is_hooked or any(map(_is_mask, self.names))
+        return None if is_alone else self._interventions
 
     def draw(self, sampling: Sampling) -> None:
         """From here on, draw tokens like this; without a seed, with one of its own."""
@@ -138,7 +139,9 @@ class DecodeState:
 
     def step(self) -> GenerationStep:
         """Compute what follows, and draw the next token."""
-        if self.past is not None and not self.cached:
+        if self.model.is_hooked:
+            self.past = None
+        elif self.past is not None and not self.cached:
             self.past.forget_tokens()
         self._pass_start = self.window_start + self.cached
         inputs = (*self._before, torch.tensor([self.tokens[self._pass_start :]], device=self._device))
@@ -218,14 +221,15 @@ def write_greedily(
     into evaluation mode first.
     Raises: ValueError if prompt and text together don't fit the context.
     """
-    past = KeyValueCache.for_model(model.config)
+    past = None if model.is_hooked else KeyValueCache.for_model(model.config)
     before = () if source is None else (source,)
     written = [tokens[:, :0]]
     has_ended = torch.zeros_like(tokens[:, :1], dtype=torch.bool)
     for _ in range(max_new_tokens):
-        tokens = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
-        written.append(tokens)
-        has_ended |= tokens == end_token if end_token is not None else False
+        newest = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
+        written.append(newest)
+        has_ended |= newest == end_token if end_token is not None else False
+        tokens = newest if past else torch.cat((tokens, newest), 1)
         if has_ended.all():
             break
     return torch.cat(written, 1)
@@ -233,25 +237,3 @@ def write_greedily(
 
 def _is_mask(point: str) -> bool:
     return point.endswith("hook_mask")
-
-
-def _as_list(tokens: Sequence[int] | Tensor) -> list[int]:
-    if isinstance(tokens, Tensor):
-        if tokens.dim() == 2 and tokens.shape[0] != 1:
-            raise ValueError(f"generate writes one text at a time; a prompt of shape {tuple(tokens.shape)} is several.")
-        tokens = tokens.flatten().tolist()
-    return [int(token) for token in tokens]
-
-
-def _source(config: ModelConfig, source: Sequence[int] | Tensor | None) -> list[int]:
-    """The source's ids; empty for a model that reads none."""
-    if config.architecture == "decoder-only":
-        if source is not None:
-            raise ValueError("This model has no encoder, so it reads no source; put all of it into the prompt.")
-        return []
-    read = [] if source is None else _as_list(source)
-    if not read:
-        raise ValueError("An encoder–decoder needs a source of at least one token to write from.")
-    if len(read) > config.context_length:
-        raise ValueError(f"The source has {len(read)} tokens; this model reads at most {config.context_length}.")
-    return read

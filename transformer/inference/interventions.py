@@ -22,6 +22,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookedModule, HookPoint
 from ..model.registry import hook_points
+from .inputs import inputs_of
 from .places_in_words import part_in_words, place_in_words
 
 RULES = {"mask": "the causal mask", "scale": "÷ √d_head", "positions": "positions", "norm": "the norm's division"}
@@ -92,15 +93,13 @@ class _Change(ABC):
         if self.point.startswith("encoder.") or "pos" not in hook_points(model.config)[self.point].shape:
             start = from_the_start  # the source, which is read as a whole
 
-        def change(tensor: Tensor, hook: HookPoint) -> Tensor | None:
+        def change(tensor: Tensor, hook: HookPoint) -> None:
             begin, end = start(), start() + tensor.shape[1]
             first, last = (begin, end) if self.position is None else (self.position, self.position + 1)
             if not (begin <= first and last <= end):
-                return None  # this pass doesn't reach it
-            changed = tensor.clone()
-            part = changed if self.head is None else changed[:, :, self.head]  # (batch, pos, …)
+                return  # this pass doesn't reach it
+            part = tensor if self.head is None else tensor[:, :, self.head]  # (batch, pos, …)
             part[:, first - begin : last - begin] = self._values(part, first, last, begin, other)
-            return changed
 
         return [(self.point, change)]
 
@@ -230,7 +229,7 @@ class Without:
         if self.rule == "positions" and config.positions == "rotary":
             return _unrotated(points)
         changes: dict[str, Callable[[Tensor], Tensor]] = {
-            "mask": torch.ones_like,
+            "mask": lambda mask: mask.any(-2, keepdim=True).expand_as(mask),  # what no query sees is padding
             "scale": lambda scores: scores * math.sqrt(config.d_head),
             "positions": torch.zeros_like,
             "norm": torch.ones_like,
@@ -289,20 +288,18 @@ class Weighed:
         if self.point.startswith("encoder."):
             start = from_the_start
 
-        def change(pattern: Tensor, hook: HookPoint) -> Tensor | None:
+        def change(pattern: Tensor, hook: HookPoint) -> None:
             query = self.query - start()
             # Keys may have been kept from earlier passes: the last one is that of the last query.
             first_key = 0 if ".cross_attn." in self.point else start() + pattern.shape[-2] - pattern.shape[-1]
             key = self.key - first_key
             if not (0 <= query < pattern.shape[-2] and 0 <= key < pattern.shape[-1]):
-                return None
-            pattern = pattern.clone()
+                return
             row = pattern[:, self.head, query]  # (batch, key)
             if self.renormalised:
                 rest = 1 - row[:, key : key + 1]
                 row *= torch.where(rest > 0, (1 - self.weight) / rest.clamp(min=1e-12), 0.0)
             row[:, key] = self.weight
-            return pattern
 
         return [(self.point, change)]
 
@@ -315,6 +312,8 @@ def hooks_of(
     interventions: Sequence[Intervention], model: HookedModule, start: Start = from_the_start
 ) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
+    if isinstance(interventions, Intervention):
+        raise TypeError(f"Interventions are a list, also of one: [{interventions!r}].")
     return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
 
 
@@ -336,8 +335,7 @@ def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int
 @torch.no_grad()
 def recorded(model: HookedModule, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
     """One point's tensor on another text, which nothing intervenes in."""
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
-    return model.run_until_recorded(*inputs, names_filter=point)[point]
+    return model.run_until_recorded(*inputs_of(model, tokens, source), names_filter=point)[point]
 
 
 def _unrotated(points: Sequence[str]) -> list[ForwardHook]:

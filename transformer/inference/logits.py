@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..hooks import ForwardHook
 from ..model.models import DecoderOnly, EncoderDecoder
+from .inputs import inputs_of
 
 AT_ONCE = 2_000_000
 """Logits that are held at once: 8 MB."""
@@ -38,7 +39,7 @@ def probabilities_of(logits: Tensor) -> Tensor:
     found = torch.empty_like(logits)
     size = max(1, AT_ONCE // logits.shape[-1])
     for part, rows in zip(found.split(size), logits.split(size), strict=True):
-        part.copy_(rows.double().softmax(-1))
+        part.copy_(rows.cpu().double().softmax(-1))
     return found
 
 
@@ -49,14 +50,13 @@ def stream_of(
     hooks: Sequence[ForwardHook] = (),
 ) -> Tensor:
     """What the unembedding reads at each position of one text, (pos, d_model). hooks: as in `run_with_hooks`."""
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
     with torch.no_grad(), model.hooked(hooks):
-        return model.stream(*inputs)[0]
+        return model.stream(*inputs_of(model, tokens, source))[0]
 
 
 def losses_in_pieces(model: DecoderOnly | EncoderDecoder, stream: Tensor, right: Tensor) -> Tensor:
     """The cross-entropy of each row's right token, in nats, (row,). stream: (row, d_model); right: (row,), ids."""
     found = torch.empty(len(stream))
     for rows, logits in logits_in_pieces(model, stream):
-        found[rows] = torch.nn.functional.cross_entropy(logits, right[rows], reduction="none")
+        found[rows] = torch.nn.functional.cross_entropy(logits, right[rows].to(logits.device), reduction="none")
     return found

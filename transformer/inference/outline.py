@@ -20,6 +20,7 @@ from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equation
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
+from .inputs import inputs_of, parameters_of
 from .interventions import Intervention, hooks_of
 from .logits import logits_in_pieces, probabilities_of
 from .overview import pool, quantise
@@ -122,24 +123,23 @@ def outline_of_text(
     kept = {}
 
     def see(tensor: Tensor, hook: object) -> None:
-        sketch.see(hook.name, tensor)
+        sketch.see(hook.name, tensor.cpu())
         if hook.name in of_stream:
-            kept[hook.name] = tensor[0]
+            kept[hook.name] = tensor[0].cpu()
 
-    inputs = [each[None] for each in (origin, text) if len(each)]
     with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
-        stream = model.stream(*inputs)[0]
+        stream = model.stream(*inputs_of(model, tokens, source))[0]
     sketch.likeliest, sketch.probability = _next_of(model, stream, sketch)
-    found = Pass(model.config, text, origin, {**model.state_dict(), **kept})
+    found = Pass(model.config, text, origin, {**parameters_of(model), **kept})
     sketch.lens = read_lens(found, _following(text), read)
     return sketch.recording(interventions)
 
 
 def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
     """What `statistics` gives of each parameter that equations read, by name."""
-    parameters = model.state_dict()
+    parameters = parameters_of(model)
     names = [name for name, info in tensors_of(model.config, 1, 1).items() if info.kind == "parameter"]
-    return {name: statistics(parameters[name].detach().numpy()) for name in names}
+    return {name: statistics(parameters[name].float().numpy()) for name in names}
 
 
 def lens_at(
@@ -153,14 +153,12 @@ def lens_at(
     `lens.rank`, (height, 1) each."""
     config = model.config
     wanted = {name for height in heights(config, "decoder." if len(source) else "") for name in height}
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
+    inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
     with torch.no_grad():
-        kept = model.run_until_recorded(
-            *inputs, names_filter=wanted.__contains__, fwd_hooks=hooks_of(interventions, model)
-        )
-    here = {name: tensor[0, position : position + 1] for name, tensor in kept.items()}
+        kept = model.run_until_recorded(*inputs, names_filter=wanted.__contains__, fwd_hooks=hooks)
+    here = {name: tensor[0, position : position + 1].cpu() for name, tensor in kept.items()}
     text = torch.tensor(list(tokens))
-    found = Pass(config, text[position : position + 1], torch.tensor(list(source)), {**model.state_dict(), **here})
+    found = Pass(config, text[position : position + 1], torch.tensor(list(source)), {**parameters_of(model), **here})
     lens = read_lens(found, _following(text)[position : position + 1])
     return _lens_arrays(lens, is_newest=position == len(tokens) - 1)
 
@@ -265,6 +263,7 @@ def _next_of(model: DecoderOnly | EncoderDecoder, stream: Tensor, sketch: _Sketc
     """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
     for _, logits in logits_in_pieces(model, stream):
+        logits = logits.cpu()
         shares = probabilities_of(logits)
         likeliest.append(_likeliest(shares))
         probability.append(shares.gather(-1, likeliest[-1]))

@@ -17,6 +17,7 @@ from ..hooks import ForwardHook
 from ..model.caches import KeyValues
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules, hook_points
+from .inputs import inputs_of
 from .interventions import Intervention, hooks_of
 from .windows import looks_ahead
 
@@ -83,21 +84,18 @@ def patching(
     sites = _sites(model, kind)
     names = [name for layers in sites.values() for name in layers]
     hooks = hooks_of(interventions, model)
-    inputs = [
-        [torch.tensor([list(each)]) for each in text if len(each)]
-        for text in ((source, clean), (corrupted_source, corrupted))
-    ]
+    inputs = [inputs_of(model, *text) for text in ((clean, source), (corrupted, corrupted_source))]
     logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks, newest=True)
     with model.hooked(hooks):
         base = model(*inputs[1], newest=True)
 
     def difference(found: Tensor) -> Tensor:
-        return (found[..., -1, answer] - found[..., -1, against]).double()
+        return (found[..., -1, answer] - found[..., -1, against]).cpu().double()
 
     top, bottom = float(difference(logits)[0]), float(difference(base)[0])
     if abs(top - bottom) < 1e-6:
         raise ValueError("Both texts say the same of these two tokens, so there is no difference to trace.")
-    reads_back = kind == "self" and not any(map(looks_ahead, interventions))
+    reads_back = kind == "self" and not model.is_hooked and not any(map(looks_ahead, interventions))
     length = len(source) if kind == "encoder" else len(clean)
     first = _first_difference(clean, corrupted) if reads_back else 0
     run = _Corrupted(model, kind, inputs[1], hooks)
@@ -178,16 +176,14 @@ def _sites(model: DecoderOnly | EncoderDecoder, kind: str) -> dict[str, list[str
     return found
 
 
-def _put_in(clean: Tensor, rows: Sequence[int], begin: int) -> Callable[[Tensor, object], Tensor]:
+def _put_in(clean: Tensor, rows: Sequence[int], begin: int) -> Callable[[Tensor, object], None]:
     """In each row of a batch, one position as it is on the clean text.
 
     clean: (pos, d_model), of the whole text. rows: the position of each row. begin: the batch's first position.
     """
 
-    def change(tensor: Tensor, hook: object) -> Tensor:
-        places = torch.as_tensor(rows)
-        changed = tensor.clone()
-        changed[torch.arange(len(rows)), places - begin] = clean[places]
-        return changed
+    def change(tensor: Tensor, hook: object) -> None:
+        for row, place in enumerate(rows):
+            tensor[row, place - begin] = clean[place]
 
     return change

@@ -21,6 +21,7 @@ from ..model.masks import causal_mask
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation, sinusoidal_encoding
 from ..model.registry import hook_points
+from .inputs import Ids, ids_of, inputs_of, parameters_of
 from .interventions import Intervention, hooks_of
 from .logits import probabilities_of
 from .places_set import places_set
@@ -31,7 +32,10 @@ OUTPUTS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass over one text: what was read, and every tensor that was computed, parameters among them."""
+    """One forward pass over one text: what was read, and every tensor that was computed, parameters among them.
+
+    All of it is on the CPU, wherever it was computed.
+    """
 
     config: ModelConfig
     tokens: Tensor
@@ -78,19 +82,17 @@ def whole_pass(
     them the pass ends with the last of the points. Whichever points are kept, their numbers are the same.
     Raises: ValueError for a text that the model can't read.
     """
-    read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
-    inputs, hooks = [each[None] for each in (read, written) if len(each)], hooks_of(interventions, model)
+    inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
     with torch.no_grad():
         if outputs:
             logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
         else:
             cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
-    tensors = dict(model.state_dict())
-    for name, tensor in cache.items():
-        tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
+    tensors = parameters_of(model)
+    tensors |= {name: _of_text(name, tensor) for name, tensor in cache.items()}
     if outputs:
-        tensors |= {LOGITS: logits[0], PROBABILITIES: probabilities_of(logits[0])}
-    return Pass(model.config, written, read, tensors, tuple(interventions))
+        tensors |= {LOGITS: logits[0].cpu(), PROBABILITIES: probabilities_of(logits[0].cpu())}
+    return Pass(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
 
 
 def deviations(found: Pass) -> list[Deviation]:
@@ -114,17 +116,16 @@ def deviations_of_text(
     """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes,
     and kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time.
     """
-    read, written = torch.tensor(list(source)), torch.tensor(list(tokens))
     table, points = equations(model.config), hook_points(model.config)
     last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
     places = places_set(interventions, model.config)
-    tensors: dict[str, Tensor] = dict(model.state_dict())
-    found = Pass(model.config, written, read, tensors, tuple(interventions))
+    tensors = parameters_of(model)
+    found = Pass(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
     known: dict[str, Deviation] = {}
 
     def see(tensor: Tensor, hook: object) -> None:
         name = hook.name
-        tensors[name] = tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]
+        tensors[name] = _of_text(name, tensor)
         if name in table:
             known[name] = _deviation(found, table[name])
             done = [operand.name for operand in table[name].sources if last_reader[operand.name] == name]
@@ -132,9 +133,8 @@ def deviations_of_text(
                 if over in points:
                     tensors.pop(over, None)
 
-    inputs = [each[None] for each in (read, written) if len(each)]
     with model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
-        stream = model.stream(*inputs)[0]
+        stream = model.stream(*inputs_of(model, tokens, source))[0]
     known |= _outputs_compared(found, table, stream, model)
     set_by = {name: tuple(place.words for place in places if place.point == name) for name in table}
     return [dataclasses.replace(known[name], set_by=set_by[name]) for name in table]
@@ -144,7 +144,7 @@ def _outputs_compared(
     found: Pass, table: Mapping[str, Equation], stream: Tensor, model: DecoderOnly | EncoderDecoder
 ) -> dict[str, Deviation]:
     """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
-    logits = model.unembed(stream)
+    logits = model.unembed(stream).cpu()
     weight, bias = found.tensors["unembed.weight"], table[LOGITS].operands.get("bias")
     shift = torch.zeros(len(weight)) if bias is None else found.tensors[bias[0].name]
     x, parts = _sum(found, table[LOGITS], "x"), []
@@ -158,6 +158,15 @@ def _outputs_compared(
         for rows in logits.split(max(1, OUTPUTS_AT_ONCE // logits.shape[-1]))
     ]
     return {**known, PROBABILITIES: _largest(parts)}
+
+
+def _read_and_written(tokens: Ids, source: Ids) -> tuple[Tensor, Tensor]:
+    return torch.tensor(ids_of(tokens)), torch.tensor(ids_of(source), dtype=torch.long)
+
+
+def _of_text(name: str, tensor: Tensor) -> Tensor:
+    """What a point has recorded of a batch of one text, as a pass keeps it."""
+    return (tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]).cpu()
 
 
 def _largest(parts: Sequence[Deviation]) -> Deviation:

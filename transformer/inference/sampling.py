@@ -45,10 +45,10 @@ class Sampling:
 def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
     """The probabilities a token is drawn with, after temperature, top-k and top-p.
 
-    logits: (vocab,), raw. Returns: (vocab,), float64, summing to one; zero for tokens that are cut off.
+    logits: (vocab,), raw. Returns: (vocab,), float64, on the CPU, summing to one; zero for tokens that are cut off.
     """
     weights = _weights(logits, sampling)
-    return torch.from_numpy(weights / weights.sum()).to(logits.device)
+    return torch.from_numpy(weights / weights.sum())
 
 
 def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
@@ -86,7 +86,7 @@ def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
 
 def _weights(logits: Tensor, sampling: Sampling) -> np.ndarray:
     """What `sampling_distribution` is proportional to; in NumPy, as with so few numbers it is much the faster."""
-    scores = logits.double().numpy(force=True)
+    scores = logits.detach().cpu().double().numpy()
     if sampling.temperature == 0:
         return np.eye(1, len(scores), scores.argmax())[0]
     weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # which no difference overflows

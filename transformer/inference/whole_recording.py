@@ -70,7 +70,7 @@ def record_pass(
     name = labels or (lambda ids: [str(each) for each in ids])
     ids = {"text": list(tokens), "source": list(source)}
     return Recording(
-        {name: tensor.detach().numpy(force=True) for name, tensor in found.tensors.items()},
+        {name: _as_numpy(tensor.detach()) for name, tensor in found.tensors.items()},
         {
             "config": found.config.to_dict(),
             "ids": ids,
@@ -177,6 +177,11 @@ def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: 
         f"{name}.columns": columns.int().numpy(),
         f"{name}.check": torch.stack([deviation, full.abs().max()]).float().numpy(),
     }
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """Of numbers that NumPy lacks, the float32 that they are."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:

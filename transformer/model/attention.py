@@ -16,8 +16,8 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
-from .layers import Linear
 from .masks import causal_mask
+from .module import Module
 from .positions import Start, rotate, rotation
 
 
@@ -54,7 +54,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
 
 
-class Attention(nn.Module):
+class Attention(Module):
     """What all multi-head attention shares: heads side by side, a mask, and the projection of what they found.
 
     MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O (Vaswani et al. 2017, §3.2.2).
@@ -64,7 +64,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.d_head = config.n_heads, config.d_head
         self.causal, self.window = causal, window
-        self.out = Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
+        self.out = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
         self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
@@ -181,7 +181,7 @@ class SelfAttention(SoftmaxAttention):
     def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
         super().__init__(config, causal=causal, window=window)
         self.heads = (config.n_heads, config.kv_heads, config.kv_heads)  # of queries, keys and values
-        self.qkv = Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
+        self.qkv = nn.Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
         self.rotary = config.positions == "rotary"
         if self.rotary:
             self.rotation = rotation(config)
@@ -206,8 +206,8 @@ class CrossAttention(SoftmaxAttention):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, causal=False)
-        self.q = Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
-        self.kv = Linear(config.d_model, 2 * config.kv_heads * config.d_head, bias=config.attention_bias)
+        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
+        self.kv = nn.Linear(config.d_model, 2 * config.kv_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, memory: Tensor, padding: Tensor | None = None, past: KeyValues | None = None
@@ -231,7 +231,7 @@ class UniformAttention(Attention):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        self.v = Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
+        self.v = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.attention_bias)
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0

@@ -24,11 +24,9 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Outside of training it costs nothing, not even nn.Module's machinery."""
-        return super().__call__(x) if self.training and self.p else x
-
     def forward(self, x: Tensor) -> Tensor:
+        if not (self.training and self.p):
+            return x
         kept = torch.empty_like(x, dtype=torch.bool).bernoulli_(1 - self.p, generator=_generator.get())
         return x * kept * (1 / (1 - self.p))
 

@@ -14,20 +14,12 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from .dropout import Dropout
+from .module import Module
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
-class Linear(nn.Linear):
-    """x Wᵀ + b. PyTorch's own, but for where it finds W and b: nn.Module's search takes as long as a small product."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x: (…, in_features); returns (…, out_features)."""
-        own = self._parameters
-        return F.linear(x, own["weight"], own["bias"])
-
-
-class LayerNorm(nn.Module):
+class LayerNorm(Module):
     """(x − mean) / √(variance + ε) · gain + shift, over the last dimension (Ba et al. 2016, eq. 4)."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -40,8 +32,7 @@ class LayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
         if not self.hook_scale.is_watched:  # all of it in one kernel
-            own = self._parameters  # as in `Linear`
-            return self.hook_normalized(torch.layer_norm(x, self.shape, own["weight"], own["bias"], self.eps))
+            return self.hook_normalized(torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
         if self.hook_scale.is_edited:
             centred = x - x.mean(-1, keepdim=True)
             scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
@@ -52,7 +43,7 @@ class LayerNorm(nn.Module):
         return self.hook_normalized(out)
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(Module):
     """x / √(mean of x² + ε) · gain, over the last dimension (Zhang & Sennrich 2019, eq. 4).
 
     The layer norm without its mean and its shift: what is left is to bring every vector to the same length.
@@ -72,13 +63,13 @@ class RMSNorm(nn.Module):
         return self.hook_normalized(x / scale * self.weight)
 
 
-class MLP(nn.Module):
+class MLP(Module):
     """Two linear layers with an activation between, the same at every position (Vaswani et al. 2017, §3.3)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.up = Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
-        self.down = Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
@@ -98,7 +89,7 @@ class GatedMLP(MLP):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.gate = Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
         self.hook_pre_linear = HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -13,15 +13,20 @@ from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import Undrawn, initialise
-from .layers import Linear
+from .module import Module
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
 
 
-class Transformer(HookedModule):
+class Transformer(HookedModule, Module):
     """What all architectures share: a configuration, hook points, and the registry that describes them."""
 
     config: ModelConfig
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and tokens must be."""
+        return next(self.parameters()).device
 
     def hook_points(self) -> dict[str, HookInfo]:
         """This model's part of the registry of hook points, in the order of the forward pass."""
@@ -126,9 +131,9 @@ Model = DecoderOnly | EncoderDecoder
 """A whole model of either architecture."""
 
 
-def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> Linear:
+def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Linear:
     """The way back to the vocabulary; with tied embeddings its weight is the token table itself."""
-    unembed = Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
+    unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
     if config.tie_embeddings and table is not None:
         unembed.weight = table.weight
     return unembed

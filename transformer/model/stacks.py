@@ -18,10 +18,11 @@ from .caches import KeyValueCache
 from .dropout import Dropout
 from .layers import make_norm
 from .masks import padding_or_none
+from .module import Module
 from .positions import Start, end_of, positions_from, sinusoidal_rows
 
 
-class Stack(nn.Module):
+class Stack(Module):
     """Embeddings plus positions, blocks one after another, and under pre-norm a last layer norm.
 
         tokens ─► embed ─► + ─► block 0 ─► block 1 ─► … ─► ln_final ─►
@@ -61,10 +62,8 @@ class Stack(nn.Module):
             x = x * math.sqrt(self.config.d_model)
         x = self.hook_embed(x)
         if self.config.positions in ("learned", "sinusoidal"):
-            rows = self.position_rows(start, tokens.shape[1], x.device).expand_as(x)
-            if self.hook_pos_embed.is_watched:
-                rows = rows.clone()  # so that a hook can write to each row of the batch by itself
-            x = x + self.hook_pos_embed(rows)
+            rows = self.position_rows(start, tokens.shape[1], x.device).to(x.dtype)
+            x = x + self.hook_pos_embed(rows.expand_as(x))
         return self.dropout(x)
 
     def position_rows(self, start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
