@@ -143,7 +143,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("source", "message"),
         [
-            (None, r"^An encoder–decoder needs a source of at least one token to write from\.$"),
+            (None, r"^An encoder–decoder needs a source of at least one token\.$"),
             ([], r"needs a source of at least one token"),
             ([1] * 9, r"^The source has 9 tokens; this model reads at most 8\.$"),
             ([1, 11], r"^Token id 11 is not in this model's vocabulary of 11\.$"),
@@ -160,10 +160,9 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             generate(tiny_encoder_decoder(), prompt, max_new_tokens=1, source=SOURCE)
 
-    @pytest.mark.parametrize("source", [SOURCE, []])
-    def test_a_model_without_an_encoder_refuses_a_source(self, source):
+    def test_a_model_without_an_encoder_refuses_a_source(self):
         with pytest.raises(ValueError, match=r"has no encoder, so it reads no source; put all of it into the prompt\."):
-            generate(tiny_model(), START, max_new_tokens=1, source=source)
+            generate(tiny_model(), START, max_new_tokens=1, source=SOURCE)
 
 
 class TestManyTextsAtOnce:

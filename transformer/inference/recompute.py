@@ -68,8 +68,8 @@ def every_point(name: str) -> bool:
 
 def whole_pass(
     model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
+    tokens: Ids,
+    source: Ids = (),
     *,
     names: NamesFilter = every_point,
     interventions: Sequence[Intervention] = (),
@@ -108,10 +108,7 @@ def deviations(found: Pass) -> list[Deviation]:
 
 @torch.no_grad()
 def deviations_of_text(
-    model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
-    interventions: Sequence[Intervention] = (),
+    model: DecoderOnly | EncoderDecoder, tokens: Ids, source: Ids = (), interventions: Sequence[Intervention] = ()
 ) -> list[Deviation]:
     """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes,
     and kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time.

@@ -19,6 +19,7 @@ from ..model.equations import LOGITS
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
+from .inputs import Ids, ids_of
 from .interventions import Intervention
 from .outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
 from .places_set import places_set
@@ -52,8 +53,8 @@ class Fit:
 
 def record_pass(
     model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
+    tokens: Ids,
+    source: Ids = (),
     *,
     labels: Labels | None = None,
     interventions: Sequence[Intervention] = (),
@@ -68,7 +69,7 @@ def record_pass(
     """
     found = whole_pass(model, tokens, source, interventions=interventions)
     name = labels or (lambda ids: [str(each) for each in ids])
-    ids = {"text": list(tokens), "source": list(source)}
+    ids = {"text": ids_of(tokens), "source": ids_of(source)}
     return Recording(
         {name: _as_numpy(tensor.detach()) for name, tensor in found.tensors.items()},
         {

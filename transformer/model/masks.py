@@ -44,7 +44,10 @@ def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
 
 
 def padding_or_none(tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
-    """The same, or None where nothing is padded, so that attention needs no mask for it."""
-    if pad_token_id is None or not (tokens == pad_token_id).any():
+    """The same, or None where nothing is padded, so that attention needs no mask for it.
+
+    A compiled or exported model is one for all texts, so it always has the mask.
+    """
+    if pad_token_id is None or not (torch.compiler.is_compiling() or (tokens == pad_token_id).any()):
         return None
     return padding_mask(tokens, pad_token_id)
