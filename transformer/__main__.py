@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--corpus-dir", type=Path, help="where the texts are; else the cache, else a download")
     command.add_argument("--work-dir", type=Path, help="where to keep the state of the run (default: runs/PRESET)")
     command.add_argument("--resume", action="store_true", help="continue an interrupted run")
-    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cpu is the default")
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="cpu is the default")
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
     command.set_defaults(run=_train)
 
@@ -60,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--corpus-dir", type=Path)
     command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
     command.add_argument("--threads", type=int)
-    command.set_defaults(run=_ladder, device="cpu", resume=False)
+    command.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    command.set_defaults(run=_ladder, device="cpu")
 
     command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never saw")
     command.add_argument("name")
@@ -99,8 +101,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(options: argparse.Namespace) -> None:
     preset = PRESETS[options.preset]
-    if options.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
+    is_there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not is_there[options.device]:
+        raise ValueError(f"PyTorch finds no {options.device.upper()} device here; train with --device cpu.")
     _set_threads(options.threads)
     card = _trained(preset, options, options.work_dir or Path("runs") / preset.name, on_step=_report)
     exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
@@ -112,8 +115,13 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
 
     folder: takes the state of the run. watch: what `Runner.go` calls.
     """
+    _check_writable(options.checkpoints)
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / "state.safetensors"
+    if state.exists() and not options.resume:
+        raise ValueError(
+            f"{state} is the state of another run: go on from it with --resume, or delete it to begin anew."
+        )
     runner = Runner(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
     if options.resume and state.is_file():
         runner.resume()
@@ -123,9 +131,25 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
     return checkpoint.card
 
 
+def _check_writable(folder: Path) -> None:
+    """Raise ValueError for a folder that takes no files, before a training rather than after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{folder} can't be written to ({error.strerror}); name another folder with --checkpoints."
+        ) from error
+
+
+def _check_count(option: str, number: int | None) -> None:
+    if number is not None and number < 1:
+        raise ValueError(f"{option} is {number}; it must be 1 or more.")
+
+
 def _set_threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
-        raise ValueError(f"--threads is {threads}; it must be 1 or more.")
+    _check_count("--threads", threads)
     if threads:
         torch.set_num_threads(threads)
 
@@ -193,6 +217,7 @@ def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
 
 
 def _generate(options: argparse.Namespace) -> None:
+    _check_count("--tokens", options.tokens)
     checkpoint = load_checkpoint(options.checkpoints / options.name)
     card, tokenizer = checkpoint.card, checkpoint.tokenizer
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
@@ -216,6 +241,8 @@ def _generate(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
+    if options.name is not None and not options.name.strip():
+        raise ValueError("--name is empty; leave it out to call the checkpoint as the source.")
     name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
     config = checkpoint.model.config
     print(

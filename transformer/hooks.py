@@ -141,8 +141,8 @@ class HookedModule(nn.Module):
     """A model whose hook points can be recorded and edited, call by call."""
 
     def name_hook_points(self) -> None:
-        """Give each hook point the dotted name of its place: once the model is built, and when a call meets a point that
-        was put in later."""
+        """Give each hook point the dotted name of its place: once the model is built, and when a call meets a new
+        one."""
         self._points = {name: module for name, module in self.named_modules() if isinstance(module, HookPoint)}
         for name, point in self._points.items():
             point.name = name

@@ -106,6 +106,7 @@ class TestGenerate:
             (("good", ""), "at least one token"),
             (("good", "a", "--temperature", "-1"), "temperature is -1.0; it must be"),
             (("good", "a", "--top-k", "0"), "top_k is 0; it must be"),
+            (("good", "a", "--tokens", "-3"), "--tokens is -3; it must be 1 or more."),
             (("absent", "a"), "There is no checkpoint folder 'absent'."),
             (("damaged", "a"), "damaged: model.safetensors and config.json"),
         ],
@@ -196,6 +197,8 @@ class TestTrainAndEvaluate:
         assert (status, err) == (130, "Stopped.\n")
         monkeypatch.setattr(TrainingRun, "take_step", original)
         torch.manual_seed(1234)
+        status, _, err = run("train", "tiny", "--work-dir", "elsewhere")  # would begin anew, over what there is
+        assert status == 1 and "go on from it with --resume" in err
         status, out, _ = run("train", "tiny", "--work-dir", "elsewhere", "--resume")
         assert status == 0
         assert out.split()[:2] == ["step", "8"]  # the state was that of step 4
@@ -208,6 +211,9 @@ class TestTrainAndEvaluate:
             (("evaluate", "absent"), "no checkpoint folder 'absent'"),
             (("train", "tiny", "--threads", "0"), "--threads is 0"),
             (("train", "tiny", "--work-dir", "checkpoints/good/card.json"), "card.json"),
+            (("--checkpoints", "checkpoints/good/card.json", "train", "tiny"), "card.json can't be written to"),
+            (("train", "tiny", "--device", "mps"), "PyTorch finds no MPS device here"),
+            (("import", "anywhere", "--name", ""), "--name is empty"),
         ],
     )
     def test_what_goes_wrong_is_one_sentence_on_stderr(self, run, arguments, message):

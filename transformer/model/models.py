@@ -104,7 +104,8 @@ class EncoderDecoder(Transformer):
 
     def stream(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
         """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
-        if source.dim() == target.dim() == 2 and len(source) != len(target):
+        self.encoder.check_tokens(source)
+        if len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory, padding = (past.memory, past.memory_padding) if past else (None, None)
         if memory is None:

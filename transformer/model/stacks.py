@@ -82,6 +82,11 @@ class Stack(Module):
 
     def check_tokens(self, tokens: Tensor, start: Start = 0) -> None:
         """Raise ValueError, with what would do, for tokens of another shape, or too many of them."""
+        if not isinstance(tokens, Tensor):
+            raise TypeError(
+                f"A model reads token ids, a tensor (batch, pos), and not a {type(tokens).__name__}; of a text give it "
+                "torch.tensor([tokenizer.encode(text)])."
+            )
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
                 f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "
