@@ -105,6 +105,7 @@ class EncoderDecoder(Transformer):
     def stream(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
         """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
         self.encoder.check_tokens(source)
+        self.decoder.check_tokens(target)
         if len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory, padding = (past.memory, past.memory_padding) if past else (None, None)
