@@ -1,4 +1,4 @@
-"""The engine computes where the model is: tried on a device that isn't there, whose tensors don't mix with the CPU's."""
+"""The engine computes where the model is: on a device that isn't there, whose tensors don't mix with the CPU's."""
 
 import pytest
 import torch
