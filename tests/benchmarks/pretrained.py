@@ -107,9 +107,7 @@ def found() -> Path:
     """The .gguf file of the model. Raises: RuntimeError, saying what to do, if none is named."""
     named = os.environ.get("HEADSUP_SMOLLM2")
     if not named:
-        raise RuntimeError(
-            "Name the .gguf file of SmolLM2-135M in HEADSUP_SMOLLM2; .github/models.md says how."
-        )
+        raise RuntimeError("Name the .gguf file of SmolLM2-135M in HEADSUP_SMOLLM2; .github/models.md says how.")
     return Path(named)
 
 
