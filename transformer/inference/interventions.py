@@ -312,7 +312,7 @@ def hooks_of(
     interventions: Sequence[Intervention], model: HookedModule, start: Start = from_the_start
 ) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
-    if isinstance(interventions, Intervention):
+    if hasattr(interventions, "fwd_hooks"):
         raise TypeError(f"Interventions are a list, also of one: [{interventions!r}].")
     return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
 
