@@ -1,134 +1,66 @@
 """A transformer written from the papers, every tensor of which can be looked at and changed."""
 
-from .api.client import Client
-from .checkpoints.card import Card
-from .checkpoints.exporting import export_pretrained
-from .checkpoints.folder import (
-    Checkpoint,
-    CheckpointEntry,
-    CheckpointError,
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
-from .checkpoints.pretrained import load_pretrained
-from .config import ModelConfig
-from .data.batches import Batch, TextBatches
-from .data.corpora import Corpus, CorpusError, load_corpus
-from .data.tasks import TASKS
-from .data.tokenizers import Tokenizer, UnknownPiece, UnknownTokenError
-from .frontend.saved_page import Shown, show
-from .hooks import ActivationCache, HookPoint
-from .inference.analysis import ScoreArithmetic, induction_score, score_arithmetic, token_statistics
-from .inference.circuits import Circuit, ov_circuit, qk_circuit
-from .inference.effects import Effects, silencing
-from .inference.generation import GenerationStep, generate
-from .inference.head_measures import MEASURES, HeadMeasure, head_measures
-from .inference.intervention_codes import from_code, to_code
-from .inference.interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
-from .inference.patching import Patching, patching
-from .inference.places_set import PlaceSet, places_set
-from .inference.recompute import Deviation, Pass, deviations, whole_pass
-from .inference.recording import Recording, record
-from .inference.residual import Attribution, LogitLens, direct_logit_attribution, logit_lens
-from .inference.sampling import Sampling, choose_token, sampling_distribution
-from .inference.whole_recording import record_pass
-from .inference.windows import Within, in_window
-from .model.attention import attention
-from .model.caches import KeyValueCache
-from .model.equations import Equation, equations
-from .model.masks import causal_mask, padding_mask
-from .model.models import DecoderOnly, EncoderDecoder, build_model
-from .model.positions import sinusoidal_encoding
-from .model.registry import HookInfo, attention_modules, hook_points
-from .training.evaluation import evaluate_loss
-from .training.loop import NotFiniteError, StepReport, TrainingConfig, TrainingRun, train
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "MEASURES",
-    "TASKS",
-    "ActivationCache",
-    "Attribution",
-    "Averaged",
-    "Batch",
-    "Card",
-    "Checkpoint",
-    "CheckpointEntry",
-    "CheckpointError",
-    "Circuit",
-    "Client",
-    "Corpus",
-    "CorpusError",
-    "DecoderOnly",
-    "Deviation",
-    "Effects",
-    "EncoderDecoder",
-    "Equation",
-    "GenerationStep",
-    "HeadMeasure",
-    "HookInfo",
-    "HookPoint",
-    "Intervention",
-    "KeyValueCache",
-    "LogitLens",
-    "ModelConfig",
-    "NotFiniteError",
-    "Pass",
-    "Patching",
-    "PlaceSet",
-    "Recording",
-    "Replaced",
-    "Sampling",
-    "Scaled",
-    "ScoreArithmetic",
-    "Shown",
-    "Steered",
-    "StepReport",
-    "TextBatches",
-    "Tokenizer",
-    "TrainingConfig",
-    "TrainingRun",
-    "UnknownPiece",
-    "UnknownTokenError",
-    "Weighed",
-    "Within",
-    "Without",
-    "attention",
-    "attention_modules",
-    "build_model",
-    "causal_mask",
-    "choose_token",
-    "deviations",
-    "direct_logit_attribution",
-    "equations",
-    "evaluate_loss",
-    "export_pretrained",
-    "from_code",
-    "generate",
-    "head_measures",
-    "hook_points",
-    "in_window",
-    "induction_score",
-    "list_checkpoints",
-    "load_checkpoint",
-    "load_corpus",
-    "load_pretrained",
-    "logit_lens",
-    "ov_circuit",
-    "padding_mask",
-    "patching",
-    "places_set",
-    "qk_circuit",
-    "record",
-    "record_pass",
-    "sampling_distribution",
-    "save_checkpoint",
-    "score_arithmetic",
-    "show",
-    "silencing",
-    "sinusoidal_encoding",
-    "to_code",
-    "token_statistics",
-    "train",
-    "whole_pass",
-]
+_CONTENTS = {
+    ".api.client": ("Client",),
+    ".checkpoints.card": ("Card",),
+    ".checkpoints.exporting": ("export_pretrained",),
+    ".checkpoints.folder": (
+        "Checkpoint",
+        "CheckpointEntry",
+        "CheckpointError",
+        "list_checkpoints",
+        "load_checkpoint",
+        "save_checkpoint",
+    ),
+    ".checkpoints.pretrained": ("load_pretrained",),
+    ".config": ("ModelConfig",),
+    ".data.batches": ("Batch", "TextBatches"),
+    ".data.corpora": ("Corpus", "CorpusError", "load_corpus"),
+    ".data.tasks": ("TASKS",),
+    ".data.tokenizers": ("Tokenizer", "UnknownPiece", "UnknownTokenError"),
+    ".frontend.saved_page": ("Shown", "show"),
+    ".hooks": ("ActivationCache", "HookPoint"),
+    ".inference.analysis": ("ScoreArithmetic", "induction_score", "score_arithmetic", "token_statistics"),
+    ".inference.circuits": ("Circuit", "ov_circuit", "qk_circuit"),
+    ".inference.effects": ("Effects", "silencing"),
+    ".inference.generation": ("GenerationStep", "generate"),
+    ".inference.head_measures": ("MEASURES", "HeadMeasure", "head_measures"),
+    ".inference.intervention_codes": ("from_code", "to_code"),
+    ".inference.interventions": ("Averaged", "Intervention", "Replaced", "Scaled", "Steered", "Weighed", "Without"),
+    ".inference.patching": ("Patching", "patching"),
+    ".inference.places_set": ("PlaceSet", "places_set"),
+    ".inference.recompute": ("Deviation", "Pass", "deviations", "whole_pass"),
+    ".inference.recording": ("Recording", "record"),
+    ".inference.residual": ("Attribution", "LogitLens", "direct_logit_attribution", "logit_lens"),
+    ".inference.sampling": ("Sampling", "choose_token", "sampling_distribution"),
+    ".inference.whole_recording": ("record_pass",),
+    ".inference.windows": ("Within", "in_window"),
+    ".model.attention": ("attention",),
+    ".model.caches": ("KeyValueCache",),
+    ".model.equations": ("Equation", "equations"),
+    ".model.masks": ("causal_mask", "padding_mask"),
+    ".model.models": ("DecoderOnly", "EncoderDecoder", "build_model"),
+    ".model.positions": ("sinusoidal_encoding",),
+    ".model.registry": ("HookInfo", "attention_modules", "hook_points"),
+    ".training.evaluation": ("evaluate_loss",),
+    ".training.loop": ("NotFiniteError", "StepReport", "TrainingConfig", "TrainingRun", "train"),
+}
+"""What can be imported from here, by the module it is in. Each is imported when it is first asked for, so that whoever
+needs little, such as the command line's help, doesn't wait for PyTorch."""
+_MODULES = {name: module for module, names in _CONTENTS.items() for name in names}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,6 +18,7 @@ from transformer import (
     Sampling,
     Tokenizer,
     TrainingConfig,
+    commands,
     evaluate_loss,
     generate,
     load_checkpoint,
@@ -59,8 +60,8 @@ def folder(tmp_path) -> Path:
 def run(folder, tmp_path, monkeypatch, capsys):
     """Runs a command in an empty folder; gives its exit status, and what it wrote to stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command_line, "PRESETS", {"tiny": PRESET})
-    monkeypatch.setattr(command_line, "load_corpus", lambda name, folder=None: {"small": CORPUS}[name])
+    monkeypatch.setattr(commands, "PRESETS", {"tiny": PRESET})
+    monkeypatch.setattr(commands, "load_corpus", lambda name, folder=None: {"small": CORPUS}[name])
 
     def call(*arguments: str) -> tuple[int, str, str]:
         status = command_line.main(["--checkpoints", str(folder), *arguments])
@@ -234,3 +235,9 @@ def test_it_runs_as_a_module(folder):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 1
     assert result.stderr == "Error: There is no checkpoint folder 'absent'.\n"
+
+
+def test_help_doesn_t_wait_for_pytorch():
+    asked = "import sys\nfrom transformer.__main__ import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n"
+    checked = "    assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", asked + checked], check=True, capture_output=True)
