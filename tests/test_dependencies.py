@@ -72,7 +72,8 @@ class Module:
             elif isinstance(node, ast.ImportFrom):
                 found.add(self._from(node))
                 found.update(f"{self._from(node)}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in IMPORTERS:
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in IMPORTERS and self.name != "transformer":
+                # The engine's own table of contents names its parts alone.
                 target = node.args[0] if node.args else None
                 found.add(target.value if isinstance(target, ast.Constant) else "an import by a computed name")
         return frozenset(found)

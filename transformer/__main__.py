@@ -5,35 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
-
-import torch
-
-from .checkpoints.card import Card
-from .checkpoints.exporting import export_pretrained
-from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
-from .checkpoints.importing import import_pretrained
-from .data.corpora import CorpusError, load_corpus
-from .data.tasks import TASKS, Induction, Stories, Task
-from .data.tokenizers import HALF
-from .inference.generation import generate
-from .inference.sampling import Sampling
-from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
-from .training.loop import NotFiniteError, StepReport
-from .training.objectives import Objective, TaskObjective, TextObjective
-from .training.plan import plan_of
-from .training.presets import LADDERS, PRESETS, RUNGS, Preset
-from .training.runner import Runner
-
-CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
+    from .commands import COMMANDS, ERRORS, SHIPPED  # which imports PyTorch: who asks for help needn't wait for it
+
+    options.checkpoints = options.checkpoints or SHIPPED
     try:
-        options.run(options)
-    except (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError) as error:
+        COMMANDS[options.command](options)
+    except ERRORS as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -44,29 +26,30 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m transformer", description=__doc__)
-    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="the folder of checkpoints")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--checkpoints", type=Path, help="their folder (default: the shipped ones')")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
 
     command = commands.add_parser("train", help="train a preset and save it among the checkpoints")
-    command.add_argument("preset", choices=PRESETS)
+    command.add_argument("preset", help="one of those that list tells")
     command.add_argument("--corpus-dir", type=Path, help="where the texts are; else the cache, else a download")
     command.add_argument("--work-dir", type=Path, help="where to keep the state of the run (default: runs/PRESET)")
     command.add_argument("--resume", action="store_true", help="continue an interrupted run")
-    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="cpu is the default")
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="cpu is the default")
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
-    command.set_defaults(run=_train)
 
     command = commands.add_parser("ladder", help="train the rungs of a ladder and compare them")
-    command.add_argument("--which", choices=LADDERS, default="first", help="to a transformer, or from the first on")
+    command.add_argument(
+        "--which", choices=("first", "since-2017"), default="first", help="to a transformer, or from the first on"
+    )
     command.add_argument("--corpus-dir", type=Path)
     command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
     command.add_argument("--threads", type=int)
-    command.set_defaults(run=_ladder, device="cpu", resume=False)
+    command.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    command.set_defaults(device="cpu")
 
     command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never saw")
     command.add_argument("name")
     command.add_argument("--corpus-dir", type=Path)
-    command.set_defaults(run=_evaluate)
 
     command = commands.add_parser("generate", help="let a checkpoint continue a prompt")
     command.add_argument("name")
@@ -76,186 +59,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--top-k", type=int)
     command.add_argument("--top-p", type=float)
     command.add_argument("--seed", type=int)
-    command.set_defaults(run=_generate)
 
     command = commands.add_parser("import", help="make a checkpoint of somebody else's model")
     command.add_argument("source", help="a folder in Hugging Face layout, a .gguf file, or OWNER/NAME on the hub")
     command.add_argument("--name", help="what the checkpoint is called (default: as the source)")
-    command.set_defaults(run=_import)
 
     command = commands.add_parser("export", help="write a checkpoint as a folder in Hugging Face layout")
     command.add_argument("name")
     command.add_argument("folder", type=Path, help="a folder that doesn't exist yet")
-    command.set_defaults(run=_export)
 
     command = commands.add_parser("serve", help="answer over HTTP: the API under /api, without the pages")
     command.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to be reached from other machines")
     command.add_argument("--port", type=int, default=8000)
-    command.set_defaults(run=_serve)
 
     command = commands.add_parser("list", help="list the checkpoints and the presets")
-    command.set_defaults(run=_list)
     return parser
-
-
-def _train(options: argparse.Namespace) -> None:
-    preset = PRESETS[options.preset]
-    if options.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("PyTorch finds no CUDA device here; train with --device cpu.")
-    _set_threads(options.threads)
-    card = _trained(preset, options, options.work_dir or Path("runs") / preset.name, on_step=_report)
-    exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
-    print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
-
-
-def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> Card:
-    """Train a preset and save it among the checkpoints; returns its card.
-
-    folder: takes the state of the run. watch: what `Runner.go` calls.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    state = folder / "state.safetensors"
-    runner = Runner(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
-    if options.resume and state.is_file():
-        runner.resume()
-    runner.go(**watch)
-    checkpoint = runner.checkpoint()
-    save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
-    return checkpoint.card
-
-
-def _set_threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
-        raise ValueError(f"--threads is {threads}; it must be 1 or more.")
-    if threads:
-        torch.set_num_threads(threads)
-
-
-def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
-    seed = preset.training.seed
-    if preset.task:
-        return TaskObjective(TASKS[preset.task], preset.batch, seed)
-    return TextObjective(load_corpus(preset.corpus, corpus_folder), preset.shape["context_length"], preset.batch, seed)
-
-
-def _report(step: StepReport, validation_loss: float | None) -> None:
-    if validation_loss is not None:
-        print(
-            f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
-            f"{step.tokens_per_second:,.0f} tokens/s",
-            flush=True,
-        )
-
-
-def _ladder(options: argparse.Namespace) -> None:
-    _set_threads(options.threads)
-    print(f"{'rung':24} {'parameters':>10} {'batches':>9} {'validation':>10} {'seconds':>8}")
-    for preset in RUNGS[options.which]:
-        card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
-        print(
-            f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
-            f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}",
-            flush=True,
-        )
-
-
-def _evaluate(options: argparse.Namespace) -> None:
-    checkpoint = load_checkpoint(options.checkpoints / options.name)
-    if task := TASKS.get(checkpoint.card.task):
-        print(f"{options.name}: {_task_in_words(checkpoint, task)}")
-        return
-    if not (name := checkpoint.card.corpus.get("name")):
-        raise ValueError(
-            f"Its card names no text that {options.name} was trained on, so there is none to measure it on."
-        )
-    corpus = load_corpus(name, options.corpus_dir)
-    _, validation = corpus.split()
-    loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
-    print(
-        f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
-        f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}"
-    )
-
-
-def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
-    if isinstance(task, Induction):
-        found = measure_induction(checkpoint.model, task)
-        return (
-            f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
-            f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
-            f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})"
-        )
-    examples = task.sample(HELD_OUT)
-    accuracy = exact_matches(checkpoint.model, task, examples)
-    words = f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
-    if isinstance(task, Stories):
-        looked = measure_reading(checkpoint.model, task)
-        words += (
-            f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
-            f"that answers {looked.weight:.3f} of its attention"
-        )
-    return words
-
-
-def _generate(options: argparse.Namespace) -> None:
-    checkpoint = load_checkpoint(options.checkpoints / options.name)
-    card, tokenizer = checkpoint.card, checkpoint.tokenizer
-    sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    prompt, source, begun = tokenizer.encode(options.prompt), None, options.prompt
-    if checkpoint.model.config.architecture == "encoder-decoder":
-        prompt, source, begun = [card.start_token_id], prompt, ""
-    steps = generate(
-        checkpoint.model,
-        prompt,
-        source=source,
-        max_new_tokens=options.tokens,
-        sampling=sampling,
-        stop_tokens=card.stop_tokens,
-        names_filter=(),
-    )
-    print(begun, end="", flush=True)
-    told, written = tokenizer.decode(prompt), list(prompt)
-    for step in steps:
-        written.append(step.token_id)
-        text = tokenizer.decode(written)
-        if not text.endswith(HALF):  # the rest of a character comes with the next tokens
-            print(text[len(told) :], end="", flush=True)
-            told = text
-    print(tokenizer.decode(written)[len(told) :])
-
-
-def _import(options: argparse.Namespace) -> None:
-    name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
-    config = checkpoint.model.config
-    print(
-        f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
-        f"{config.n_heads} heads, {config.vocab_size:,} tokens."
-    )
-
-
-def _export(options: argparse.Namespace) -> None:
-    if options.folder.exists():
-        raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
-    family = export_pretrained(options.folder, load_checkpoint(options.checkpoints / options.name))
-    print(f"Wrote {options.folder}, which {family.architecture} opens.")
-
-
-def _serve(options: argparse.Namespace) -> None:
-    from .api.library import Library  # here, for no other command needs a server
-    from .api.serve import serve
-
-    library = Library() if options.checkpoints == CHECKPOINTS else Library(options.checkpoints)
-    serve(library, options.host, options.port)
-
-
-def _list(options: argparse.Namespace) -> None:
-    for entry in list_checkpoints(options.checkpoints):
-        if entry.problem:
-            print(f"{entry.name:22} can't be used: {entry.problem}")
-        else:
-            loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss is not None else ""
-            print(f"{entry.name:22} {entry.card.parameters:9,} parameters  {loss}  {entry.card.summary}")
-    print("Presets that can be trained:", ", ".join(PRESETS))
 
 
 if __name__ == "__main__":

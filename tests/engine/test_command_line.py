@@ -18,6 +18,7 @@ from transformer import (
     Sampling,
     Tokenizer,
     TrainingConfig,
+    commands,
     evaluate_loss,
     generate,
     load_checkpoint,
@@ -59,8 +60,8 @@ def folder(tmp_path) -> Path:
 def run(folder, tmp_path, monkeypatch, capsys):
     """Runs a command in an empty folder; gives its exit status, and what it wrote to stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command_line, "PRESETS", {"tiny": PRESET})
-    monkeypatch.setattr(command_line, "load_corpus", lambda name, folder=None: {"small": CORPUS}[name])
+    monkeypatch.setattr(commands, "PRESETS", {"tiny": PRESET})
+    monkeypatch.setattr(commands, "load_corpus", lambda name, folder=None: {"small": CORPUS}[name])
 
     def call(*arguments: str) -> tuple[int, str, str]:
         status = command_line.main(["--checkpoints", str(folder), *arguments])
@@ -106,6 +107,7 @@ class TestGenerate:
             (("good", ""), "at least one token"),
             (("good", "a", "--temperature", "-1"), "temperature is -1.0; it must be"),
             (("good", "a", "--top-k", "0"), "top_k is 0; it must be"),
+            (("good", "a", "--tokens", "-3"), "--tokens is -3; it must be 1 or more."),
             (("absent", "a"), "There is no checkpoint folder 'absent'."),
             (("damaged", "a"), "damaged: model.safetensors and config.json"),
         ],
@@ -196,6 +198,8 @@ class TestTrainAndEvaluate:
         assert (status, err) == (130, "Stopped.\n")
         monkeypatch.setattr(TrainingRun, "take_step", original)
         torch.manual_seed(1234)
+        status, _, err = run("train", "tiny", "--work-dir", "elsewhere")  # would begin anew, over what there is
+        assert status == 1 and "go on from it with --resume" in err
         status, out, _ = run("train", "tiny", "--work-dir", "elsewhere", "--resume")
         assert status == 0
         assert out.split()[:2] == ["step", "8"]  # the state was that of step 4
@@ -208,6 +212,9 @@ class TestTrainAndEvaluate:
             (("evaluate", "absent"), "no checkpoint folder 'absent'"),
             (("train", "tiny", "--threads", "0"), "--threads is 0"),
             (("train", "tiny", "--work-dir", "checkpoints/good/card.json"), "card.json"),
+            (("--checkpoints", "checkpoints/good/card.json", "train", "tiny"), "card.json can't be written to"),
+            (("train", "tiny", "--device", "mps"), "PyTorch finds no MPS device here"),
+            (("import", "anywhere", "--name", ""), "--name is empty"),
         ],
     )
     def test_what_goes_wrong_is_one_sentence_on_stderr(self, run, arguments, message):
@@ -228,3 +235,9 @@ def test_it_runs_as_a_module(folder):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 1
     assert result.stderr == "Error: There is no checkpoint folder 'absent'.\n"
+
+
+def test_help_doesn_t_wait_for_pytorch():
+    asked = "import sys\nfrom transformer.__main__ import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n"
+    checked = "    assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", asked + checked], check=True, capture_output=True)

@@ -119,6 +119,8 @@ class TestLoss:
 class Oracle(nn.Module):
     """Stands in for a model: it knows the answers, and writes them token by token from what it was given so far."""
 
+    is_hooked = False
+
     def __init__(self, task: Task, answers: dict[str, str | None]) -> None:
         super().__init__()
         self.task, self.was_training = task, []

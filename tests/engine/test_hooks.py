@@ -1,6 +1,7 @@
 """What hook points see and change, by each of the three ways in, and that it belongs to one call alone."""
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 
@@ -11,7 +12,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.helpers import any_configs, close, some_inputs, some_tokens, tiny_config, tiny_model, unpadded
-from transformer import ActivationCache, DecoderOnly, HookPoint, ModelConfig
+from transformer import (
+    ActivationCache,
+    DecoderOnly,
+    HookPoint,
+    ModelConfig,
+    Sampling,
+    generate,
+    record_pass,
+    silencing,
+    whole_pass,
+)
+from transformer.inference.generation import write_greedily
+
+GREEDY = Sampling(temperature=0)
 
 SCORE_POINTS = ("hook_raw_scores", "hook_scaled_scores", "hook_mask", "hook_attn_scores", "hook_pattern")
 
@@ -103,6 +117,10 @@ class TestRecording:
         model = tiny_model()
         with pytest.raises(ValueError, match=r"hook_patern.* Did you mean blocks\.0\.attn\.hook_pattern"):
             model.run_with_cache(some_tokens(model.config), names_filter=names_filter)
+        with pytest.raises(
+            ValueError, match=r"Did you mean blocks\.0\.attn\.hook_pattern\? For some of all layers, give a fun"
+        ):
+            model.run_with_cache(some_tokens(model.config), names_filter="pattern")
         with pytest.raises(ValueError, match=r"'zzz' is no hook point of this model\.$"):
             model.run_with_hooks(some_tokens(model.config), fwd_hooks=[("zzz", lambda tensor, hook: None)])
 
@@ -210,6 +228,28 @@ class TestInterventions:
         assert torch.equal(order[0] + 1, order[1])
         observed = model.run_with_hooks(tokens, fwd_hooks=[(lambda name: True, lambda tensor, hook: None)])
         close(observed, model(tokens))
+
+    @given(any_configs(), st.data())
+    def test_a_hook_may_write_into_its_tensor(self, config, data):
+        """Which is its own: what was recorded before, and what others go on with, stays as it is."""
+        model, _, plain = record(config)
+        inputs = some_inputs(config)
+        name = data.draw(st.sampled_from([name for name in model.hook_names() if not name.endswith("hook_mask")]))
+
+        def write(tensor: Tensor, hook: HookPoint) -> None:
+            tensor.mul_(2)
+
+        for way in ("ours", "PyTorch's"):
+            handle = None
+            if way == "ours":
+                _, found = model.run_with_cache(*inputs, names_filter=list(plain), fwd_hooks=[(name, write)])
+            else:
+                handle = model.get_submodule(name).register_forward_hook(lambda point, given, out: write(out, point))
+                _, found = model.run_with_cache(*inputs, names_filter=list(plain))
+                handle.remove()
+            torch.testing.assert_close(found[name], plain[name] * 2)
+            for before in itertools.takewhile(lambda each: each != name, plain):
+                close(found[before].float(), plain[before].float())
 
     @pytest.mark.parametrize(
         ("replacement", "given"), [(torch.zeros(3), r"\(3,\)"), (1.0, "float"), (True, "bool"), ([], "list")]
@@ -330,6 +370,56 @@ class TestPytorchsOwnHooks:
         assert (cache["embed"] == 0).all()
 
 
+class TestHooked:
+    """What is changed inside `hooked` is changed for all that is asked of the model there."""
+
+    HOOKS = (("blocks.0.attn.hook_z", lambda z, hook: z.mul_(0)), ("hook_embed", lambda x, hook: x + 1))
+    ASKED = (
+        lambda model, tokens: model(tokens)[0, -1],
+        lambda model, tokens: model.run_with_cache(tokens)[0][0, -1],
+        lambda model, tokens: model.run_with_hooks(tokens, fwd_hooks=[("hook_embed", lambda x, hook: None)])[0, -1],
+        lambda model, tokens: next(generate(model, tokens, max_new_tokens=3)).logits,
+        lambda model, tokens: whole_pass(model, tokens).tensors["logits"][-1],
+        lambda model, tokens: record_pass(model, tokens).tensors["logits"][-1],
+        lambda model, tokens: silencing(model, tokens).plain[-1],
+        lambda model, tokens: model.run_with_gradients(tokens, of=lambda logits: logits.sum())[0][0, -1],
+    )
+
+    @pytest.mark.parametrize("ask", ASKED)
+    def test_whatever_is_asked(self, ask):
+        model = tiny_model()
+        tokens = unpadded(model.config, batch=1, pos=5)
+        expected = model.run_with_hooks(tokens, fwd_hooks=self.HOOKS)[0, -1]
+        with torch.no_grad(), model.hooked(self.HOOKS[:1]), model.hooked(self.HOOKS[1:]), model.hooked([]):
+            close(torch.as_tensor(ask(model, tokens)), expected)
+        assert not torch.allclose(expected, model(tokens)[0, -1])
+
+    def test_a_text_is_written_as_with_hooks_of_its_own(self):
+        """Whichever steps are taken inside, each sees the whole window."""
+        model = tiny_model()
+        tokens = unpadded(model.config, batch=1, pos=5)
+        seen = []
+        hooks = [("blocks.1.hook_resid_pre", lambda x, hook: seen.append(x.shape[1])), *self.HOOKS]
+        own = [step.logits for step in generate(model, tokens, max_new_tokens=3, fwd_hooks=hooks, sampling=GREEDY)]
+        steps = generate(model, tokens, max_new_tokens=3, sampling=GREEDY)
+        with model.hooked(hooks):
+            torch.testing.assert_close([step.logits for step in steps], own)
+            assert seen == [5, 6, 7] * 2
+            written = write_greedily(model, tokens, 3)
+        assert written[0].tolist() == [int(logits.argmax()) for logits in own]
+
+    def test_another_model_is_left_alone(self):
+        one, other = tiny_model(), tiny_model(seed=5)
+        tokens = unpadded(one.config)
+        for inner in (other, copy.deepcopy(one)):
+            expected = inner(tokens)
+            with one.hooked(self.HOOKS):
+                assert torch.equal(inner(tokens), expected)
+                with inner.hooked([]):
+                    assert torch.equal(one(tokens), one.run_with_hooks(tokens))
+                    assert not torch.equal(one(tokens), tiny_model()(tokens))
+
+
 class TestNesting:
     """A model that runs inside a hook is a call of its own."""
 
@@ -385,7 +475,9 @@ class TestActivationCache:
         assert cache["hook_resid_post", 1] is cache["blocks.1.hook_resid_post"]
         assert cache["scale", 0, "ln2"] is cache["blocks.0.ln2.hook_scale"]
         assert cache["mlp.hook_pre", 0] is cache["blocks.0.mlp.hook_pre"]
+        assert cache["pattern", -1] is cache["blocks.1.attn.hook_pattern"]
         assert ("pattern", 0) in cache
+        assert 0 not in cache
         assert ("pattern", 2) not in cache
         assert cache.get("nothing") is None
 
@@ -397,6 +489,10 @@ class TestActivationCache:
         cache = self.cache()
         with pytest.raises(KeyError, match=r"'hook_embd' was not recorded\. Did you mean hook_embed"):
             cache["hook_embd"]
+        with pytest.raises(
+            KeyError, match=r"0 is no name; ask for cache\['blocks.0.attn.hook_pattern'\], or, for short,"
+        ):
+            cache[0]
         with pytest.raises(KeyError, match=r"\('pattern', 7\) matches nothing that was recorded"):
             cache["pattern", 7]
         on_request = r"is recorded only on request, because it is large: give its full name in names_filter"

@@ -148,6 +148,15 @@ def test_without_the_mask_the_first_token_sees_the_last():
     assert torch.equal(logits(model, (tokens,))[0, 0], logits(model, (changed,))[0, 0])
 
 
+@pytest.mark.parametrize("attention", ["softmax", "uniform"])
+def test_padding_stays_hidden_without_the_causal_mask(attention):
+    model = tiny_model(pad_token_id=0, attention=attention)
+    for tokens in (torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 4, 0]]), torch.tensor([[1, 2, 3, 4, 5]])):
+        _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("mask")], model))
+        seen = (tokens != 0)[:, None, None, :].expand(-1, 1, 5, -1)
+        assert torch.equal(cache["mask", 1].expand(seen.shape), seen)
+
+
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_without_positions_order_means_nothing(positions):
     """To the last token, all that comes before it is then a set."""
@@ -245,6 +254,11 @@ def test_any_other_code_is_refused_in_a_sentence(code):
 def test_what_a_model_doesn_t_have_is_said(intervention, words):
     with pytest.raises(ValueError, match=words):
         intervention.fwd_hooks(tiny_model(positions="none"))
+
+
+def test_one_alone_is_no_list():
+    with pytest.raises(TypeError, match=r"a list, also of one: \[Without\(rule='mask', where=''\)\]"):
+        generate(tiny_model(), [1], max_new_tokens=1, interventions=Without("mask"))
 
 
 def test_they_are_said_in_plain_words():

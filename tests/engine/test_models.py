@@ -18,7 +18,7 @@ from tests.helpers import (
     tiny_model,
     unpadded,
 )
-from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding
+from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding, whole_pass
 from transformer.training.evaluation import token_loss
 
 
@@ -294,3 +294,19 @@ class TestAnEncoderDecoder:
         targets = torch.randint(50, tokens.shape, generator=torch.Generator().manual_seed(2))
         loss = token_loss(model(*source, tokens), targets)
         assert loss.item() == pytest.approx(torch.tensor(50.0).log().item(), abs=0.3)
+
+
+@pytest.mark.parametrize("make", [tiny_model, tiny_encoder_decoder])
+def test_text_is_no_tensor_of_ids(make):
+    model = make()
+    inputs = ["hello"] if make is tiny_model else ["hello", torch.tensor([[1]])]
+    with pytest.raises(TypeError, match=r"^A model reads token ids, a tensor \(batch, pos\), and not a str; of a text"):
+        model(*inputs)
+    with pytest.raises(TypeError, match=r"give it tokenizer\.encode\('hello'\)"):
+        whole_pass(model, "hello")
+
+
+def test_inference_mode_has_no_gradients():
+    model = tiny_model()
+    with torch.inference_mode(), pytest.raises(RuntimeError, match=r"no gradients inside torch\.inference_mode\(\)"):
+        model.run_with_gradients(torch.tensor([[1]]), of=lambda logits: logits.sum())

@@ -39,6 +39,9 @@ class SilencedHead:
     layer: int
     head: int
 
+    def check(self, config):
+        assert self.head < config.n_heads
+
     def fwd_hooks(self, model, start=None):
         def silence(z, hook):
             z = z.clone()

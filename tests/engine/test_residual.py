@@ -88,6 +88,8 @@ def test_the_parts_sum_to_the_logit(config):
 def test_a_difference_of_logits_is_the_difference_of_the_parts(config):
     found = some_pass(config)
     tokens, others = chosen(found), chosen(found).flip(0)
+    with pytest.raises(ValueError, match=r"^1 tokens were given, and this pass has \d+ positions"):
+        direct_logit_attribution(found, tokens[:1])
     both = direct_logit_attribution(found, tokens, others)
     apart = [direct_logit_attribution(found, each).values for each in (tokens, others)]
     torch.testing.assert_close(both.values, apart[0] - apart[1])

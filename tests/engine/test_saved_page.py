@@ -95,6 +95,12 @@ def test_what_there_is_nothing_of_can_t_be_looked_at_first():
         ({"open": "logits", "cell": (0, 9999)}, "no cell"),
         ({"open": "blocks.0", "cell": (0,)}, "no cell"),
         ({"cell": (-1, 0), "open": "logits"}, "no cell"),
+        ({"token": 500}, r"no token 500; of those, this pass has from 0 to 7"),
+        ({"head": -1}, "no head -1"),
+        ({"source": 0}, "no source 0; of those, this pass has none"),
+        ({"kind": "self", "layer": 99}, "no layer 99; of those, this pass has from 0 to 1"),
+        ({"kind": "self", "query": 8}, "no query 8"),
+        ({"kind": "self", "layerr": 1}, "'layerr' is nothing that can be looked at first; that is layer, head"),
     ):
         with pytest.raises(ValueError, match=words):
             whole(tiny_model(), **chosen)

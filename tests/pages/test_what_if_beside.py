@@ -10,6 +10,7 @@ from pages.ui.figures.beside import Line, attention_panel, lens_lines
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.markdown import nats
 from pages.ui.models import library
+from pages.ui.models.beside import told_apart
 from tests.app_driver import (
     checked,
     choose,
@@ -122,6 +123,10 @@ def test_with_and_without_the_changes():
     assert "Nothing is changed in this model." in said(at)
     press(at, "Go to Ablation")
     assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
+
+
+def test_tokens_that_look_alike_are_told_apart_by_their_ids():
+    assert told_apart(["a", "�", "b", "�"]) == ("a", "� [1]", "b", "� [3]")
 
 
 def test_two_models_that_share_their_tokens_and_two_that_do_not():

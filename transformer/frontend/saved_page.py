@@ -60,6 +60,8 @@ STYLES = {
     "attention": ("overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
+CHOICES = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation")
+"""What an instrument of attention can be told to look at first."""
 STARTS = {"attention": "showAttention", "inside": "showInside"}
 """What an instrument's script, `standalone.js` in its folder, exports."""
 
@@ -132,6 +134,7 @@ def show(recording: Recording, kind: str | None = None, *, title: str | None = N
         asked = f"attention {kind}" if kind else "attention"
         raise ValueError(f"This model has no {asked}; it has {', '.join(kinds) or 'none'}.")
     beginning = _outline(recording, config, kind)
+    _check_chosen(chosen, beginning)
     if is_whole(recording):
         recording = Recording(_cut(recording, attention_points(_sizes(recording), beginning.metadata)), {})
     return page(beginning, recording, title=title or "attention", **chosen)
@@ -237,6 +240,9 @@ def inside_page(
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
     if open and not any(name == open or name.startswith(f"{open}.") for name in infos):
         raise ValueError(f"This model has no {open}; it has {', '.join(list(infos)[:3])} and so on.")
+    _check_place("token", token, len(found.tokens))
+    _check_place("source", source, len(found.source))
+    _check_place("head", head, found.config.n_heads)
     sizes = infos[open].sizes if open in infos else ()
     if cell is not None and not _is_place(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")
@@ -279,6 +285,22 @@ def page_size(config: ModelConfig, outlined: Recording, fit: Fit) -> int:
     whole = view_bytes(config, len(ids["text"]), len(ids["source"]), fit)
     frame = _page("inside", "", outlined, Recording({}, {}), "", _picture_of_pass(outlined, None))
     return len(frame.html.encode()) + whole * 4 // 3
+
+
+def _check_chosen(chosen: Mapping[str, Any], beginning: Recording) -> None:
+    """Raise ValueError for what an instrument of attention doesn't ask for, or hasn't got. beginning: its outline."""
+    if unknown := sorted(set(chosen) - set(CHOICES)):
+        raise ValueError(f"{unknown[0]!r} is nothing that can be looked at first; that is {', '.join(CHOICES)}.")
+    layers, heads = beginning.tensors["overview"].shape[:2]
+    sizes = {"layer": layers, "head": heads, "query": beginning.metadata["queries"], "key": beginning.metadata["keys"]}
+    for name, size in sizes.items():
+        _check_place(name, chosen.get(name), size)
+
+
+def _check_place(name: str, place: int | None, size: int) -> None:
+    if place is not None and place not in range(size):
+        there = f"from 0 to {size - 1}" if size else "none"
+        raise ValueError(f"There is no {name} {place}; of those, this pass has {there}.")
 
 
 def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:

@@ -19,7 +19,7 @@ def inputs_of(model: DecoderOnly | EncoderDecoder, tokens: Ids, source: Ids = ()
 
     Raises: ValueError for no tokens, or a source that is missing, too long, or given to a model that reads none.
     """
-    read, written = source_of(model.config, source), ids_of(tokens)
+    written, read = ids_of(tokens), source_of(model.config, source)
     if not written:
         raise ValueError("There are no tokens; a model reads at least one.")
     return [torch.tensor([ids], device=model.device) for ids in (read, written) if ids]

@@ -137,9 +137,15 @@ def direct_logit_attribution(found: Pass, tokens: Sequence[int], against: Sequen
     Under post-norm a part goes through every norm that comes after it.
 
     tokens: (pos,), the token whose logit is looked at, at each position. against: another, whose logit is taken off.
+    Raises: ValueError for more tokens than positions, or fewer.
     Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
     """
     table = equations(found.config)
+    for given in (tokens, tokens if against is None else against):
+        if len(given) != len(found.tokens):
+            raise ValueError(
+                f"{len(given)} tokens were given, and this pass has {len(found.tokens)} positions; each needs its own."
+            )
     unembedding = found.tensors["unembed.weight"]
     direction = unembedding[torch.as_tensor(tokens)].double()  # (pos, d_model)
     if against is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ..config import ModelConfig
 from ..hooks import ForwardHook, HookedModule
 from .interventions import Intervention, Start, from_the_start
 
@@ -50,6 +51,10 @@ class Within:
     def looks_ahead(self) -> bool:
         """As in the intervention."""
         return looks_ahead(self.intervention)
+
+    def check(self, config: ModelConfig) -> None:
+        """As in the intervention."""
+        self.intervention.check(config)
 
     def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""

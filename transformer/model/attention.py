@@ -17,7 +17,6 @@ from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
 from .masks import causal_mask
-from .module import Module
 from .positions import Start, rotate, rotation
 
 
@@ -54,7 +53,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
 
 
-class Attention(Module):
+class Attention(nn.Module):
     """What all multi-head attention shares: heads side by side, a mask, and the projection of what they found.
 
     MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O (Vaswani et al. 2017, §3.2.2).

@@ -15,11 +15,10 @@ from ..hooks import HookPoint
 from .attention import CrossAttention, make_self_attention
 from .caches import KeyValues
 from .layers import make_mlp, make_norm
-from .module import Module
 from .positions import Start
 
 
-class Block(Module):
+class Block(nn.Module):
     """Pre-norm: attention and feed-forward layer each read a normalised copy of the stream, and add to the stream.
 
         x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))

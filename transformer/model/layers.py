@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from .dropout import Dropout
-from .module import Module
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
-class LayerNorm(Module):
+class LayerNorm(nn.Module):
     """(x − mean) / √(variance + ε) · gain + shift, over the last dimension (Ba et al. 2016, eq. 4)."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -43,7 +42,7 @@ class LayerNorm(Module):
         return self.hook_normalized(out)
 
 
-class RMSNorm(Module):
+class RMSNorm(nn.Module):
     """x / √(mean of x² + ε) · gain, over the last dimension (Zhang & Sennrich 2019, eq. 4).
 
     The layer norm without its mean and its shift: what is left is to bring every vector to the same length.
@@ -63,7 +62,7 @@ class RMSNorm(Module):
         return self.hook_normalized(x / scale * self.weight)
 
 
-class MLP(Module):
+class MLP(nn.Module):
     """Two linear layers with an activation between, the same at every position (Vaswani et al. 2017, §3.3)."""
 
     def __init__(self, config: ModelConfig) -> None:

@@ -13,12 +13,11 @@ from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import Undrawn, initialise
-from .module import Module
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
 
 
-class Transformer(HookedModule, Module):
+class Transformer(HookedModule):
     """What all architectures share: a configuration, hook points, and the registry that describes them."""
 
     config: ModelConfig
@@ -104,7 +103,9 @@ class EncoderDecoder(Transformer):
 
     def stream(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
         """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
-        if source.dim() == target.dim() == 2 and len(source) != len(target):
+        self.encoder.check_tokens(source)
+        self.decoder.check_tokens(target)
+        if len(source) != len(target):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory, padding = (past.memory, past.memory_padding) if past else (None, None)
         if memory is None:

@@ -18,11 +18,10 @@ from .caches import KeyValueCache
 from .dropout import Dropout
 from .layers import make_norm
 from .masks import padding_or_none
-from .module import Module
 from .positions import Start, end_of, positions_from, sinusoidal_rows
 
 
-class Stack(Module):
+class Stack(nn.Module):
     """Embeddings plus positions, blocks one after another, and under pre-norm a last layer norm.
 
         tokens ─► embed ─► + ─► block 0 ─► block 1 ─► … ─► ln_final ─►
@@ -82,6 +81,11 @@ class Stack(Module):
 
     def check_tokens(self, tokens: Tensor, start: Start = 0) -> None:
         """Raise ValueError, with what would do, for tokens of another shape, or too many of them."""
+        if not isinstance(tokens, Tensor):
+            raise TypeError(
+                f"A model reads token ids, a tensor (batch, pos), and not a {type(tokens).__name__}; of a text give it "
+                "torch.tensor([tokenizer.encode(text)])."
+            )
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
                 f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "

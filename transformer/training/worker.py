@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import torch
 
@@ -20,9 +20,6 @@ from .loop import NotFiniteError, StepReport
 from .plan import Plan
 from .runner import Progress, Runner
 from .snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from .queue import Queue
 
 State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
 ENDED = ("finished", "stopped", "failed")
@@ -36,10 +33,20 @@ class Cancelled(Exception):
     """Nobody waits for a result any more."""
 
 
+class Turns(Protocol):
+    """What a job asks of the queue that it waits in."""
+
+    changed: threading.Condition
+
+    def enter(self, job: Job) -> None: ...
+    def leave(self, job: Job) -> None: ...
+    def wait_for_turn(self, job: Job) -> None: ...
+
+
 class Job:
     """One visitor's training, and all that a page shows of it."""
 
-    def __init__(self, plan: Plan, queue: Queue) -> None:
+    def __init__(self, plan: Plan, queue: Turns) -> None:
         self.state: State = "waiting"
         self.finishing = False
         """True while the model that came out is measured, when no step is taken any more."""

@@ -5,6 +5,8 @@ Asked and answered as in `activations`. Dimensions: height, pos, vocab.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,8 +76,14 @@ def readable(name: str, text: str) -> bool:
 
 @remembered
 def vocabulary(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """What every token is called."""
-    return tuple(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+    """What every token is called, no two of them alike."""
+    return told_apart(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+
+
+def told_apart(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels by id, with the id where several tokens look alike."""
+    count = Counter(labels)
+    return tuple(label if count[label] == 1 else f"{label} [{token}]" for token, label in enumerate(labels))
 
 
 def same_tokens(one: str, other: str) -> bool:

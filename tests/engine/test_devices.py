@@ -1,0 +1,161 @@
+"""The engine computes where the model is: on a device that isn't there, whose tensors don't mix with the CPU's."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from tests.helpers import tiny_encoder_decoder, tiny_model
+from transformer import (
+    Averaged,
+    KeyValueCache,
+    Replaced,
+    Sampling,
+    Scaled,
+    Steered,
+    Weighed,
+    Without,
+    deviations,
+    direct_logit_attribution,
+    generate,
+    logit_lens,
+    ov_circuit,
+    patching,
+    qk_circuit,
+    record,
+    record_pass,
+    silencing,
+    whole_pass,
+)
+from transformer.inference.batched_decoding import BatchedDecoding
+from transformer.inference.effects import silenced_in_batches
+from transformer.inference.generation import DecodeState, write_greedily
+from transformer.inference.logits import logits_in_pieces, losses_in_pieces, stream_of
+from transformer.inference.outline import lens_at, outline_of_text
+from transformer.inference.recompute import deviations_of_text
+
+ELSEWHERE = torch.device("meta")
+TEXT, OTHER, SOURCE = [1, 2, 3, 4, 0, 5], [1, 2, 6, 4, 0, 5], [4, 5, 6, 0]
+
+
+class There(Tensor):
+    """A tensor that says it is on the device. Its numbers are in the CPU's memory."""
+
+    @property
+    def device(self) -> torch.device:
+        return ELSEWHERE
+
+
+class Device(TorchFunctionMode):
+    """Within it there is such a device: what is made there stays there, until it is moved."""
+
+    MOVING = (Tensor.to, Tensor.cpu, Tensor.copy_, Tensor.__setitem__, Tensor.numpy, Tensor.tolist, Tensor.item)
+    FLOATS = (Tensor.double,)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        tensors = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
+        is_there = [isinstance(each, There) for each in tensors]
+        if function in self.FLOATS and any(is_there):
+            raise TypeError("This device has no float64.")  # as Apple's
+        if function not in self.MOVING and any(is_there):
+            away = [each for each, there in zip(tensors, is_there, strict=True) if not there and each.dim()]
+            if away:
+                raise RuntimeError(f"{function.__name__}: {away[0].shape} is on the CPU, and others aren't.")
+        stays = any(is_there)
+        if kwargs.get("device") is not None:
+            stays = torch.device(kwargs.pop("device")) == ELSEWHERE
+        elif function is Tensor.to and len(args) > 1 and isinstance(args[1], torch.device | str):
+            stays, args = torch.device(args[1]) == ELSEWHERE, (args[0], *args[2:])
+            if len(args) == 1 and not kwargs:
+                return as_there(args[0]) if stays else as_here(args[0])
+        elif function in (Tensor.cpu, Tensor.numpy, Tensor.tolist, Tensor.item):
+            stays = False
+        here = tree_map(lambda each: as_here(each) if isinstance(each, Tensor) else each, (args, kwargs))
+        with torch._C.DisableTorchFunctionSubclass():
+            found = function(*here[0], **here[1])
+        return tree_map(lambda each: as_there(each) if stays and isinstance(each, Tensor) else each, found)
+
+
+def as_there(tensor: Tensor) -> Tensor:
+    return tensor if isinstance(tensor, There) else tensor.as_subclass(There)
+
+
+def as_here(tensor: Tensor) -> Tensor:
+    return tensor.as_subclass(Tensor) if isinstance(tensor, There) else tensor
+
+
+@pytest.fixture(params=["rotary", "learned", "sinusoidal", "grouped", "translator"])
+def there(request):
+    """A model that is on the device, and what a source adds to the arguments of whatever is asked of it."""
+    fields = {"positions": request.param} if request.param in ("rotary", "learned", "sinusoidal") else {}
+    if request.param == "grouped":
+        fields = {"positions": "rotary", "n_heads": 4, "n_kv_heads": 2, "d_model": 16, "norm_kind": "rms"}
+    make = tiny_encoder_decoder if request.param == "translator" else tiny_model
+    model = make(pad_token_id=0, **fields)
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                module._parameters[name] = nn.Parameter(parameter.detach().as_subclass(There), requires_grad=False)
+    with torch.no_grad(), Device():
+        yield model, SOURCE if request.param == "translator" else []
+
+
+def test_a_tensor_left_behind_is_noticed(there):
+    model, _ = there
+    with pytest.raises(RuntimeError, match="is on the CPU"):
+        model.embed(torch.tensor([1])) if model.embed is not None else model.encoder.embed(torch.tensor([1]))
+    assert model.device == ELSEWHERE
+    assert not isinstance(model.unembed.weight.cpu(), There)
+
+
+def test_whatever_is_asked_of_a_model(there):
+    model, source = there
+    stack = "decoder." if source else ""
+    point = f"{stack}blocks.0.hook_attn_out"
+    changed = (
+        Scaled(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
+        Averaged(point),
+        Replaced(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
+        Steered(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
+        Weighed(f"{stack}blocks.1.attn.hook_pattern", 0, 2, 1, 0.5),
+        *map(Without, ("mask", "scale", "norm", "positions")),
+    )
+    for interventions in ((), changed):
+        found = whole_pass(model, TEXT, source, interventions=interventions)
+        assert not any(isinstance(each, There) for each in found.tensors.values())
+        assert deviations(found) and logit_lens(found) and direct_logit_attribution(found, TEXT)
+        assert deviations_of_text(model, TEXT, source, interventions)
+        assert outline_of_text(model, TEXT, source, interventions).to_bytes()
+        assert lens_at(model, TEXT, source, 2, interventions)
+        assert record_pass(model, TEXT, source, interventions=interventions).to_bytes()
+        inputs = [torch.tensor([ids], device=model.device) for ids in (source, TEXT) if ids]
+        assert record(model, inputs, None, interventions=interventions).to_bytes()
+        assert silencing(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
+        assert list(silenced_in_batches(model, TEXT, source, interventions))
+        for each in ("encoder", "decoder") if source else ("self",):
+            assert (
+                patching(model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions)
+                .restored.isfinite()
+                .all()
+            )
+        for sampling in (Sampling(temperature=0), Sampling(0.8, 5, 0.9, 1)):
+            options = {"max_new_tokens": 6, "source": source or None, "sampling": sampling, "names_filter": None}
+            assert [step.rank for step in generate(model, TEXT, interventions=interventions, **options)]
+    stream = stream_of(model, TEXT, source)
+    assert losses_in_pieces(model, stream, torch.tensor(TEXT)).isfinite().all()
+    assert list(logits_in_pieces(model, stream))
+    for circuit in (qk_circuit, ov_circuit):
+        assert circuit(model, f"{stack}blocks.0.attn", 1).full().isfinite().all()
+
+
+def test_texts_are_written_together(there):
+    model, source = there
+    inputs = [torch.tensor([ids] * 2, device=model.device) for ids in (source, TEXT[:2]) if ids]
+    assert write_greedily(model, inputs[-1], 3, *inputs[:-1]).shape == (2, 3)
+    assert model(*inputs, past=KeyValueCache.for_model(model.config)).device == ELSEWHERE
+    states = [DecodeState(model, text, source=source or None) for text in (TEXT[:2], TEXT[:3], TEXT[:3])]
+    decoding = BatchedDecoding(model)
+    for _ in range(4):
+        assert not [step for step in decoding.step(states).values() if isinstance(step, Exception)]

@@ -1,0 +1,229 @@
+"""What the commands of the command line do."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .checkpoints.card import Card
+from .checkpoints.exporting import export_pretrained
+from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .checkpoints.importing import import_pretrained
+from .data.corpora import CorpusError, load_corpus
+from .data.tasks import TASKS, Induction, Stories, Task
+from .data.tokenizers import HALF
+from .inference.generation import generate
+from .inference.sampling import Sampling
+from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
+from .training.loop import NotFiniteError, StepReport
+from .training.objectives import Objective, TaskObjective, TextObjective
+from .training.plan import plan_of
+from .training.presets import PRESETS, RUNGS, Preset
+from .training.runner import Runner
+
+SHIPPED = Path(__file__).parent.parent / "checkpoints"
+
+
+def _train(options: argparse.Namespace) -> None:
+    if options.preset not in PRESETS:
+        raise ValueError(f"There is no preset {options.preset!r}; there are {', '.join(PRESETS)}.")
+    preset = PRESETS[options.preset]
+    is_there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not is_there[options.device]:
+        raise ValueError(f"PyTorch finds no {options.device.upper()} device here; train with --device cpu.")
+    _set_threads(options.threads)
+    card = _trained(preset, options, options.work_dir or Path("runs") / preset.name, on_step=_report)
+    exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
+    print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
+
+
+def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> Card:
+    """Train a preset and save it among the checkpoints; returns its card.
+
+    folder: takes the state of the run. watch: what `Runner.go` calls.
+    """
+    _check_writable(options.checkpoints)
+    folder.mkdir(parents=True, exist_ok=True)
+    state = folder / "state.safetensors"
+    if state.exists() and not options.resume:
+        raise ValueError(
+            f"{state} is the state of another run: go on from it with --resume, or delete it to begin anew."
+        )
+    runner = Runner(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
+    if options.resume and state.is_file():
+        runner.resume()
+    runner.go(**watch)
+    checkpoint = runner.checkpoint()
+    save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
+    return checkpoint.card
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise ValueError for a folder that takes no files, before a training rather than after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{folder} can't be written to ({error.strerror}); name another folder with --checkpoints."
+        ) from error
+
+
+def _check_count(option: str, number: int | None) -> None:
+    if number is not None and number < 1:
+        raise ValueError(f"{option} is {number}; it must be 1 or more.")
+
+
+def _set_threads(threads: int | None) -> None:
+    _check_count("--threads", threads)
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
+    seed = preset.training.seed
+    if preset.task:
+        return TaskObjective(TASKS[preset.task], preset.batch, seed)
+    return TextObjective(load_corpus(preset.corpus, corpus_folder), preset.shape["context_length"], preset.batch, seed)
+
+
+def _report(step: StepReport, validation_loss: float | None) -> None:
+    if validation_loss is not None:
+        print(
+            f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
+            f"{step.tokens_per_second:,.0f} tokens/s",
+            flush=True,
+        )
+
+
+def _ladder(options: argparse.Namespace) -> None:
+    _set_threads(options.threads)
+    print(f"{'rung':24} {'parameters':>10} {'batches':>9} {'validation':>10} {'seconds':>8}")
+    for preset in RUNGS[options.which]:
+        card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
+        print(
+            f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
+            f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}",
+            flush=True,
+        )
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    checkpoint = load_checkpoint(options.checkpoints / options.name)
+    if task := TASKS.get(checkpoint.card.task):
+        print(f"{options.name}: {_task_in_words(checkpoint, task)}")
+        return
+    if not (name := checkpoint.card.corpus.get("name")):
+        raise ValueError(
+            f"Its card names no text that {options.name} was trained on, so there is none to measure it on."
+        )
+    corpus = load_corpus(name, options.corpus_dir)
+    _, validation = corpus.split()
+    loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
+    print(
+        f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
+        f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}"
+    )
+
+
+def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
+    if isinstance(task, Induction):
+        found = measure_induction(checkpoint.model, task)
+        return (
+            f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
+            f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
+            f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})"
+        )
+    examples = task.sample(HELD_OUT)
+    accuracy = exact_matches(checkpoint.model, task, examples)
+    words = f"{accuracy:.3%} of {len(examples):,} held-out examples exactly right, written greedily"
+    if isinstance(task, Stories):
+        looked = measure_reading(checkpoint.model, task)
+        words += (
+            f"; over {looked.questions:,} questions, block {looked.layer}, head {looked.head} gives the word "
+            f"that answers {looked.weight:.3f} of its attention"
+        )
+    return words
+
+
+def _generate(options: argparse.Namespace) -> None:
+    _check_count("--tokens", options.tokens)
+    checkpoint = load_checkpoint(options.checkpoints / options.name)
+    card, tokenizer = checkpoint.card, checkpoint.tokenizer
+    sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+    prompt, source, begun = tokenizer.encode(options.prompt), None, options.prompt
+    if checkpoint.model.config.architecture == "encoder-decoder":
+        prompt, source, begun = [card.start_token_id], prompt, ""
+    steps = generate(
+        checkpoint.model,
+        prompt,
+        source=source,
+        max_new_tokens=options.tokens,
+        sampling=sampling,
+        stop_tokens=card.stop_tokens,
+        names_filter=(),
+    )
+    print(begun, end="", flush=True)
+    told, written = tokenizer.decode(prompt), list(prompt)
+    for step in steps:
+        written.append(step.token_id)
+        text = tokenizer.decode(written)
+        if not text.endswith(HALF):  # the rest of a character comes with the next tokens
+            print(text[len(told) :], end="", flush=True)
+            told = text
+    print(tokenizer.decode(written)[len(told) :])
+
+
+def _import(options: argparse.Namespace) -> None:
+    if options.name is not None and not options.name.strip():
+        raise ValueError("--name is empty; leave it out to call the checkpoint as the source.")
+    name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
+    config = checkpoint.model.config
+    print(
+        f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
+        f"{config.n_heads} heads, {config.vocab_size:,} tokens."
+    )
+
+
+def _export(options: argparse.Namespace) -> None:
+    if options.folder.exists():
+        raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
+    family = export_pretrained(options.folder, load_checkpoint(options.checkpoints / options.name))
+    print(f"Wrote {options.folder}, which {family.architecture} opens.")
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from .api.library import Library  # here, for no other command needs a server
+    from .api.serve import serve
+
+    library = Library() if options.checkpoints == SHIPPED else Library(options.checkpoints)
+    serve(library, options.host, options.port)
+
+
+def _list(options: argparse.Namespace) -> None:
+    for entry in list_checkpoints(options.checkpoints):
+        if entry.problem:
+            print(f"{entry.name:22} can't be used: {entry.problem}")
+        else:
+            loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss is not None else ""
+            print(f"{entry.name:22} {entry.card.parameters:9,} parameters  {loss}  {entry.card.summary}")
+    print("Presets that can be trained:", ", ".join(PRESETS))
+
+
+COMMANDS = {
+    "train": _train,
+    "ladder": _ladder,
+    "evaluate": _evaluate,
+    "generate": _generate,
+    "import": _import,
+    "export": _export,
+    "serve": _serve,
+    "list": _list,
+}
+ERRORS = (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError)
+"""What is told in a sentence."""
