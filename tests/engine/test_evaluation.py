@@ -66,6 +66,8 @@ class TestModes:
     )
     def test_a_measurement_that_fails_leaves_a_model_that_goes_on_learning(self, measure):
         class Failing(nn.Module):
+            is_hooked = False
+
             def __init__(self) -> None:
                 super().__init__()
                 self.weight = nn.Parameter(torch.zeros(1))

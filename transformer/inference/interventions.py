@@ -1,6 +1,6 @@
 """Interventions: small values that say what is changed in a forward pass, and turn into hooks.
 
-    without = (Scaled("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 silenced
+    without = (Scaled("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 ablated
     generate(model, tokens, max_new_tokens=20, interventions=without)
 
 Positions count from the start of the text, wherever a pass begins.
@@ -116,7 +116,7 @@ class _Change(ABC):
 
 @dataclass(frozen=True)
 class Scaled(_Change):
-    """Times a factor; 0 silences it."""
+    """Times a factor; 0 ablates it."""
 
     factor: float = 0.0
 
@@ -129,7 +129,7 @@ class Scaled(_Change):
         return tensor[:, first - begin : last - begin] * self.factor
 
     def __str__(self) -> str:
-        return f"{part_in_words(self)} {'silenced' if self.factor == 0 else f'× {self.factor:g}'}"
+        return f"{part_in_words(self)} {'ablated' if self.factor == 0 else f'× {self.factor:g}'}"
 
 
 @dataclass(frozen=True)

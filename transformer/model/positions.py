@@ -82,7 +82,7 @@ def rotate(
         turned = rotate(vectors[..., :dims], start, base, halves=halves)
         return torch.cat((turned, vectors[..., dims:]), -1)
     pos, d_head = vectors.shape[1], vectors.shape[-1]
-    table = _table("rotary", _rounded_up(end_of(start, pos)), d_head, base, vectors.device)
+    table = _rotation_table(_rounded_up(end_of(start, pos)), d_head, base, vectors.device)
     turns = table[positions_from(start, pos)]  # (pos, 1, d_head / 2), or one for each text
     wide = vectors if vectors.dtype == torch.float64 else vectors.float()
     pairs = wide.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else wide.unflatten(-1, (-1, 2))
@@ -98,13 +98,7 @@ def rotation(config: ModelConfig) -> dict[str, Any]:
 
 def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) -> Tensor:
     """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model) or (batch, pos, d_model), on a device."""
-    return _table("sinusoidal", _rounded_up(end_of(start, pos)), d_model, device)[positions_from(start, pos)]
-
-
-@torch.compiler.assume_constant_result
-def _table(kind: str, *sizes: Any) -> Tensor:
-    """A table, which a compiler takes for the constant that it is."""
-    return {"sinusoidal": _sinusoidal_table, "rotary": _rotation_table}[kind](*sizes)
+    return _sinusoidal_table(_rounded_up(end_of(start, pos)), d_model, device)[positions_from(start, pos)]
 
 
 # The tables outlive the call that first needs them, so they must not belong to its inference mode.
