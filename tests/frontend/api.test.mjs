@@ -45,7 +45,7 @@ test("a question is one address, which holds all that its answer depends on", as
 
 test("what is too long for an address is a body", async () => {
   answers = [ok];
-  await api().recording("overview", { text: "é".repeat(2_000) });
+  await api({ changes: null }).recording("overview", { text: "é".repeat(2_000), source: undefined });
   assert.equal(asked[0].url, "http://host/app/api/overview");
   assert.equal(asked[0].method, "POST");
   assert.deepEqual(JSON.parse(asked[0].body), { model: "m", version: "v", text: "é".repeat(2_000) });

@@ -24,10 +24,17 @@ export class ApiError extends Error {
 /** Parameters as an address has them: values that are null or undefined are left out, a list is several of one name. */
 export function parametersOf(values) {
   const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) {
-    for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined) found.append(name, String(each));
+  for (const [name, value] of Object.entries(given(values))) {
+    for (const each of Array.isArray(value) ? value.filter(isGiven) : [value]) found.append(name, String(each));
   }
   return found.toString().replaceAll("%2C", ","); // which every server takes as it is
+}
+
+const isGiven = (value) => value !== null && value !== undefined;
+
+/** The values that are given: a body says the same as an address. */
+function given(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => isGiven(value)));
 }
 
 export class Api {
@@ -95,7 +102,7 @@ export class Api {
     const address = this.address(path, values);
     const response = address.search.length <= LONGEST_ADDRESS
       ? await fetch(address, { headers, signal })
-      : await fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify({ ...this.about, ...values }) });
+      : await fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify(given({ ...this.about, ...values })) });
     if (response.ok) return response;
     const { error, parameter } = await response.json().catch(() => ({}));
     throw new ApiError(error ?? `The server answered with ${response.status}.`, { parameter, isFinal: response.status < 500 && response.status !== 429 });

@@ -16,7 +16,7 @@ export function pageOf(element) {
   const style = getComputedStyle(element);
   const colour = (name) => style.getPropertyValue(name) || style.color;
   const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
-  return { width: element.clientWidth, ink: style.color, paper, hidden, hatch, muted };
+  return { width: element.clientWidth, font: style.fontFamily, ink: style.color, paper, hidden, hatch, muted };
 }
 
 /** Give a canvas a size in CSS pixels, as sharp as the screen allows: its pixels for each of them. A new size empties it. */

@@ -305,7 +305,7 @@ export class InsideInstrument {
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
-    const { kind, ...room } = roomOf(page.width, structure.stacks.length, focus?.name && !this.isBeside);
+    const { kind, ...room } = roomOf(page, structure.stacks.length, focus?.name && !this.isBeside);
     attribute(parts.stage, "data-room", kind);
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);

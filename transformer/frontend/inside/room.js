@@ -14,10 +14,23 @@ const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latte
 const LEAST = 300; // so that all of it is seen on a projector, too
 const ABOVE = 288; // pixels of a window that stand above it
 
-/** { kind, width, height, gutter, margin } in pixels. stacks: how many stand side by side; isAboveTensor: an open one stands below. */
-export function roomOf(width, stacks, isAboveTensor) {
+const LONGEST_NAME = "attention weights";
+const USUAL = 88; // pixels that it takes at 12 pixels, in a face of usual width
+
+/**
+ * { kind, width, height, gutter, margin } in pixels.
+ * font: the family that names are set in; stacks: how many stand side by side; isAboveTensor: an open one stands below.
+ */
+export function roomOf({ width, font }, stacks, isAboveTensor) {
   const kind = width >= scaled(NARROW) ? "wide" : stacks > 1 ? "tight" : "narrow";
   const height = Math.max(LEAST, Math.min(TALLEST[isAboveTensor ? "tensor" : "model"], innerHeight - ABOVE));
   const [gutter, margin] = [SIDES[kind].gutter, SIDES[kind].margin].map((pixels) => Math.min(scaled(pixels), Math.max(1, width / PHONE) * pixels));
-  return { kind, width, height, gutter, margin };
+  return { kind, width, height, gutter: gutter * breadthOf(font), margin };
+}
+
+/** How much wider than usual a face is, 1 for one that isn't. */
+function breadthOf(font) {
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = `12px ${font}`;
+  return Math.max(1, ruler.measureText(LONGEST_NAME).width / USUAL);
 }
