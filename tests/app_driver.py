@@ -26,8 +26,8 @@ from tests.frontend_calls import Looked, frontend
 from transformer import Recording
 from transformer.api import cache
 from transformer.api.app import create_app
+from transformer.api.model_store import model_store
 from transformer.api.service import OWN_HEADER
-from transformer.api.store import model_store
 
 ROOT = Path(__file__).parents[1]
 MAIN = ROOT / "pages" / "main.py"

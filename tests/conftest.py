@@ -81,12 +81,12 @@ def node() -> Callable[..., subprocess.CompletedProcess]:
 @pytest.fixture
 def queues() -> Iterator[Callable]:
     """Makes queues of trainings, and leaves no thread of theirs behind."""
-    from transformer.training.queue import Queue
+    from transformer.training.training_queue import TrainingQueue
 
-    made: list[Queue] = []
+    made: list[TrainingQueue] = []
 
-    def make(limit: int = 1, **fields) -> Queue:
-        made.append(Queue(limit, **fields))
+    def make(limit: int = 1, **fields) -> TrainingQueue:
+        made.append(TrainingQueue(limit, **fields))
         return made[-1]
 
     yield make

@@ -10,8 +10,8 @@ from torch import nn
 from transformer import TASKS, Batch, ModelConfig, TextBatches, TrainingConfig, build_model, train
 from transformer.data.corpora import text_corpus
 from transformer.training.objectives import TaskObjective, TextObjective
-from transformer.training.plan import Plan
-from transformer.training.worker import ENDED, Job
+from transformer.training.plan import TrainingPlan
+from transformer.training.training_job import ENDED, TrainingJob
 
 CORPUS = text_corpus("abcdefgh hgfedcba " * 100, "Up and down")
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
@@ -50,12 +50,12 @@ class Gated(TextObjective):
         self.gate.release(batches)
 
 
-def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None = None, **fields) -> Plan:
+def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None = None, **fields) -> TrainingPlan:
     objective = objective or TextObjective(CORPUS, 8, 8, seed)
     config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **objective.shape)
     how = TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed)
     encode = objective.tokenizer.encode
-    return Plan(
+    return TrainingPlan(
         **{
             "objective": objective,
             "config": config,
@@ -73,13 +73,13 @@ def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None
     )
 
 
-def task_plan(name: str, **shape) -> Plan:
+def task_plan(name: str, **shape) -> TrainingPlan:
     objective = TaskObjective(TASKS[name], 8, 0)
     encode, special = objective.tokenizer.encode, objective.tokenizer.special_id
     is_pair = objective.shape["architecture"] == "encoder-decoder"
     read, written = {"next-vowel": ("abc", "e"), "sort-letters": ("cab=", "abc"), "induction": ("abab", "ab")}[name]
     config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **objective.shape})
-    return Plan(
+    return TrainingPlan(
         objective=objective,
         config=config,
         training=TrainingConfig(steps=6),
@@ -99,7 +99,7 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
         time.sleep(0.002)
 
 
-def ended(job: Job) -> Job:
+def ended(job: TrainingJob) -> TrainingJob:
     until(lambda: job.state in ENDED)
     assert job.join(10)
     return job
@@ -110,7 +110,7 @@ def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
     return states[0].keys() == states[1].keys() and all(torch.equal(states[0][n], states[1][n]) for n in states[0])
 
 
-def trained_alone(plan: Plan, steps: int | None = None) -> torch.nn.Module:
+def trained_alone(plan: TrainingPlan, steps: int | None = None) -> torch.nn.Module:
     """What comes of the plan without a queue, a thread or a look."""
     model = build_model(plan.config, seed=plan.training.seed)
     return train(model, plan.objective.batches, plan.training, lambda report: report.step != steps).best_model

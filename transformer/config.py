@@ -1,4 +1,4 @@
-"""The shape of a model: one small, frozen, validated description that everything else is built from.
+"""The configuration of a model: one small, frozen, validated dataclass that everything else is built from.
 
 Sizes: d_model is the width of the residual stream, d_head that of one head (d_model / n_heads unless given), d_ff the
 width of the feed-forward layer's inside, all counted in numbers per position.

@@ -64,7 +64,7 @@ def routes() -> list[Any]:
 def _api() -> Any:
     from pages.ui.models import library
     from transformer.api.app import create_app
-    from transformer.api.store import model_store
+    from transformer.api.model_store import model_store
 
     return create_app(library.shared, model_store().get)
 

@@ -17,7 +17,7 @@ from transformer.api import cache
 from transformer.api.app import create_app
 from transformer.api.library import Library
 from transformer.api.limits import Counts, Limits
-from transformer.api.store import ModelStore
+from transformer.api.model_store import ModelStore
 
 SHAPES = {
     "rotary": {},

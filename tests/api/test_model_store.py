@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import save_tiny
 from transformer import CheckpointError
-from transformer.api import store as stores
-from transformer.api.store import ModelStore, checkpoint_bytes, is_token, model_store
+from transformer.api import model_store as stores
+from transformer.api.model_store import ModelStore, checkpoint_bytes, is_token, model_store
 
 
 @pytest.fixture(scope="module")

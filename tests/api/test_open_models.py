@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import jobs
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, Tokenizer
+from transformer import Checkpoint, ModelCard, Tokenizer
 from transformer.api.memory_limit import DEFAULT, memory_limit
 from transformer.api.open_models import OpenModel, OpenModels, size_of
 
 
 def opened(name="a") -> OpenModel:
-    return OpenModel(name, name, Checkpoint(tiny_model(), Tokenizer.of_characters("abc"), Card(title=name)))
+    return OpenModel(name, name, Checkpoint(tiny_model(), Tokenizer.of_characters("abc"), ModelCard(title=name)))
 
 
 SIZE = size_of(opened())

@@ -26,7 +26,7 @@ from tests.browser.attention_page import (
     until_shown,
     visits,
 )
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
 
 
 @pytest.fixture

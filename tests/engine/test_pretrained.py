@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from tests.helpers import tiny_model
 from tests.tiny_models import save_chatty
 from transformer import (
-    Card,
     Checkpoint,
     CheckpointError,
+    ModelCard,
     Sampling,
     Tokenizer,
     export_pretrained,
@@ -42,7 +42,7 @@ LLAMA = {
 
 @pytest.fixture
 def ours() -> Checkpoint:
-    return Checkpoint(tiny_model(**LLAMA), Tokenizer.of_characters("abcdefghijk"), Card(title="x", end_token_id=3))
+    return Checkpoint(tiny_model(**LLAMA), Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x", end_token_id=3))
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from tests.app_driver import (
 )
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_tiny
-from transformer.inference.overview import HIDDEN
+from transformer.inference.pattern_pooling import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -14,10 +14,10 @@ from pages.ui.markdown import plain
 from pages.ui.models import places
 from pages.ui.views.prompt_batch import suggest_batch
 from tests.helpers import tiny_config
-from transformer import TASKS, Card, Tokenizer
-from transformer.checkpoints import card as cards
+from transformer import TASKS, ModelCard, Tokenizer
+from transformer.checkpoints import model_card as cards
 
-FIELDS = [field.name for field in dataclasses.fields(Card)]
+FIELDS = [field.name for field in dataclasses.fields(ModelCard)]
 NUMBERS = (
     st.integers()
     | st.sampled_from([-1, 2**63 - 1, 2**63, 10**400, 10**4000, 1e308, -1e308])
@@ -65,7 +65,7 @@ def written_cards(draw) -> object:
     return draw(st.just(fields) | ANY_JSON)
 
 
-def shown_on_every_page(card: Card) -> None:
+def shown_on_every_page(card: ModelCard) -> None:
     """What the pages make of a card's fields; raises where a page would."""
     for text in (card.title, card.summary, card.group, *card.examples):
         json.dumps(text, ensure_ascii=False).encode()  # to the browser
@@ -89,7 +89,7 @@ def shown_on_every_page(card: Card) -> None:
 def test_any_json_is_a_card_that_can_be_shown_or_is_refused(written):
     written = json.loads(json.dumps(written)) if not _too_long(written) else written
     try:
-        card = Card.from_dict(written)
+        card = ModelCard.from_dict(written)
     except ValueError as error:
         assert 0 < len(str(error)) < 200
         str(error).encode()
@@ -165,7 +165,7 @@ def nested(levels: int) -> dict:
 )
 def test_what_no_page_could_show_is_refused(field, value, words):
     with pytest.raises(ValueError, match=words) as caught:
-        Card.from_dict({"title": "A title", field: value})
+        ModelCard.from_dict({"title": "A title", field: value})
     assert len(str(caught.value)) < 200
 
 
@@ -182,15 +182,15 @@ def test_as_much_as_may_be_is_read_and_shown():
         "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES,
     }
     full["training"].pop("0")
-    card = Card.from_dict(full)
-    assert dataclasses.asdict(card) == {**dataclasses.asdict(Card(title="x")), **full}
+    card = ModelCard.from_dict(full)
+    assert dataclasses.asdict(card) == {**dataclasses.asdict(ModelCard(title="x")), **full}
     shown_on_every_page(card)
 
 
 def test_the_check_would_see_what_a_page_cannot_show():
     for field, value in (("summary", "\ud800"), ("parameters", 10**400), ("training", {"seconds": 10**400})):
         with pytest.raises((ValueError, OverflowError, TypeError, StreamlitAPIException)):
-            shown_on_every_page(Card(title="A title", **{field: value}))
+            shown_on_every_page(ModelCard(title="A title", **{field: value}))
 
 
 @pytest.mark.parametrize(
@@ -209,4 +209,4 @@ def test_the_check_would_see_what_a_page_cannot_show():
     ],
 )
 def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
-    assert places.opening(shape, Card(title="A title", opening=opening), kind) == expected
+    assert places.opening(shape, ModelCard(title="A title", opening=opening), kind) == expected

@@ -9,7 +9,7 @@ from pages.ui.lessons.scenes import Scene
 from pages.ui.models import library
 from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
-from transformer import Card, load_checkpoint, load_pretrained
+from transformer import ModelCard, load_checkpoint, load_pretrained
 from transformer.checkpoints.exporting import export_pretrained
 from transformer.data import chat
 from transformer.data.chat import Chat, ChatTemplateError, chat_of
@@ -118,8 +118,8 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
 )
 def test_a_card_s_chat_is_two_texts(told):
     with pytest.raises(ValueError, match=r"chat|words"):
-        Card.from_dict({"title": "x", "chat": told})
-    assert Card.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
+        ModelCard.from_dict({"title": "x", "chat": told})
+    assert ModelCard.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
 
 
 def test_the_app_sends_the_template_unless_plain_text_is_chosen(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from tests.frontend_calls import frontend
 from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
 

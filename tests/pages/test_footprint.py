@@ -19,11 +19,20 @@ from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MOST
 from tests.api.cases import parts_of_attention
 from tests.helpers import any_configs, tiny_config, tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Recording, Sampling, Tokenizer, attention_modules, generate
-from transformer.api import cache, overviews, texts
+from transformer import (
+    Checkpoint,
+    CheckpointError,
+    ModelCard,
+    Recording,
+    Sampling,
+    Tokenizer,
+    attention_modules,
+    generate,
+)
+from transformer.api import cache, generated_texts, overviews
 from transformer.checkpoints import archive as archives
 from transformer.checkpoints.archive import LARGEST_IN_USE, pack_checkpoint, unpack_checkpoint
-from transformer.checkpoints.footprint import largest_use, recorded_numbers
+from transformer.checkpoints.memory_footprint import largest_use, recorded_numbers
 
 SCALED_DOWN = 3_000_000
 """Bytes: a bound that small models reach."""
@@ -111,8 +120,8 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
             max_new_tokens=3,
             sampling=Sampling(seed=1),
         )
-        told = [texts.told_of(step, model.checkpoint.tokenizer, module, 0) for step in steps]
-        return told, texts.scores(model, begin, source, 1, Sampling(seed=1), ()).to_bytes()
+        told = [generated_texts.step_json(step, model.checkpoint.tokenizer, module, 0) for step in steps]
+        return told, generated_texts.scores(model, begin, source, 1, Sampling(seed=1), ()).to_bytes()
 
     asked = [
         record_everything,
@@ -209,7 +218,7 @@ def nothing_kept(monkeypatch):
 
 def own_model(model) -> OpenModel:
     tokenizer = Tokenizer.of_characters("\0")
-    return OpenModel("own", "own", Checkpoint(model, tokenizer, Card(title="Own", start_token_id=0)), is_own=True)
+    return OpenModel("own", "own", Checkpoint(model, tokenizer, ModelCard(title="Own", start_token_id=0)), is_own=True)
 
 
 @given(hostile_configs())
@@ -256,7 +265,7 @@ def empty_model(**fields) -> bytes:
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
-    return pack_checkpoint(Checkpoint(model, Tokenizer.of_characters("a"), Card(title="Empty", start_token_id=0)))
+    return pack_checkpoint(Checkpoint(model, Tokenizer.of_characters("a"), ModelCard(title="Empty", start_token_id=0)))
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from tests.inside_answers import Inside
 from transformer import ModelConfig, Recording
 from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
-from transformer.inference.outline import outline
-from transformer.inference.recompute import whole_pass
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
+from transformer.inference.pass_outline import outline
+from transformer.inference.recompute import trace_pass
 from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,7 +281,7 @@ def write_outlines(folder: Path) -> None:
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
     for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
         config = tiny_config(**fields)
-        tiny = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+        tiny = outline(trace_pass(tiny_model(config), [1, 2, 3]))
         labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
         found[name] = Recording(tiny.tensors, {**tiny.metadata, **labels})
     for name, recording in found.items():

@@ -9,9 +9,9 @@ from pages.ui.models import activations, jobs, library, tracing
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
-from transformer import Scaled
+from transformer import Scale
+from transformer.api import ablation_and_patching, exports, generated_texts, overviews, tensors
 from transformer.api import cache as api_cache
-from transformer.api import effects, exports, overviews, tensors, texts
 
 PROMPT = "the cat and the hat"
 
@@ -20,9 +20,9 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (effects, overviews):
+    for module in (ablation_and_patching, overviews):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
-    monkeypatch.setattr(texts, "SMALL_VOCABULARY", 100)
+    monkeypatch.setattr(generated_texts, "SMALL_VOCABULARY", 100)
     monkeypatch.setattr(tensors, "BY_ROW", 1000)
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
     monkeypatch.setattr(overviews, "READ", 20)
@@ -72,10 +72,10 @@ def test_what_takes_long_is_asked_for_and_then_there(folder):
 
 def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_over_all(folder, monkeypatch):
     """Of 49,152 tokens, all logits without each of 300 parts are more than is remembered of all models together."""
-    monkeypatch.setattr(effects, "CHOOSABLE", 40)
-    model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
+    monkeypatch.setattr(ablation_and_patching, "CHOOSABLE", 40)
+    model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scale("blocks.1.attn.hook_z", 2)
     few = activations.ablation(model, tokens, (), -1, 0, (also,))
-    monkeypatch.setattr(effects, "LARGEST_VOCABULARY", 10**6)
+    monkeypatch.setattr(ablation_and_patching, "LARGEST_VOCABULARY", 10**6)
     api_cache.clear()
     all_of_it = activations.ablation(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
@@ -84,14 +84,14 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name)[..., few.tokens])
     for name in ("loss", "totals", "moved"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name))
-    with_it, without = np.exp(all_of_it.odds)
+    with_it, without = np.exp(all_of_it.log_probabilities)
     np.testing.assert_allclose([with_it.sum(1), without.sum(1)], 1, atol=1e-12)
     np.testing.assert_allclose(all_of_it.moved, (with_it * np.log(with_it / without)).sum(1), atol=1e-12)
     assert few.kept[few.parts.index(also), 0] != few.kept[0, 0]  # compared to the model that has it back
 
 
 def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch):
-    for module in (effects, ablation_map):
+    for module in (ablation_and_patching, ablation_map):
         monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
     checked(named(at.button, "Ablate one part after another").click().run())

@@ -10,13 +10,13 @@ from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
 from tests.tiny_models import CONTEXT
-from transformer import Averaged, Sampling, Scaled, Weighed, Without, generate
+from transformer import MeanAblate, Sampling, Scale, SetAttention, Without, generate
 
 CHANGES = (
     (),
-    (Scaled("blocks.0.attn.hook_z", 0), Scaled("blocks.1.hook_mlp_out", None, 20)),
-    (Weighed("blocks.0.attn.hook_pattern", 1, 24, 19, 0.7),),
-    (Averaged("blocks.0.hook_attn_out"),),
+    (Scale("blocks.0.attn.hook_z", 0), Scale("blocks.1.hook_mlp_out", None, 20)),
+    (SetAttention("blocks.0.attn.hook_pattern", 1, 24, 19, 0.7),),
+    (MeanAblate("blocks.0.hook_attn_out"),),
     (Without("mask"),),
 )
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from pages.ui.components import sources
 from pages.ui.components.instruments import STYLES
-from transformer.api.modules import Modules
+from transformer.api.frontend_modules import FrontendModules
 
 
 @pytest.mark.parametrize("kind", STYLES)
@@ -29,7 +29,7 @@ def test_what_a_module_needs_is_found_in_any_form_and_in_a_circle(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "b.js").write_text('export { c } from "../c.js";\nimport { a } from "../a.js";\n')
     (tmp_path / "c.js").write_text("export const c = 1;\n")
-    assert Modules({"x": tmp_path}).needs("x/a.js") == ("x/a.js", "x/deep/b.js", "x/c.js")
+    assert FrontendModules({"x": tmp_path}).needs("x/a.js") == ("x/a.js", "x/deep/b.js", "x/c.js")
 
 
 def test_the_glossary_is_served_for_good_under_its_contents_address():

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from pages.ui.frame.choices import LONGEST, PACES, Visitor, fields
 from pages.ui.frame.link import LONGEST_QUERY, MOST_WAVES, PARSERS, TOO_LONG, Number, from_query, left_out, to_query
 from pages.ui.models.changes import Change
-from transformer import MEASURES, Replaced, Scaled, Weighed, Without
+from transformer import MEASURES, Patch, Scale, SetAttention, Without
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
 INTERVENTIONS = (
-    Scaled("blocks.0.attn.hook_z", 0, factor=-0.5),
+    Scale("blocks.0.attn.hook_z", 0, factor=-0.5),
     Without("mask"),
-    Replaced("hook_embed", None, 3, (1, 2), (3,)),
-    Weighed("a.hook_pattern", 1, 2, 3, 0.25),
+    Patch("hook_embed", None, 3, (1, 2), (3,)),
+    SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
 )
 SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
 CHOICES = {

@@ -43,9 +43,9 @@ from tests.train_page import (
     wait_for,
 )
 from transformer import load_checkpoint
-from transformer.api.store import model_store
+from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
-from transformer.training.worker import ENDED
+from transformer.training.training_job import ENDED
 
 pytestmark = pytest.mark.usefixtures("training_page")
 

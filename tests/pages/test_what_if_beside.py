@@ -26,14 +26,14 @@ from tests.app_driver import (
     start,
 )
 from tests.tiny_models import save_tiny, save_translator
-from transformer import Sampling, Scaled, generate, logit_lens, whole_pass
+from transformer import Sampling, Scale, generate, logit_lens, trace_pass
+from transformer.inference.context_windows import window_start
 from transformer.inference.interventions import hooks_of
-from transformer.inference.windows import window_start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 OWN, OTHER = "To be, or not", "To be, ox not"
-SILENCED = Scaled("blocks.0.attn.hook_z", head=1)
+SILENCED = Scale("blocks.0.attn.hook_z", head=1)
 CODE = "scale~blocks.0.attn.hook_z~1~~0.0"
 RUNGS = ("ladder-1", "ladder-2", "ladder-3")
 
@@ -111,7 +111,7 @@ def test_each_height_says_what_the_logit_lens_says():
     best = [int(odds("shakespeare", text).argmax()) for text in (OWN, OTHER)]
     assert len(lines) == (2 if best[0] == best[1] else 4)
     for line, text, token in zip(lines, (OWN, OTHER), best, strict=False):
-        lens = logit_lens(whole_pass(library.model("shakespeare").model, ids(text))).logits[:, -1].softmax(-1)
+        lens = logit_lens(trace_pass(library.model("shakespeare").model, ids(text))).logits[:, -1].softmax(-1)
         np.testing.assert_allclose(values(line["y"]), lens[:, token].numpy(), atol=1e-6)
         assert line["name"].endswith(library.tokenizer("shakespeare").label(token))
 

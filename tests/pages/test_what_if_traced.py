@@ -25,7 +25,7 @@ from tests.app_driver import (
     use,
 )
 from tests.tiny_models import save_tiny, save_translator
-from transformer import Replaced, Scaled, list_checkpoints
+from transformer import Patch, Scale, list_checkpoints
 from transformer.inference.interventions import hooks_of
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -77,7 +77,7 @@ def logits(name, tokens, *interventions, source=()):
         return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, -1].double().numpy()
 
 
-@pytest.mark.parametrize("changes", [(), (Scaled("blocks.0.attn.hook_z", 1),)], ids=["unchanged", "changed"])
+@pytest.mark.parametrize("changes", [(), (Scale("blocks.0.attn.hook_z", 1),)], ids=["unchanged", "changed"])
 def test_each_share_is_that_of_the_prompt_with_one_place_as_on_the_other(changes):
     at = ask(**({"changes": "scale~blocks.0.attn.hook_z~1~~0.0"} if changes else {}))
     own, other = (logits("shakespeare", ids(text), *changes) for text in (OWN, OTHER))
@@ -116,7 +116,7 @@ def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out():
     shares, labels = matrices(at)[0]["values"], matrices(at)[0]["columnLabels"]
     column, place = labels.index("r|x"), OTHER.index("x")
     click(at, 0, 1, column)
-    change = Replaced("blocks.1.hook_resid_pre", position=place, tokens=ids(OTHER))
+    change = Patch("blocks.1.hook_resid_pre", position=place, tokens=ids(OTHER))
     assert [each.intervention for each in at.session_state["visitor"].changes] == [change]
     assert matrices(at)[0]["marked"] == [[1, column]] and matrices(at)[0]["values"] == shares
     assert any("left out of this picture" in caption.value for caption in at.caption)

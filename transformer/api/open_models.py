@@ -1,4 +1,4 @@
-"""The models that a server has open, each once for everybody; those that nobody looks into make room for others."""
+"""Keeps models in memory, each loaded once for all visitors; those used least recently are unloaded first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint of ours as a folder in Hugging Face layout, for other people's programs.
+"""Exports a checkpoint as a folder in Hugging Face layout, for use in other programs.
 
 What a family has no switch for can often be said another way, with the same logits: a bias that isn't there as one of
 zeros, a sinusoidal table as a learned one, turned neighbours as turned halves, a factor of embeddings in their table.
@@ -18,10 +18,10 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
 from ..model.positions import sinusoidal_encoding
+from .atomic_folders import replacing
 from .families import FAMILIES
 from .families.family import Family, Fields, write_weight
 from .folder import Checkpoint, CheckpointError, reason
-from .replacing import replacing
 
 State = dict[str, Tensor]
 _TOKENIZER = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}

@@ -1,4 +1,4 @@
-"""Keys and values of several texts of unequal length, as one forward pass for the next token of each takes them.
+"""A key–value cache of several texts of different lengths, for one forward pass over all of them.
 
 Shapes: text (a batch's rows), column, pos, kv_head, d_head, source, d_model.
 """

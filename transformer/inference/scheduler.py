@@ -1,4 +1,4 @@
-"""The scheduler of a model: one thread that computes, round by round, the next token of every text that is written.
+"""The scheduler: one thread per model that generates the next token of every submitted text, batch by batch.
 
     request = schedulers.of(model).submit(DecodeState(model, tokens), max_new_tokens=200, stop_tokens=(end,))
     for step in request: …            # or, in a coroutine, and without a thread of its own: async for step in request

@@ -1,4 +1,4 @@
-"""The table of equations: which numbers each number of a forward pass is made of, beside the registry that names them.
+"""The equations of a forward pass as a table: how each tensor is computed, and from which others.
 
 `equations(config)` lists, in the order of the pass, how every point of the registry comes about, and after them the
 logits and the probabilities: one operation, and what it reads: other points, parameters, the tokens. Pages, checks and

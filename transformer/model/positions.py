@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal, learned and rotary positions.
+"""Positional encodings: sinusoidal, learned and rotary.
 
 Attention alone treats its input as a set. Each of these tells it the order, in its own way: a fixed table
 or a learned one added to the embeddings, or a rotation of queries and keys.

@@ -1,4 +1,4 @@
-"""The registry of hook points: what each one holds, its formula and its shape, in the order of the pass.
+"""The registry of hook points: meaning, formula and shape of each, in the order of the forward pass.
 
 `hook_points(config)` walks the forward pass of that configuration and lists what it meets, so that pages,
 documentation and tests all read the same registry, and a point a configuration lacks is not in it.

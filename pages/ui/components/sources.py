@@ -14,7 +14,7 @@ from typing import Any
 
 from pages.ui import glossary
 from transformer import frontend
-from transformer.api.modules import Modules
+from transformer.api.frontend_modules import FrontendModules
 
 MOUNTED_AT = "modules"
 """Where the app serves them, relative to its pages."""
@@ -40,7 +40,7 @@ def glossary_terms() -> list[dict[str, Any]]:
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
 
 
-MODULES = Modules(
+MODULES = FrontendModules(
     {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
     {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()},
 )

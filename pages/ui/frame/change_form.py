@@ -17,19 +17,19 @@ from pages.ui.models import activations, library
 from pages.ui.models.changes import LARGEST_FACTOR
 from pages.ui.models.places import chosen_attention
 from transformer import (
-    Averaged,
     Intervention,
+    MeanAblate,
     ModelConfig,
-    Replaced,
-    Scaled,
-    Steered,
-    Weighed,
+    Patch,
+    Scale,
+    SetAttention,
+    Steer,
     Without,
     attention_modules,
     hook_points,
 )
+from transformer.inference.descriptions import describe_module, describe_part
 from transformer.inference.interventions import RULES
-from transformer.inference.places_in_words import part_in_words, place_in_words
 
 PARTS = {
     "head": ("A head", ("hook_z",)),
@@ -106,7 +106,7 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
     where = _of(
         "Where",
         points,
-        lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point),
+        lambda point: describe_part(Scale(point)) if what != "head" else _of_attention(point),
         looked_at(shape, points),
     )
     head = _head(shape) if what == "head" else None
@@ -116,27 +116,27 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
         position = widgets.number_input("Position", 0, LAST_POSITION, _tie("position"))
     match how:
         case "silence":
-            return Scaled(where, head, position)
+            return Scale(where, head, position)
         case "mean":
-            return Averaged(where, head, position)
+            return MeanAblate(where, head, position)
         case "scale":
-            return Scaled(where, head, position, _factor())
+            return Scale(where, head, position, _factor())
     factor = _factor() if how == "steer" else 0.0
     other = _other(name, shape, "toward", "The other prompt" if how == "replace" else "Towards")
     against = _other(name, shape, "against", "Away from") if how == "steer" else other
     if other is None or against is None:
         return None
     if how == "steer":
-        return Steered(where, head, position, other.tokens, against.tokens, other.source, factor, against.source)
+        return Steer(where, head, position, other.tokens, against.tokens, other.source, factor, against.source)
     _compare_lengths(name, prompt, other)
-    return Replaced(where, head, position, other.tokens, other.source)
+    return Patch(where, head, position, other.tokens, other.source)
 
 
 def _rule(shape: ModelConfig) -> Intervention:
     """A pass without one of its rules."""
     rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
-    where = _of("Where", wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere", 0)
+    where = _of("Where", wheres(shape, rule), lambda where: describe_module(where) if where else "everywhere", 0)
     return Without(rule, where)
 
 
@@ -149,7 +149,7 @@ def _weight(shape: ModelConfig) -> Intervention:
     key = widgets.number_input("Key: its position", 0, LAST_POSITION, _tie("key"))
     weight = widgets.slider("Weight", 0.0, 1.0, _tie("weight"), step=0.01)
     shares = widgets.checkbox("The other keys share the rest", _tie("renormalised"))
-    return Weighed(where, head, query, key, weight, shares)
+    return SetAttention(where, head, query, key, weight, shares)
 
 
 def places(shape: ModelConfig, what: str) -> list[str]:
@@ -251,7 +251,7 @@ def _of(label: str, options: Iterable[Any], labels: Any, first: int, field: str 
 
 
 def _of_attention(point: str) -> str:
-    return place_in_words(point.rpartition(".")[0])
+    return describe_module(point.rpartition(".")[0])
 
 
 def _tie(field: str, value: Any = None) -> Tie:

@@ -14,7 +14,7 @@ from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.own_models import is_own, own_models, take_shared
-from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from transformer import TASKS, CheckpointEntry, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
@@ -68,7 +68,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
     return current.model
 
 
-def _group(name: str, card: Card) -> str:
+def _group(name: str, card: ModelCard) -> str:
     return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
 
 
@@ -82,7 +82,7 @@ def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
     return place
 
 
-def _label(name: str, card: Card) -> str:
+def _label(name: str, card: ModelCard) -> str:
     """A model's title, after its group where the titles of two groups look alike."""
     group = _group(name, card)
     return card.title if group in (Group.TEXTS, Group.TASKS, OTHERS) else f"{group} · {card.title}"
@@ -110,7 +110,7 @@ def show_card(name: str) -> None:
         _show_card(found.card, found.model.config)
 
 
-def _show_card(card: Card, config: ModelConfig) -> None:
+def _show_card(card: ModelCard, config: ModelConfig) -> None:
     st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
     training = card.training
     rows = {

@@ -19,10 +19,10 @@ from transformer import (
     head_measures,
     in_window,
     logit_lens,
-    whole_pass,
+    trace_pass,
 )
 from transformer.api import tensors
-from transformer.api.effects import Ablation
+from transformer.api.ablation_and_patching import Ablation
 
 
 def _attention(scene: Scene, layer: int, head: int, attention: str) -> tuple[str, str]:
@@ -185,7 +185,7 @@ def logit_lens_losses(scene: Scene) -> list:
 def _lens_losses(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
 ) -> np.ndarray:
-    found = logit_lens(whole_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
+    found = logit_lens(trace_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
     right = torch.tensor(tokens[1:])[None, :, None].expand(len(found), -1, 1)
     return -found.double().log_softmax(-1)[:, :-1].gather(-1, right)[..., 0].mean(1).numpy()
 
@@ -209,7 +209,7 @@ def _attributed(
     interventions: tuple[Intervention, ...],
 ) -> dict[str, float]:
     """By part, what it adds to the logit of a token after the last one."""
-    found = whole_pass(checkpoint.model, tokens, source, interventions=interventions)
+    found = trace_pass(checkpoint.model, tokens, source, interventions=interventions)
     parts = direct_logit_attribution(found, [token] * len(tokens))
     return dict(zip(parts.names, parts.values[:, -1].tolist(), strict=True))
 

@@ -12,7 +12,7 @@ import numpy as np
 from pages.ui.lessons.calls import measure_anew
 from pages.ui.lessons.scenes import MeasureError, NotYet, Scene
 from pages.ui.models import library, own_training
-from transformer.training.worker import ENDED
+from transformer.training.training_job import ENDED
 
 FEWEST = 8
 """Validations, for the shape of a curve to be told."""

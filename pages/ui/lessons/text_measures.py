@@ -17,8 +17,8 @@ from pages.ui.models import beside, library
 from pages.ui.models.cache import remembered
 from transformer import TASKS, Checkpoint, Intervention, attention_modules
 from transformer.data.tasks import Induction
+from transformer.inference.context_windows import in_window
 from transformer.inference.interventions import hooks_of
-from transformer.inference.windows import in_window
 from transformer.training.evaluation import measure_induction
 
 SEQUENCES = 100

@@ -19,9 +19,9 @@ from pages.ui.models.cache import remembered
 from pages.ui.models.jobs import progress
 from pages.ui.models.library import OpenModel, opened
 from transformer import Checkpoint, Intervention, Sampling, generate, token_statistics
-from transformer.api import effects
+from transformer.api import ablation_and_patching
+from transformer.inference.context_windows import by_window, in_window, window_start
 from transformer.inference.interventions import hooks_of
-from transformer.inference.windows import by_window, in_window, window_start
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -126,9 +126,9 @@ def ablation(
     place: int = -1,
     begin: int = 0,
     interventions: Interventions = (),
-) -> effects.Ablation:
-    """The ablation of each part by itself: as in `effects.ablation`, with the progress of a job."""
-    return effects.ablation(checkpoint.model, tokens, source, place, begin, interventions, progress)
+) -> ablation_and_patching.Ablation:
+    """The ablation of each part by itself: as in `ablation_and_patching.ablation`, with the progress of a job."""
+    return ablation_and_patching.ablation(checkpoint.model, tokens, source, place, begin, interventions, progress)
 
 
 @remembered

@@ -14,9 +14,9 @@ import numpy as np
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.cache import remembered
-from transformer import TASKS, Checkpoint, Intervention, logit_lens, whole_pass
-from transformer.inference.residual import heights
-from transformer.inference.windows import in_window
+from transformer import TASKS, Checkpoint, Intervention, logit_lens, trace_pass
+from transformer.inference.context_windows import in_window
+from transformer.inference.residual_stream import stream_points
 
 Interventions = tuple[Intervention, ...]
 
@@ -44,9 +44,9 @@ def said_at(
 
     begin: the first token's place in the whole text, from whose start the interventions count.
     """
-    points = heights(checkpoint.model.config, "decoder." if source else "")
+    points = stream_points(checkpoint.model.config, "decoder." if source else "")
     wanted = frozenset(name for height in points for name in height)
-    found = whole_pass(
+    found = trace_pass(
         checkpoint.model,
         tokens,
         source,
@@ -56,7 +56,7 @@ def said_at(
     )
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
-    return Heights(lens.heights, lens.logits[:, 0].numpy())
+    return Heights(lens.points, lens.logits[:, 0].numpy())
 
 
 @remembered

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from transformer import Intervention, ModelConfig, Within, from_code, to_code
+from transformer import Intervention, ModelConfig, WindowedIntervention, from_code, to_code
 
 MOST = 24
 """Changes at once."""
@@ -100,7 +100,7 @@ def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:
     """The names to be imported from `transformer`, and an expression for the interventions: a list."""
     interventions = list(interventions)
     names = {type(each).__name__ for each in interventions}
-    names |= {type(each.intervention).__name__ for each in interventions if isinstance(each, Within)}
+    names |= {type(each.intervention).__name__ for each in interventions if isinstance(each, WindowedIntervention)}
     return sorted(names), f"[{', '.join(map(_in_python, interventions))}]"
 
 

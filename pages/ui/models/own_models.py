@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pages.ui.models.session_store import session_record
 from transformer import Checkpoint, CheckpointEntry
-from transformer.api.store import PREFIX, checkpoint_bytes, is_token, model_store
+from transformer.api.model_store import PREFIX, checkpoint_bytes, is_token, model_store
 from transformer.checkpoints.folder import number_of_weights
 
 MOST, LARGEST_TOGETHER = 8, 128_000_000

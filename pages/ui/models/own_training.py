@@ -9,9 +9,9 @@ import streamlit as st
 from pages.ui.models.own_models import NoRoomError, keep
 from pages.ui.models.session_store import GONE_AFTER, SessionRecord, Slot, session_record
 from transformer import CheckpointError
-from transformer.training.plan import Plan
-from transformer.training.queue import Queue
-from transformer.training.worker import ENDED, Job
+from transformer.training.plan import TrainingPlan
+from transformer.training.training_job import ENDED, TrainingJob
+from transformer.training.training_queue import TrainingQueue
 
 LOOK_EVERY = 1.0
 """Seconds between two looks whether the visitor is still there."""
@@ -19,9 +19,9 @@ LEFT = f"It was stopped because you had been away for {GONE_AFTER / 60:.0f} minu
 
 
 @st.cache_resource(show_spinner=False)
-def queue() -> Queue:
+def queue() -> TrainingQueue:
     """The server's queue: at most `limit` trainings at once, the others wait."""
-    return Queue()
+    return TrainingQueue()
 
 
 def slot() -> Slot:
@@ -29,7 +29,7 @@ def slot() -> Slot:
     return session_record().training
 
 
-def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str, settings: str) -> None:
+def begin(plan: TrainingPlan, references: dict[str, float], probe_text: str, begun: str, settings: str) -> None:
     """Start a training, or queue it; what was trained before has been kept, if it came to anything."""
     leave()
     own = slot()
@@ -39,7 +39,7 @@ def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str,
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
 
 
-def watch_over(job: Job, record: SessionRecord, trainings: Queue) -> None:
+def watch_over(job: TrainingJob, record: SessionRecord, trainings: TrainingQueue) -> None:
     """Stop a job whose visitor has gone, and let another go first while they are away; returns when it has ended.
 
     It goes on without a connection. What came out is there for a visitor who comes back while the record is kept.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer import Card, ModelConfig, attention_modules
+from transformer import ModelCard, ModelConfig, attention_modules
 
 
 def attentions(shape: ModelConfig) -> list[str]:
@@ -26,7 +26,7 @@ def depth(shape: ModelConfig, kind: str) -> int:
     return len(attention_modules(shape).get(kind, ()))
 
 
-def opening(shape: ModelConfig, card: Card, kind: str) -> tuple[int, int]:
+def opening(shape: ModelConfig, card: ModelCard, kind: str) -> tuple[int, int]:
     """The layer and head to show first of an attention: what the card says, as far as the model has it; else the first.
 
     Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.

@@ -17,7 +17,7 @@ import streamlit as st
 
 from pages.ui.models.answers import Answers
 from transformer import CheckpointEntry
-from transformer.training.worker import Job
+from transformer.training.training_job import TrainingJob
 
 HEARTBEAT = 30.0
 """Seconds between two signs that a page is open. A browser lets a page that is hidden run once a minute."""
@@ -36,7 +36,7 @@ of any."""
 class Slot:
     """A visitor's training: the job, what its chart compares it with, and the token its result was kept under."""
 
-    job: Job | None = None
+    job: TrainingJob | None = None
     references: dict[str, float] = field(default_factory=dict)
     """Losses in nats, by name."""
     probe_text: str = ""

@@ -18,8 +18,8 @@ from pages.ui.models.activations import greedy_answer, logits_after
 from pages.ui.models.cache import remembered
 from pages.ui.models.jobs import progress
 from pages.ui.models.library import is_large, opened
-from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
-from transformer.inference.windows import window_start
+from transformer import TASKS, Checkpoint, Intervention, Patch, patching
+from transformer.inference.context_windows import window_start
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -171,9 +171,9 @@ def traced(
     return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
-def replacement(found: Traced, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Replaced:
+def replacement(found: Traced, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Patch:
     """The change that reads one place as it is on another text. texts: that text's tokens, and its source."""
-    return Replaced(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
+    return Patch(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
 
 
 def suggestions(name: str) -> tuple[tuple[str, str], ...]:

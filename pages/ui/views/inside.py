@@ -22,7 +22,7 @@ from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports
 from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
 
 KEY = "inside"
 REPRODUCE = """from pathlib import Path
@@ -30,7 +30,7 @@ import numpy as np
 from transformer import {names}
 
 checkpoint = load_checkpoint("{path}")
-found = whole_pass(checkpoint.model, {texts}{changes})
+found = trace_pass(checkpoint.model, {texts}{changes})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
     print(name, array.shape, np.allclose(found.tensors[name], array, atol=1e-5))"""
@@ -140,7 +140,7 @@ def _too_much(looked: Looked, current: Visitor) -> str | None:
 def _lines(session: Session, looked: Looked, file: str) -> str:
     texts = [as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
     names, changed = as_python(looked.interventions)
-    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
+    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "trace_pass"]))
     changes = f", interventions={changed}" if names else ""
     path = "the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}"
     return REPRODUCE.format(path=path, texts=", ".join(texts), file=file, names=imported, changes=changes)

@@ -23,7 +23,7 @@ from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
 from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
-from transformer.training.worker import ENDED, Job
+from transformer.training.training_job import ENDED, TrainingJob
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
@@ -88,8 +88,8 @@ def _watch() -> None:
     write_address("tab_live")
 
 
-def _progress(job: Job) -> None:
-    ahead = training.queue().place(job) if job.state == "waiting" else None
+def _progress(job: TrainingJob) -> None:
+    ahead = training.queue().position(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
     state = "Measuring what came out" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
@@ -101,7 +101,7 @@ def _progress(job: Job) -> None:
         st.info(job.reason)
 
 
-def _times(job: Job) -> str:
+def _times(job: TrainingJob) -> str:
     """How long it has taken, and how much longer it will take at the speed it has: told anew at each look."""
     minutes, seconds = divmod(round(job.seconds), 60)
     so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
@@ -110,7 +110,7 @@ def _times(job: Job) -> str:
     return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.step else ""
 
 
-def _buttons(job: Job) -> None:
+def _buttons(job: TrainingJob) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
             label = "Discard the model and train another" if training.slot().problem else "Train another"
@@ -141,7 +141,7 @@ def _leave() -> None:
     training.leave()
 
 
-def _result(job: Job, name: str | None) -> None:
+def _result(job: TrainingJob, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
         st.info("It was stopped before its first step, so there is no model.")
     if job.result is None:
@@ -229,7 +229,7 @@ def _go_back(chosen: int | str) -> None:
     visitor().snapshot = None if chosen == NEWEST else chosen
 
 
-def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
+def _sample(job: TrainingJob, chosen: Snapshot | None, begun: str) -> None:
     st.header("What it writes", anchor=False)
     if chosen is None:
         ended = job.state in ENDED
@@ -239,7 +239,7 @@ def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 
-def _tables(job: Job, chosen: Snapshot | None) -> None:
+def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
     if job.batch_losses or job.validation_losses:
         offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
@@ -250,7 +250,7 @@ def _tables(job: Job, chosen: Snapshot | None) -> None:
         )
 
 
-def _losses(job: Job) -> pd.DataFrame:
+def _losses(job: TrainingJob) -> pd.DataFrame:
     batches = pd.DataFrame(job.batch_losses, columns=["step", "batch loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
     return batches.merge(validation, how="outer", on="step")

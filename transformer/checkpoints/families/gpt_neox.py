@@ -1,4 +1,4 @@
-"""GPT-NeoX (Black et al. 2022; Pythia is of it): parallel blocks, rotary positions for a part of each head."""
+"""GPT-NeoX (Black et al. 2022; for example Pythia): parallel blocks, and rotary positions on part of each head."""
 
 from __future__ import annotations
 

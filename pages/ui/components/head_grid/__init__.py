@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
-from transformer.inference.overview import LIMIT, pool, quantise
+from transformer.inference.pattern_pooling import LIMIT, pool, quantise
 
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""

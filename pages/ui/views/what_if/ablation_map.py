@@ -21,8 +21,8 @@ from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, Read
-from transformer.api.effects import CHOOSABLE, Ablation
-from transformer.inference.interventions import Scaled, part_in_words, place_in_words
+from transformer.api.ablation_and_patching import CHOOSABLE, Ablation
+from transformer.inference.interventions import Scale, describe_module, describe_part
 
 EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
 UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
@@ -43,7 +43,7 @@ class Placed:
     """A picture, and the parts that its cells stand for."""
 
     matrix: Matrix
-    parts: dict[tuple[int, int], Scaled]
+    parts: dict[tuple[int, int], Scale]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Mapped:
         column = _column(self.found, self.token)
         if self.effect == "logit":
             return (self.found.logits - self.found.kept)[:, column]
-        with_it, without = np.exp(self.found.odds[..., column])
+        with_it, without = np.exp(self.found.log_probabilities[..., column])
         return 100 * (without - with_it)
 
 
@@ -144,7 +144,7 @@ def colour_limit(values: np.ndarray) -> float:
     return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
 
 
-def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
+def place(parts: tuple[Scale, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
     """A picture for each stack of attentions, in the order of the pass. values: (part,)."""
     stacks: dict[str, dict[tuple[int, int], int]] = {}
     heads = max((part.head for part in parts if part.head is not None), default=-1) + 1
@@ -158,7 +158,7 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
         grid = np.full((rows, columns), np.nan)
         for cell, index in cells.items():
             grid[cell] = values[index]
-        names = {row: place_in_words(parts[index].point) for (row, _), index in cells.items()}
+        names = {row: describe_module(parts[index].point) for (row, _), index in cells.items()}
         matrix = Matrix(
             title,
             grid,
@@ -221,7 +221,7 @@ def _verdict(mapped: Mapped) -> str:
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
         size = float(values[index]) * (1 if sign == "+" else -1)
         if size > max(UNMOVED, SLIGHT * np.abs(values).max()):
-            part = part_in_words(mapped.found.parts[index])
+            part = describe_part(mapped.found.parts[index])
             told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
     return " ".join(told) or "No single part makes a difference here."
 
@@ -230,7 +230,7 @@ def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
     found = mapped.found
     made = pd.DataFrame(
         {
-            "part": [part_in_words(part) for part in found.parts],
+            "part": [describe_part(part) for part in found.parts],
             "hook point": [part.point for part in found.parts],
             "head": pd.array([part.head for part in found.parts], dtype="Int64"),
             "ablated": [part in session.interventions for part in found.parts],
@@ -241,6 +241,6 @@ def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
     column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
     label = library.tokenizer(session.name).label(int(found.tokens[column]))
     made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
-    for word, odds in zip(("with", "without"), found.odds, strict=True):
+    for word, odds in zip(("with", "without"), found.log_probabilities, strict=True):
         made[f"probability of {label} {word} it"] = np.exp(odds)[:, column]
     return made

@@ -20,8 +20,8 @@ from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.reading import TOO_LARGE, Read, after_what, divergence, log_softmax
-from transformer.api.effects import Ablation
-from transformer.inference.interventions import part_in_words
+from transformer.api.ablation_and_patching import Ablation
+from transformer.inference.interventions import describe_part
 
 CANDIDATES = 5
 """Tokens of each distribution that have bars."""
@@ -78,14 +78,14 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
 
 def suggest(session: Session, reading: Read, found: Ablation) -> None:
     """Nothing is changed: the parts that move the next token most when they are ablated, one press each."""
-    (with_it, without), moved = found.odds, found.moved
+    (with_it, without), moved = found.log_probabilities, found.moved
     likeliest = int(with_it[0].argmax())
     label = code(library.tokenizer(session.name).label(int(found.tokens[likeliest])))
     for rank, row in enumerate(np.argsort(-moved, kind="stable")[:SUGGESTED]):
         part = found.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.button(f"Ablate {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
+            st.button(f"Ablate {describe_part(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
     if moved.max() < FAR:
         st.caption("No part alone moves it far: others make up for it. Ablate several together.")

@@ -29,7 +29,7 @@ from pages.ui.views.what_if.reading import TOO_LARGE, divergence, log_softmax
 from pages.ui.views.what_if.sides import Side
 from transformer import attention_modules, causal_mask
 from transformer.api.tensors import tensor
-from transformer.inference.windows import in_window
+from transformer.inference.context_windows import in_window
 
 CANDIDATES = 6
 """The likeliest of each side that are drawn, as far as they can be seen."""

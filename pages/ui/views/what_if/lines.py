@@ -28,7 +28,7 @@ ABLATION = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
-found = silencing(checkpoint.model, text, source{changes})
+found = ablation(checkpoint.model, text, source{changes})
 effects = {effects}
 for part, effect in zip(found.parts, effects.tolist()):
     print(part, effect){note}"""
@@ -47,7 +47,7 @@ for path, text, source, place, changes in [
     {two},
 ]:
     checkpoint = load_checkpoint(path)
-    found = whole_pass(checkpoint.model, text, source, interventions=changes)
+    found = trace_pass(checkpoint.model, text, source, interventions=changes)
     values, tokens = found.tensors["probabilities"][place].topk(5)
     print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
     print(logit_lens(found).logits[:, place].argmax(-1))  # the token that each height would have said"""
@@ -87,7 +87,7 @@ def _before(session: Session, reading: Read, count: int) -> str:
 def _ablation(session: Session, reading: Read, mapped: Mapped) -> str:
     names, changes = as_python(in_window(session.interventions, reading.begin))
     return ABLATION.format(
-        names=", ".join(sorted([*names, "load_checkpoint", "silencing"])),
+        names=", ".join(sorted([*names, "load_checkpoint", "ablation"])),
         path=_path(session),
         text=list(reading.tokens),
         source=list(reading.source),
@@ -127,7 +127,7 @@ def traced(
 
 def beside(sides: tuple[Side, Side]) -> None:
     """The lines that read both sides."""
-    names: set[str] = {"load_checkpoint", "logit_lens", "whole_pass"}
+    names: set[str] = {"load_checkpoint", "logit_lens", "trace_pass"}
     rows = []
     for side in sides:
         more, changes = as_python(in_window(side.interventions, side.begin))

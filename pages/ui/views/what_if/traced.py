@@ -23,8 +23,8 @@ from pages.ui.tables import offer_data
 from pages.ui.views.what_if import lines, other_prompt
 from pages.ui.views.what_if.patience import computed
 from pages.ui.views.what_if.reading import TOO_LARGE, lead_on, log_softmax
-from transformer import Replaced
-from transformer.inference.interventions import place_in_words
+from transformer import Patch
+from transformer.inference.interventions import describe_module
 
 SITES = {
     "stream": "The residual stream, as it enters a layer",
@@ -56,8 +56,8 @@ def show(session: Session) -> None:
         st.button("Swap the prompts", icon=":material/swap_vert:", on_click=other_prompt.swap, args=(session,))
     if other is None or not _fit(session, own, other):
         return
-    put_in = any(isinstance(each, Replaced) for each in session.interventions)
-    kept = tuple(each for each in session.interventions if not isinstance(each, Replaced))
+    put_in = any(isinstance(each, Patch) for each in session.interventions)
+    kept = tuple(each for each in session.interventions if not isinstance(each, Patch))
     start = session.require_tokens() if session.source else ()
     pair = tracing.pair(session.name, own, other, start, interventions=kept)
     if not np.isfinite(pair.logits).all():
@@ -196,7 +196,7 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
         Matrix(
             SITES[kind],
             shares[:, first:],
-            rows=[place_in_words(point) for point in points],
+            rows=[describe_module(point) for point in points],
             columns=names[first:],
             row_labels=[f"layer {layer}" for layer in range(len(points))],
             column_labels=drawn[first:],

@@ -1,4 +1,4 @@
-"""Server-sent events: what a stream of the API sends, one after another, until its reader goes away."""
+"""Server-sent events: formats them, and streams them until the client disconnects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one driver of trainings, for the command line and for the page: from the first step to a checkpoint.
+"""The trainer: runs a training plan from the first step to a checkpoint, for the command line and the page.
 
 Losses are mean cross-entropy in nats per token.
 """
@@ -21,7 +21,7 @@ from ..model.models import build_model
 from .cards import card_of
 from .evaluation import evaluator_of
 from .loop import StepReport, TrainingRun, train
-from .plan import Plan
+from .plan import TrainingPlan
 from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
 
 MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.3
@@ -56,14 +56,14 @@ class Progress:
     snapshots: list[Snapshot] = field(default_factory=list)
 
 
-class Runner:
+class Trainer:
     """One training, from its first step to a checkpoint. Used by one thread.
 
     state: a file that takes the state of a thorough training at each validation, for `resume` to continue from.
     """
 
     def __init__(
-        self, plan: Plan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
+        self, plan: TrainingPlan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
     ) -> None:
         self.plan, self.progress = plan, progress or Progress(plan.training.steps)
         self.run = TrainingRun(build_model(plan.config, seed=plan.training.seed).to(device), plan.training)

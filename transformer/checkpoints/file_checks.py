@@ -1,4 +1,4 @@
-"""Other people's files, before anything is read of them: whether they are too large, or only stand for others."""
+"""Checks files from elsewhere before they are read: their size, and whether they are Git LFS pointers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The residual stream as a sum: what each height would say next, and how much each part says of it.
+"""The residual stream as a sum: the logit lens by depth, and direct logit attribution by part.
 
-Dimensions: part, height, pos, d_model, vocab; there is no batch.
+Dimensions: part, depth, pos, d_model, vocab; there is no batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS, Equation, equations
-from .recompute import Pass, recompute
+from .inputs import Ids
+from .recompute import Trace, recompute
 
 CELLS_AT_ONCE = 250_000
-"""Logits that are held at once while all heights are read: 2 MB, which also is the fastest."""
+"""Logits that are held at once while all depths are read: 2 MB, which also is the fastest."""
 LARGE_UNEMBEDDING = 8_000_000
 """Weights of an unembedding from which on it is read in float32, as the model reads it: in float64 its products would
 take minutes, and its copies hundreds of megabytes."""
@@ -26,37 +28,43 @@ CELLS_OF_LARGE = 4_000_000
 
 @dataclass(frozen=True)
 class LogitLens:
-    """What each height of the stream would have said next, had the model ended there."""
+    """What each depth of the stream would have said next, had the model ended there."""
 
-    heights: tuple[str, ...]
+    points: tuple[str, ...]
     """The points of which the stream consists there, joined by “+”: the embedding first, what leaves the last block at
     the end."""
     logits: Tensor
-    """(height, pos, vocab); the last are the model's own."""
+    """(depth, pos, vocab); the last are the model's own."""
+
+    @property
+    def heights(self) -> tuple[str, ...]:
+        """The former name of `points`."""
+        warnings.warn("LogitLens.heights is now called LogitLens.points.", DeprecationWarning, stacklevel=2)
+        return self.points
 
     def of(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Probability and rank (1: the likeliest) of one token at each position. tokens: (pos,).
 
-        Returns: (height, pos) each. Equal logits rank by token id.
+        Returns: (depth, pos) each. Equal logits rank by token id.
         """
         chosen = torch.as_tensor(tokens)[None, :].expand(len(self.logits), -1)
         return _standing(self.logits, chosen)
 
 
 @dataclass(frozen=True)
-class LensReading:
-    """What each height of the stream would have said next, without the logits, of which a large vocabulary has many."""
+class LogitLensSummary:
+    """What each depth of the stream would have said next, without the logits, of which a large vocabulary has many."""
 
-    heights: tuple[str, ...]
+    points: tuple[str, ...]
     """As in `LogitLens`."""
     likeliest: Tensor
-    """(height, pos), a token's id; of equal logits the first."""
+    """(depth, pos), a token's id; of equal logits the first."""
     likeliest_probability: Tensor
-    """(height, pos), float64."""
+    """(depth, pos), float64."""
     probability: Tensor
-    """(height, pos), float64, of the token that was asked about."""
+    """(depth, pos), float64, of the token that was asked about."""
     rank: Tensor
-    """(height, pos), of that token; 1: the likeliest."""
+    """(depth, pos), of that token; 1: the likeliest."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +87,10 @@ class Attribution:
     """(part, pos), float64; over all parts they sum to the logit."""
 
 
-def logit_lens(found: Pass) -> LogitLens:
-    """Read every height of the stream as if the unembedding followed at once (nostalgebraist 2020).
+def logit_lens(found: Trace) -> LogitLens:
+    """Read every depth of the stream as if the unembedding followed at once (nostalgebraist 2020).
 
-    The last norm, where the model has one, is applied with the statistics of that height. Between the blocks of a
+    The last norm, where the model has one, is applied with the statistics of that depth. Between the blocks of a
     post-norm model what is read is normalised already.
     """
     names, read = _read_out(found)
@@ -90,7 +98,7 @@ def logit_lens(found: Pass) -> LogitLens:
     return LogitLens(names, logits.unflatten(0, read.shape[:2]))
 
 
-def read_lens(found: Pass, tokens: Sequence[int], last: int | None = None) -> LensReading:
+def logit_lens_summary(found: Trace, tokens: Ids, last: int | None = None) -> LogitLensSummary:
     """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
 
     tokens: (pos,), the one that is asked about at each position. last: how many of the last positions are read, if not
@@ -112,12 +120,14 @@ def read_lens(found: Pass, tokens: Sequence[int], last: int | None = None) -> Le
         of_likeliest[rows] = (largest - total).exp()
         probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows], total)
         done += len(logits)
-    found = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
+    columns = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
     pad = torch.nn.functional.pad
-    return LensReading(names, *(pad(each.reshape(asked.shape), (unread, 0), value=blank) for each, blank in found))
+    return LogitLensSummary(
+        names, *(pad(each.reshape(asked.shape), (unread, 0), value=blank) for each, blank in columns)
+    )
 
 
-def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
+def stream_points(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
     """The points of which the stream consists before the first block, and after each.
 
     prefix: the stack, "encoder." or "decoder.", and empty for a model that has only one.
@@ -130,7 +140,7 @@ def heights(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
     return found
 
 
-def direct_logit_attribution(found: Pass, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
+def direct_logit_attribution(found: Trace, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
     """How much each part says for a token: embeddings, each head, each feed-forward layer, every bias and shift.
 
     Norms divide by what they divided by in this pass: then what follows is linear, and the parts sum to the logit.
@@ -159,17 +169,17 @@ def direct_logit_attribution(found: Pass, tokens: Sequence[int], against: Sequen
     return Attribution(names, torch.stack(columns))
 
 
-def shares(found: Pass) -> list[Share]:
+def shares(found: Trace) -> list[Share]:
     """What reaches the unembedding, part by part; their sum is what it reads. In the order of the pass."""
     table = equations(found.config)
     return _shares(found, table, tuple(operand.name for operand in table[LOGITS].operands["x"]))
 
 
-def _shares(found: Pass, table: dict[str, Equation], names: tuple[str, ...]) -> list[Share]:
+def _shares(found: Trace, table: Mapping[str, Equation], names: tuple[str, ...]) -> list[Share]:
     return [share for name in names for share in _shares_of(found, table, table[name])]
 
 
-def _shares_of(found: Pass, table: dict[str, Equation], equation: Equation) -> list[Share]:
+def _shares_of(found: Trace, table: Mapping[str, Equation], equation: Equation) -> list[Share]:
     """The parts of one point. What is a sum, or a norm of one, is taken apart; anything else is a part by itself."""
     terms = tuple(operand.name for operand in equation.operands.get("x", ()))
     if equation.operation == "add" and all(term in table for term in terms):
@@ -200,28 +210,28 @@ def _centred(vectors: Tensor) -> Tensor:
     return vectors - vectors.mean(-1, keepdim=True)
 
 
-def _read_out(found: Pass) -> tuple[tuple[str, ...], Tensor]:
-    """The name of each height, and what the unembedding reads there, (height, pos, d_model), float64.
+def _read_out(found: Trace) -> tuple[tuple[str, ...], Tensor]:
+    """The name of each depth, and what the unembedding reads there, (depth, pos, d_model), float64.
 
-    That is the stream, through the last norm where there is one, with that height's own statistics.
+    That is the stream, through the last norm where there is one, with that depth's own statistics.
     """
     prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
-    points, table = heights(found.config, prefix), equations(found.config)
-    x = torch.stack([sum(found.tensors[name].double() for name in height) for height in points])
+    points, table = stream_points(found.config, prefix), equations(found.config)
+    x = torch.stack([torch.stack([found.tensors[name].double() for name in depth]).sum(0) for depth in points])
     if found.config.norm == "pre":
         (final,) = table[LOGITS].operands["x"]
         operands = table[final.name].operands
         if found.config.norm_kind == "rms":
             length = (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
             x = x / length * found.tensors[operands["gain"][0].name].double()
-            return tuple(" + ".join(height) for height in points), x
+            return tuple(" + ".join(depth) for depth in points), x
         gain, shift = (found.tensors[operands[role][0].name].double() for role in ("gain", "shift"))
         spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
         x = _centred(x) / spread * gain + shift
-    return tuple(" + ".join(height) for height in points), x
+    return tuple(" + ".join(depth) for depth in points), x
 
 
-def _logits(found: Pass, read: Tensor) -> Iterator[Tensor]:
+def _logits(found: Trace, read: Tensor) -> Iterator[Tensor]:
     """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once.
 
     In float64, unless the unembedding is too large for that.

@@ -1,6 +1,6 @@
-"""A text that is being written, as the API tells of it: what each token is called, how it came to be, where it looked.
+"""Describes a generated text for the API: token labels, sampling steps, and attention rows.
 
-Places count the tokens of the decoder's text from 0, prompt included. Dimensions: place, vocab, head, key.
+Positions count the tokens of the decoder's text from 0, prompt included. Dimensions: position, vocab, head, key.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import torch
 from ..checkpoints.folder import Checkpoint
 from ..data.tokenizers import HALF, Tokenizer
 from ..inference.analysis import token_statistics
+from ..inference.context_windows import by_window, in_window
 from ..inference.generation import GenerationStep
 from ..inference.interventions import hooks_of
 from ..inference.logits import logits_in_pieces, stream_of
 from ..inference.recording import Recording
 from ..inference.sampling import Sampling, random_points, token_at
-from ..inference.windows import by_window, in_window
 from .cache import cached
 from .open_models import OpenModel
 from .tensors import Interventions, Tokens
@@ -30,7 +30,7 @@ SMALL_VOCABULARY = 256
 LIKELIEST = 64
 """Of a larger one so many logits stand for all of them."""
 NAMED = 10
-"""And so many tokens are named at a place."""
+"""And so many tokens are named at a position."""
 MOST_WINDOWS = 8
 """Passes that one question about rows may take."""
 
@@ -66,7 +66,7 @@ def top_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     return order, logits[order], float(exact.max() + np.log(np.exp(exact - exact.max()).sum()))
 
 
-def told_of(step: GenerationStep, tokenizer: Tokenizer, module: str | None, head: int) -> dict[str, Any]:
+def step_json(step: GenerationStep, tokenizer: Tokenizer, module: str | None, head: int) -> dict[str, Any]:
     """A token that was generated, for a stream's event. module: the attention whose head's newest row comes with it.
 
     Arrays are float32, little-endian, in base64.
@@ -101,13 +101,13 @@ def _packed(array: np.ndarray) -> str:
 def scores(
     model: OpenModel, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
 ) -> Recording:
-    """What the model thought of each token of a text from a place on, before it saw it, and of the one to come.
+    """What the model thought of each token of a text from a position on, before it saw it, and of the one to come.
 
-    sampling: how each place's token would be drawn. interventions: at positions of the whole text.
-    Tensors, by place from `first` to the one after the text: `drawn`, the token that sampling draws there, and
+    sampling: how each position's token would be drawn. interventions: at positions of the whole text.
+    Tensors, by position from `first` to the one after the text: `drawn`, the token that sampling draws there, and
     `points` (float64), the random number that decides it; `probability`, `rank` and `entropy` of the token that is
-    there, or after the text of the one that is drawn; `window_start`; `logits` (place, vocab), or of a large
-    vocabulary `top_ids` and `top_logits` (place, likeliest) and `normaliser`.
+    there, or after the text of the one that is drawn; `window_start`; `logits` (position, vocab), or of a large
+    vocabulary `top_ids` and `top_logits` (position, likeliest) and `normaliser`.
     Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small vocabulary.
     """
     found = _scores(model, tokens, source, first, sampling, interventions)
@@ -122,15 +122,15 @@ def scores(
 def _scores(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
 ) -> dict[str, np.ndarray]:
-    places = range(first, len(tokens) + 1)
+    positions = range(first, len(tokens) + 1)
     is_small = checkpoint.model.config.vocab_size <= SMALL_VOCABULARY
-    points = random_points(sampling, first, ahead=min(len(places), 64))
+    points = random_points(sampling, first, ahead=min(len(positions), 64))
     told: list[tuple] = []
     expected: list[Any] = []
-    for start, place, logits in _expected(checkpoint, tokens, source, places, interventions):
+    for start, position, logits in _expected(checkpoint, tokens, source, positions, interventions):
         point = next(points)
         drawn = token_at(point, logits, sampling)
-        statistics = token_statistics(logits, tokens[place] if place < len(tokens) else drawn)
+        statistics = token_statistics(logits, tokens[position] if position < len(tokens) else drawn)
         told.append((drawn, point, *statistics, start))
         expected.append(logits.numpy().copy() if is_small else top_of(logits.numpy()))
     types = {
@@ -156,16 +156,16 @@ def _scores(
 
 
 def _expected(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, places: range, interventions: Interventions
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, positions: range, interventions: Interventions
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """Of each place: where its window begins, the place, and the logits (vocab,) that its token is chosen from."""
+    """For each position: where its window begins, the position, and the logits (vocab,) its token is drawn from."""
     model = checkpoint.model
-    for start, lengths in by_window(places, checkpoint.model.config.context_length, interventions):
+    for start, lengths in by_window(positions, checkpoint.model.config.context_length, interventions):
         hooks = hooks_of(in_window(interventions, start), model)
         stream = stream_of(model, tokens[start : lengths[-1]], source, hooks)[lengths[0] - 1 - start :]
         for rows, logits in logits_in_pieces(model, stream):
-            for row, place in zip(logits, lengths[rows.start : rows.stop], strict=True):
-                yield start, place, row.float()
+            for row, position in zip(logits, lengths[rows.start : rows.stop], strict=True):
+                yield start, position, row.float()
 
 
 def rows(
@@ -174,22 +174,22 @@ def rows(
     source: Tokens,
     module: str,
     head: int,
-    places: range,
+    positions: range,
     interventions: Interventions,
 ) -> Recording:
-    """Where the token before each of these places looked to choose the one there, of the last few windows they lie in.
+    """The attention rows from which the token at each of these positions was chosen, in the last few windows.
 
     module: an attention of the decoder. interventions: at positions of the whole text.
     Tensors: `rows`, one after another; `place`, `start`, `length`: whose each is, where it begins, how long it is.
     """
     checkpoint = model.checkpoint
     found: dict[int, tuple[int, np.ndarray]] = {}
-    for start, lengths in by_window(places, checkpoint.model.config.context_length, interventions)[-MOST_WINDOWS:]:
+    for start, lengths in by_window(positions, checkpoint.model.config.context_length, interventions)[-MOST_WINDOWS:]:
         pattern = _pattern(model, tokens[start : lengths[-1]], source, module, in_window(interventions, start))
-        for place in lengths:
-            at = place - 1 - start
+        for position in lengths:
+            at = position - 1 - start
             row = pattern[head, at] if module.endswith("cross_attn") else pattern[head, at, : at + 1]
-            found[place] = 0 if module.endswith("cross_attn") else start, row
+            found[position] = 0 if module.endswith("cross_attn") else start, row
     lengths = [len(row) for _, row in found.values()]
     return Recording(
         {

@@ -1,4 +1,4 @@
-"""A whole pass as one recording: every tensor and parameter, and what a view of the pass asks for besides.
+"""Records a complete forward pass: every tensor and parameter, and what a view of it needs besides.
 
 Shapes: pos, head, d_model, vocab; there is no batch.
 """
@@ -21,11 +21,11 @@ from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
 from .inputs import Ids, ids_of
 from .interventions import Intervention
-from .outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
-from .places_set import places_set
-from .recompute import Deviation, Pass, deviations, whole_pass
+from .overwritten_values import overwritten_values
+from .pass_outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
+from .recompute import Deviation, Trace, deviations, trace_pass
 from .recording import Recording
-from .residual import direct_logit_attribution
+from .residual_stream import direct_logit_attribution
 
 MOST_TOKENS = 256
 """Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
@@ -63,11 +63,11 @@ def record_pass(
 
     tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
     tokens are called by their number. interventions: what is changed in this pass.
-    Returns: tensors as in `Pass`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels of
-        all tokens, and `changed`, the records of what `places_set` finds.
+    Returns: tensors as in `Trace`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels
+        of all tokens, and `changed`, the records of what `overwritten_values` finds.
     Raises: ValueError for a text that the model can't read.
     """
-    found = whole_pass(model, tokens, source, interventions=interventions)
+    found = trace_pass(model, tokens, source, interventions=interventions)
     name = labels or (lambda ids: [str(each) for each in ids])
     ids = {"text": ids_of(tokens), "source": ids_of(source)}
     return Recording(
@@ -77,7 +77,7 @@ def record_pass(
             "ids": ids,
             "labels": {text: list(name(each)) for text, each in ids.items()},
             "vocabulary": list(name(range(found.config.vocab_size))),
-            "changed": [dataclasses.asdict(place) for place in places_set(interventions, found.config)],
+            "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, found.config)],
         },
     )
 
@@ -87,7 +87,7 @@ def is_whole(recording: Recording) -> bool:
     return LOGITS in recording.tensors and "ids" in recording.metadata
 
 
-def pass_of(recording: Recording) -> Pass:
+def pass_of(recording: Recording) -> Trace:
     """The pass that `record_pass` recorded. Raises: ValueError, naming a tensor that it lacks."""
     config, ids = ModelConfig.from_dict(recording.metadata["config"]), recording.metadata["ids"]
     for name, info in tensors_of(config, len(ids["text"]), len(ids["source"])).items():
@@ -99,11 +99,11 @@ def pass_of(recording: Recording) -> Pass:
         name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
         for name, array in recording.tensors.items()
     }
-    return Pass(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
+    return Trace(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
 
 
 def whole_view(
-    found: Pass, vocabulary: Sequence[str], without: Collection[str] = (), changed: Sequence[Mapping[str, Any]] = ()
+    found: Trace, vocabulary: Sequence[str], without: Collection[str] = (), changed: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Recording, Recording]:
     """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
 
@@ -185,7 +185,7 @@ def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
-def _all_shares(found: Pass, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
+def _all_shares(found: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
     """The parts' names, and each part's share in the logits of the likeliest tokens (pos, several)."""
     shares, names = {}, []
     for column in likeliest.T:
@@ -207,7 +207,7 @@ def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
     ]
 
 
-def _circuits(found: Pass) -> dict[str, np.ndarray]:
+def _circuits(found: Trace) -> dict[str, np.ndarray]:
     heads = _heads(found.config) if circuit_bytes(found.config) else []
     read = [*found.tokens.tolist(), *found.source.tolist()]
     parts = [circuit_parts(found, kind, module, head, read) for kind, module, head in heads]
@@ -226,7 +226,7 @@ def _as_checks(found: Iterable[Deviation], changed: Sequence[Mapping[str, Any]])
         {
             **dataclasses.asdict(each),
             "largest": each.largest if math.isfinite(each.largest) else None,
-            "set_by": [place["words"] for place in changed if place["point"] == each.name],
+            "set_by": [change["words"] for change in changed if change["point"] == each.name],
         }
         for each in found
     ]

@@ -1,4 +1,4 @@
-"""What a server answers to a question over HTTP; where it answers with an error, its sentence."""
+"""Sends HTTP requests, retries when the server is busy, and raises its error message as an exception."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_PAUSE = 10.0
 """Seconds before such a question is asked again."""
 
 
-class AnswerError(ValueError):
+class ResponseError(ValueError):
     """The server answered with an error: its sentence. status: of HTTP; 0 in a stream that had begun."""
 
     def __init__(self, sentence: str, status: int = 0, parameter: str = "") -> None:
@@ -22,10 +22,10 @@ class AnswerError(ValueError):
         self.status, self.parameter = status, parameter
 
 
-def asked(request: Request | str, timeout: float = 60.0, opener: OpenerDirector | None = None) -> HTTPResponse:
+def open_url(request: Request | str, timeout: float = 60.0, opener: OpenerDirector | None = None) -> HTTPResponse:
     """The response to a question, to be read and closed. timeout: seconds without a byte.
 
-    Raises: AnswerError for an answer that is an error; OSError where no server can be reached.
+    Raises: ResponseError for an answer that is an error; OSError where no server can be reached.
     """
     address = request if isinstance(request, str) else request.full_url
     if not address.startswith(("http://", "https://")):
@@ -44,9 +44,9 @@ def asked(request: Request | str, timeout: float = 60.0, opener: OpenerDirector 
     raise AssertionError("unreachable")
 
 
-def _error_of(error: HTTPError) -> AnswerError:
+def _error_of(error: HTTPError) -> ResponseError:
     try:
         found = json.loads(error.read())
-        return AnswerError(str(found["error"]), error.code, str(found["parameter"]))
+        return ResponseError(str(found["error"]), error.code, str(found["parameter"]))
     except (ValueError, KeyError, TypeError):
-        return AnswerError(f"The server answered with {error.code} {error.reason}.", error.code)
+        return ResponseError(f"The server answered with {error.code} {error.reason}.", error.code)

@@ -1,7 +1,7 @@
-"""The outline of a whole forward pass: what a picture of all of it is drawn from, small enough to be sent at once.
+"""The outline of a forward pass: statistics and thumbnails of every tensor, small enough to send at once.
 
 It is made of a pass that was kept, or tensor by tensor while a model reads a text that is too long to be kept.
-Shapes: pos, query, key, head, d_model, vocab; height counts the places where the residual stream is read: before the
+Shapes: pos, query, key, head, d_model, vocab; depth counts the points where the residual stream is read: before the
 first block, and after each. There is no batch.
 """
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..hooks import HookPoint
 from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.parameters import parameter_meaning
@@ -23,12 +24,12 @@ from ..model.registry import attention_modules, hook_points
 from .inputs import inputs_of, parameters_of
 from .interventions import Intervention, hooks_of
 from .logits import logits_in_pieces, probabilities_of
-from .overview import pool, quantise
-from .places_set import places_set
-from .recompute import Pass
+from .overwritten_values import overwritten_values
+from .pattern_pooling import pool, quantise
+from .recompute import Trace
 from .recording import Recording
-from .residual import LensReading, heights, read_lens
-from .summaries import Statistics, Summary, statistics, strip
+from .residual_stream import LogitLensSummary, logit_lens_summary, stream_points
+from .tensor_statistics import Statistics, Summary, statistics, strip
 
 LIKELIEST = 3
 """Tokens that are named of each position's prediction."""
@@ -69,7 +70,7 @@ def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, T
     return found
 
 
-def array_of(found: Pass, info: TensorInfo) -> np.ndarray:
+def array_of(found: Trace, info: TensorInfo) -> np.ndarray:
     """A tensor of a pass in its dimensions, float32; truth values as bytes. The array shares the tensor's memory."""
     return _as_array(found.tensors[info.name].detach(), info)
 
@@ -79,17 +80,17 @@ def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
     return (tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor.float()).numpy()
 
 
-def outline(found: Pass) -> Recording:
+def outline(found: Trace) -> Recording:
     """What the picture of a whole pass is drawn from.
 
     Tensors: `statistics` (tensor, 4), mean, spread, smallest and largest finite value, in the order of the metadata's
     `tensors`; `strip.NAME` (pos, cell) of each point that is as wide as the stream, as `strip` makes them;
     `arcs.MODULE` (head, query, key) of each attention, as `pool` and `quantise` make them; `next` (pos, 3), the
-    likeliest tokens, and `next.probability`; `lens` (height, pos), what each height would have said, and
+    likeliest tokens, and `next.probability`; `lens` (depth, pos), what each depth would have said, and
     `lens.probability`; `lens.right`, the probability of the token that follows in the text, NaN where none does, and
     `lens.rank`, its rank, 0 where none does.
     Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
-    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `places_set` has.
+    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `overwritten_values` has.
     """
     sketch = _Sketch(found.config, found.tokens, found.source)
     for name in sketch.infos:
@@ -97,7 +98,7 @@ def outline(found: Pass) -> Recording:
     probabilities = found.tensors[PROBABILITIES]
     order = _likeliest(probabilities)
     sketch.likeliest, sketch.probability = order, probabilities.gather(-1, order)
-    sketch.lens = read_lens(found, _following(found.tokens))
+    sketch.lens = logit_lens_summary(found, _following(found.tokens))
     return sketch.recording(found.interventions)
 
 
@@ -119,10 +120,10 @@ def outline_of_text(
     sketch = _Sketch(model.config, text, origin)
     sketch.statistics |= statistics_of(model) if of_parameters is None else of_parameters
     prefix = "decoder." if len(origin) else ""
-    of_stream = {name for height in heights(model.config, prefix) for name in height}
+    of_stream = {name for depth in stream_points(model.config, prefix) for name in depth}
     kept = {}
 
-    def see(tensor: Tensor, hook: object) -> None:
+    def see(tensor: Tensor, hook: HookPoint) -> None:
         sketch.see(hook.name, tensor.cpu())
         if hook.name in of_stream:
             kept[hook.name] = tensor[0].cpu()
@@ -130,8 +131,8 @@ def outline_of_text(
     with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
         stream = model.stream(*inputs_of(model, tokens, source))[0]
     sketch.likeliest, sketch.probability = _next_of(model, stream, sketch)
-    found = Pass(model.config, text, origin, {**parameters_of(model), **kept})
-    sketch.lens = read_lens(found, _following(text), read)
+    found = Trace(model.config, text, origin, {**parameters_of(model), **kept})
+    sketch.lens = logit_lens_summary(found, _following(text), read)
     return sketch.recording(interventions)
 
 
@@ -149,17 +150,17 @@ def lens_at(
     position: int,
     interventions: Sequence[Intervention] = (),
 ) -> dict[str, np.ndarray]:
-    """What each height would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
-    `lens.rank`, (height, 1) each."""
+    """What each depth would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
+    `lens.rank`, (depth, 1) each."""
     config = model.config
-    wanted = {name for height in heights(config, "decoder." if len(source) else "") for name in height}
+    wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
     inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
     with torch.no_grad():
         kept = model.run_until_recorded(*inputs, names_filter=wanted.__contains__, fwd_hooks=hooks)
     here = {name: tensor[0, position : position + 1].cpu() for name, tensor in kept.items()}
     text = torch.tensor(list(tokens))
-    found = Pass(config, text[position : position + 1], torch.tensor(list(source)), {**parameters_of(model), **here})
-    lens = read_lens(found, _following(text)[position : position + 1])
+    found = Trace(config, text[position : position + 1], torch.tensor(list(source)), {**parameters_of(model), **here})
+    lens = logit_lens_summary(found, _following(text)[position : position + 1])
     return _lens_arrays(lens, is_newest=position == len(tokens) - 1)
 
 
@@ -177,7 +178,7 @@ class _Sketch:
     """(pos, LIKELIEST)."""
     probability: Tensor | None = None
     """Of the likeliest."""
-    lens: LensReading | None = None
+    lens: LogitLensSummary | None = None
 
     def __post_init__(self) -> None:
         self.infos = tensors_of(self.config, len(self.tokens), len(self.source))
@@ -216,13 +217,13 @@ class _Sketch:
                 "stacks": _stacks(config),
                 "strip_limits": {name: self.strips[name][1] for name in infos if name in self.strips},
                 "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
-                "changed": [dataclasses.asdict(place) for place in places_set(interventions, config)],
+                "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, config)],
             },
         )
 
 
 def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) -> dict[str, int]:
-    """How many places there are along each dimension of a tensor."""
+    """The size of each dimension of a tensor."""
     is_encoder, parts = name.startswith("encoder."), {"qkv": 3, "kv": 2}
     read = source if is_encoder else tokens
     return {
@@ -246,7 +247,7 @@ def _following(tokens: Tensor) -> Tensor:
     return torch.cat([tokens[1:], tokens[:1]])
 
 
-def _lens_arrays(lens: LensReading, *, is_newest: bool) -> dict[str, np.ndarray]:
+def _lens_arrays(lens: LogitLensSummary, *, is_newest: bool) -> dict[str, np.ndarray]:
     """A reading as an outline has it. is_newest: whether nothing follows the last position."""
     right, rank = lens.probability.clone(), lens.rank.clone()
     if is_newest:
@@ -287,13 +288,13 @@ def _likeliest(probabilities: Tensor) -> Tensor:
 
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:
-    """The sides of a model: what they read, and which points make up the stream at each height."""
+    """The sides of a model: what they read, and which points make up the stream at each depth."""
     sides = [("", "text")]
     if config.architecture == "encoder-decoder":
         sides = [("encoder.", "source"), ("decoder.", "text")]
     found = []
     for prefix, tokens in sides:
-        points = heights(config, prefix)
+        points = stream_points(config, prefix)
         found.append({"prefix": prefix, "tokens": tokens, "layers": len(points) - 1, "heights": points})
     return found
 

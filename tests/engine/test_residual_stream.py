@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model
-from transformer.inference import residual
+from transformer.inference import residual_stream
 from transformer.inference.analysis import token_statistics
-from transformer.inference.recompute import Pass, whole_pass
-from transformer.inference.residual import direct_logit_attribution, logit_lens, read_lens, shares
+from transformer.inference.recompute import Trace, trace_pass
+from transformer.inference.residual_stream import direct_logit_attribution, logit_lens, logit_lens_summary, shares
 from transformer.model.equations import LOGITS
 
 
-def some_pass(config) -> Pass:
+def some_pass(config) -> Trace:
     *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return whole_pass(tiny_model(config), tokens, *source)
+    return trace_pass(tiny_model(config), tokens, *source)
 
 
-def chosen(found: Pass) -> torch.Tensor:
+def chosen(found: Trace) -> torch.Tensor:
     """Another token at each position."""
     return torch.arange(len(found.tokens)) % found.config.vocab_size
 
@@ -27,7 +27,7 @@ def chosen(found: Pass) -> torch.Tensor:
 def test_the_last_height_of_the_lens_is_the_model_s_own_output(config):
     found = some_pass(config)
     lens = logit_lens(found)
-    assert len(lens.heights) == config.n_layers + 1
+    assert len(lens.points) == config.n_layers + 1
     close(lens.logits[-1].float(), found.tensors[LOGITS])
 
 
@@ -36,21 +36,21 @@ def test_the_lens_ranks_as_generation_does(config):
     found = some_pass(config)
     lens = logit_lens(found)
     probability, rank = lens.of(chosen(found))
-    for height, row in enumerate(lens.logits):
+    for depth, row in enumerate(lens.logits):
         for pos, token in enumerate(chosen(found).tolist()):
             expected = token_statistics(row[pos], token)[:2]
-            torch.testing.assert_close(float(probability[height, pos]), expected[0])
-            assert int(rank[height, pos]) == expected[1]
+            torch.testing.assert_close(float(probability[depth, pos]), expected[0])
+            assert int(rank[depth, pos]) == expected[1]
 
 
-@given(any_configs(), st.sampled_from([1, 40, residual.CELLS_AT_ONCE]))
+@given(any_configs(), st.sampled_from([1, 40, residual_stream.CELLS_AT_ONCE]))
 def test_what_is_read_of_the_lens_piece_by_piece_is_what_it_says(config, at_once):
     found = some_pass(config)
     lens = logit_lens(found)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(residual, "CELLS_AT_ONCE", at_once)
-        read = read_lens(found, chosen(found))
-    assert read.heights == lens.heights
+        patch.setattr(residual_stream, "CELLS_AT_ONCE", at_once)
+        read = logit_lens_summary(found, chosen(found))
+    assert read.points == lens.points
     assert torch.equal(read.likeliest, lens.logits.argmax(-1))
     torch.testing.assert_close(read.likeliest_probability, lens.logits.softmax(-1).amax(-1))
     probability, rank = lens.of(chosen(found))
@@ -60,16 +60,16 @@ def test_what_is_read_of_the_lens_piece_by_piece_is_what_it_says(config, at_once
 
 def test_all_logits_of_all_heights_are_never_held_at_once(monkeypatch):
     config = tiny_config(n_layers=3, vocab_size=50)
-    sizes, standing = [], residual._standing
+    sizes, standing = [], residual_stream._standing
 
     def note(logits, *asked):
         sizes.append(logits.numel())
         return standing(logits, *asked)
 
-    monkeypatch.setattr(residual, "CELLS_AT_ONCE", 200)
-    monkeypatch.setattr(residual, "_standing", note)
-    found = whole_pass(tiny_model(config), list(range(7)))
-    read_lens(found, found.tokens)
+    monkeypatch.setattr(residual_stream, "CELLS_AT_ONCE", 200)
+    monkeypatch.setattr(residual_stream, "_standing", note)
+    found = trace_pass(tiny_model(config), list(range(7)))
+    logit_lens_summary(found, found.tokens)
     assert max(sizes) == 200 and sum(sizes) == 4 * 7 * 50
 
 
@@ -126,7 +126,7 @@ def test_a_head_that_is_taken_away_takes_its_share_with_it():
     config = tiny_config(n_layers=1, norm="none", d_ff=0)
     model = tiny_model(config)
     tokens = list(range(6))
-    found = whole_pass(model, tokens)
+    found = trace_pass(model, tokens)
     said = direct_logit_attribution(found, chosen(found))
     share = said.values[said.names.index("blocks.0.attn.hook_result[1]")]
 

@@ -1,4 +1,4 @@
-"""Which part of a text a model reads that is longer than its context, and interventions in such a window.
+"""The context window: which part of a long text the model reads, and interventions within that part.
 
 Positions of interventions count from the text's start, not from the window's.
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..config import ModelConfig
-from ..hooks import ForwardHook, HookedModule
+from ..hooks import ForwardHook
+from ..model.models import Model
 from .interventions import Intervention, Start, from_the_start
 
 
@@ -41,7 +42,7 @@ def by_window(
 
 
 @dataclass(frozen=True)
-class Within:
+class WindowedIntervention:
     """An intervention in a pass that reads a text from position `begin` on; an intervention itself."""
 
     intervention: Intervention
@@ -56,7 +57,7 @@ class Within:
         """As in the intervention."""
         self.intervention.check(config)
 
-    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         return self.intervention.fwd_hooks(model, lambda: self.begin + start())
 
@@ -69,7 +70,7 @@ def in_window(interventions: Sequence[Intervention], begin: int) -> tuple[Interv
 
     begin: below 0 where the text is padded on its left.
     """
-    return tuple(Within(each, begin) if begin else each for each in interventions)
+    return tuple(WindowedIntervention(each, begin) if begin else each for each in interventions)
 
 
 def looks_ahead(intervention: Intervention) -> bool:

@@ -1,4 +1,4 @@
-"""Folders that are replaced whole or not at all, while other threads and processes read and replace them too.
+"""Replaces a folder atomically while other threads and processes read it or replace it too.
 
 A new version is written into a hidden sibling, `.name.XXXXXXXX.tmp`. Then the old folder steps aside as
 `.name.previous`, the new one takes the name, and the old one is removed. Between the two renames, and for good if the

@@ -1,4 +1,4 @@
-"""Attention patterns small enough to show all at once: pooled to a few cells a head, one byte a cell.
+"""Shrinks attention patterns for an overview: pools each head to a few cells of one byte.
 
 Shapes: query, key, and whatever dimensions stand before them.
 """

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
-from transformer import Recording, attention_modules, qk_circuit, record_pass, whole_pass
-from transformer.inference import whole_recording
+from transformer import Recording, attention_modules, qk_circuit, record_pass, trace_pass
+from transformer.inference import pass_recording
 from transformer.inference.circuits import circuits_of
-from transformer.inference.outline import tensors_of
-from transformer.inference.whole_recording import LARGE, circuit_parts, fitted, is_whole, pass_of, whole_view
+from transformer.inference.pass_outline import tensors_of
+from transformer.inference.pass_recording import LARGE, circuit_parts, fitted, is_whole, pass_of, whole_view
 
 
 def some_text(config):
@@ -29,7 +29,7 @@ def test_the_pass_comes_back_from_its_bytes(config):
     model, text = tiny_model(config), some_text(config)
     there = Recording.from_bytes(record_pass(model, *text, labels=named).to_bytes())
     assert is_whole(there) and there.metadata["labels"]["text"] == named(text[0])
-    again, found = pass_of(there), whole_pass(model, *text)
+    again, found = pass_of(there), trace_pass(model, *text)
     assert again.config == config
     assert torch.equal(again.tokens, found.tokens) and torch.equal(again.source, found.source)
     assert again.tensors.keys() == found.tensors.keys()
@@ -52,7 +52,7 @@ def test_what_a_recording_lacks_is_said():
 
 @given(any_configs())
 def test_a_view_has_all_that_it_could_ask_for(config):
-    found = whole_pass(tiny_model(config), *some_text(config))
+    found = trace_pass(tiny_model(config), *some_text(config))
     labels = named(range(config.vocab_size))
     sketched, whole = whole_view(found, labels)
     infos = tensors_of(config, len(found.tokens), len(found.source))
@@ -100,7 +100,7 @@ def test_a_circuit_s_factors_give_it_and_say_whether_that_is_the_full_one():
 
 
 def test_of_a_large_vocabulary_the_text_s_tokens_and_the_strongest_are_sent(monkeypatch):
-    monkeypatch.setattr(whole_recording, "MOST_TOKENS", 5)
+    monkeypatch.setattr(pass_recording, "MOST_TOKENS", 5)
     model = tiny_model()
     parts = circuit_parts(model, "ov", "blocks.0.attn", 0, [7, 7, 2])
     name = "circuit[ov, blocks.0.attn, 0]"
@@ -109,6 +109,6 @@ def test_of_a_large_vocabulary_the_text_s_tokens_and_the_strongest_are_sent(monk
 
 
 def test_circuits_that_would_fill_a_page_are_left_out(monkeypatch):
-    monkeypatch.setattr(whole_recording, "CIRCUIT_BYTES", 100)
-    _, whole = whole_view(whole_pass(tiny_model(), [1, 2]), named(range(tiny_config().vocab_size)))
+    monkeypatch.setattr(pass_recording, "CIRCUIT_BYTES", 100)
+    _, whole = whole_view(trace_pass(tiny_model(), [1, 2]), named(range(tiny_config().vocab_size)))
     assert not any(name.startswith("circuit") for name in whole.tensors)

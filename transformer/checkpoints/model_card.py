@@ -1,6 +1,6 @@
-"""What a visitor should know of a model, and what it takes to train it again.
+"""The model card: what a model was trained on, how well it does, and how to train it again.
 
-Cards are untrusted: they come with archives that anybody may have made. `Card.from_dict` refuses what a page could
+Cards are untrusted: they come with archives that anybody may have made. `ModelCard.from_dict` refuses what a page could
 not print: numbers that aren't finite, texts that no file can hold, and more of anything than fits on a page.
 """
 
@@ -25,7 +25,7 @@ LARGEST_NUMBER = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Card:
+class ModelCard:
     """What a visitor should know of a model, and what it takes to train it again."""
 
     title: str
@@ -61,7 +61,7 @@ class Card:
         return () if self.end_token_id is None else (self.end_token_id, *self.more_end_token_ids)
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Card:
+    def from_dict(cls, fields: dict[str, Any]) -> ModelCard:
         """Read a card; fields of later versions are ignored. Raises ValueError, saying why, if it isn't one."""
         if not isinstance(fields, dict) or not isinstance(fields.get("title"), str) or not fields["title"].strip():
             raise ValueError("a card needs at least a title")

@@ -1,4 +1,4 @@
-"""A training in the background: a thread that drives it, and all that a page shows of it.
+"""A training job: a background thread that runs one training, and everything a page shows of it.
 
     waiting ──► running ⇄ paused        and from each of these, or by itself, to finished, stopped or failed
 
@@ -17,9 +17,9 @@ import torch
 
 from ..checkpoints.folder import Checkpoint
 from .loop import NotFiniteError, StepReport
-from .plan import Plan
-from .runner import Progress, Runner
+from .plan import TrainingPlan
 from .snapshots import Snapshot
+from .trainer import Progress, Trainer
 
 State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
 ENDED = ("finished", "stopped", "failed")
@@ -33,20 +33,20 @@ class Cancelled(Exception):
     """Nobody waits for a result any more."""
 
 
-class Turns(Protocol):
+class JobQueue(Protocol):
     """What a job asks of the queue that it waits in."""
 
     changed: threading.Condition
 
-    def enter(self, job: Job) -> None: ...
-    def leave(self, job: Job) -> None: ...
-    def wait_for_turn(self, job: Job) -> None: ...
+    def enter(self, job: TrainingJob) -> None: ...
+    def leave(self, job: TrainingJob) -> None: ...
+    def wait_for_turn(self, job: TrainingJob) -> None: ...
 
 
-class Job:
+class TrainingJob:
     """One visitor's training, and all that a page shows of it."""
 
-    def __init__(self, plan: Plan, queue: Turns) -> None:
+    def __init__(self, plan: TrainingPlan, queue: JobQueue) -> None:
         self.state: State = "waiting"
         self.finishing = False
         """True while the model that came out is measured, when no step is taken any more."""
@@ -110,7 +110,7 @@ class Job:
         return self._wish != "continue"
 
     def start(self) -> None:
-        """Begin as soon as there is a place. Called once, by the queue."""
+        """Begin as soon as there is a slot. Called once, by the queue."""
         self._thread.start()
 
     def join(self, seconds: float | None = None) -> bool:
@@ -119,7 +119,7 @@ class Job:
         return not self._thread.is_alive()
 
     def pause(self) -> None:
-        """Take no step after the one in progress, until resumed. A job that waits for a place leaves the queue."""
+        """Take no step after the one in progress, until resumed. A job that waits for a slot leaves the queue."""
         with self._queue.changed:
             if self.state not in ("waiting", "running") or self.is_ending:
                 return
@@ -129,7 +129,7 @@ class Job:
             self._queue.changed.notify_all()
 
     def resume(self) -> None:
-        """Go on: at once or, if the place was given to another meanwhile, from the queue's end."""
+        """Go on: at once or, if the slot was given to another meanwhile, from the queue's end."""
         with self._queue.changed:
             if self.state == "paused" and not self.is_ending:
                 self._queue.enter(self)
@@ -149,7 +149,7 @@ class Job:
             self._queue.changed.notify_all()
 
     def close(self) -> None:
-        """Take no step after the one in progress, keep nothing, and leave the place to the next at once."""
+        """Take no step after the one in progress, keep nothing, and leave the slot to the next at once."""
         with self._queue.changed:
             self._wish = "close"
             if self.state not in ENDED:
@@ -158,23 +158,23 @@ class Job:
             self.result, self._progress = None, Progress(self.steps)
             self._queue.changed.notify_all()
 
-    def _work(self, plan: Plan, progress: Progress) -> None:
+    def _work(self, plan: TrainingPlan, progress: Progress) -> None:
         torch.set_num_threads(1)  # tiny tensors gain nothing from several, and jobs would wait for each other's
-        runner, state, problem, result = None, "stopped", None, None
+        trainer, state, problem, result = None, "stopped", None, None
         try:
             if self._may_begin():
-                runner = Runner(plan, progress)
-                runner.go(lambda: self._wish != "close", self._may_go_on, self._rest)
+                trainer = Trainer(plan, progress)
+                trainer.go(lambda: self._wish != "close", self._may_go_on, self._rest)
                 state = "finished" if progress.step == progress.steps else "stopped"
         except NotFiniteError as error:
             state, problem = "failed", str(error)
         except Exception:
             _log.exception("A training failed.")
             state, problem = "failed", "The training broke off because of an error, which the server has noted."
-        if runner and progress.step and self._wish != "close":
+        if trainer and progress.step and self._wish != "close":
             self.finishing = True
             try:
-                result = runner.checkpoint(_ending(state, progress), self._check)
+                result = trainer.checkpoint(_ending(state, progress), self._check)
             except Cancelled:
                 pass
             except Exception:

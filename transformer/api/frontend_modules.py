@@ -1,4 +1,4 @@
-"""The frontend's ES modules as files, under a path with their content's hash: fetched once, and cached for good."""
+"""Serves the frontend's ES modules under a path that holds a hash of their content, so browsers cache them forever."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf
 _IMPORT = re.compile(rb"""^(?:import|export)\b[^"']*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
 
 
-class Modules:
+class FrontendModules:
     """An ASGI application that serves the scripts and style sheets below some folders, and nothing else.
 
     folders: by the path that they are served under. Relative imports between them resolve as they do on disk if those

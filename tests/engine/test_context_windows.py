@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import MODERN, close, modern_config, tiny_config, tiny_model
-from transformer import Averaged, Replaced, Sampling, Scaled, Steered, Weighed, Without, generate, in_window
+from transformer import MeanAblate, Patch, Sampling, Scale, SetAttention, Steer, Without, generate, in_window
+from transformer.inference.context_windows import by_window, window_start
 from transformer.inference.interventions import hooks_of
-from transformer.inference.windows import by_window, window_start
 
 CONTEXT = 12
 SOURCE = [4, 1, 7, 2, 9]
@@ -79,18 +79,15 @@ class TestWhatIsWritten:
     @pytest.mark.parametrize(
         "changed",
         [
-            (Scaled("blocks.0.attn.hook_z", 1),),
-            (
-                Scaled("blocks.1.hook_mlp_out", None, 14, 3.0),
-                Steered("blocks.0.hook_resid_pre", None, 16, (1, 2), (3,)),
-            ),
-            (Averaged("blocks.0.hook_attn_out"),),
+            (Scale("blocks.0.attn.hook_z", 1),),
+            (Scale("blocks.1.hook_mlp_out", None, 14, 3.0), Steer("blocks.0.hook_resid_pre", None, 16, (1, 2), (3,))),
+            (MeanAblate("blocks.0.hook_attn_out"),),
             (Without("mask"),),
             (Without("positions"), Without("scale")),
-            (Replaced("blocks.1.hook_resid_pre", tokens=(1, 2, 3, 4, 5, 6, 7, 8)),),
+            (Patch("blocks.1.hook_resid_pre", tokens=(1, 2, 3, 4, 5, 6, 7, 8)),),
             (
-                Weighed("blocks.0.attn.hook_pattern", 1, 17, 11, 0.7),
-                Weighed("blocks.1.attn.hook_pattern", 0, 9, 2, 0.6),
+                SetAttention("blocks.0.attn.hook_pattern", 1, 17, 11, 0.7),
+                SetAttention("blocks.1.attn.hook_pattern", 0, 9, 2, 0.6),
             ),
         ],
         ids=lambda changed: "; ".join(map(str, changed)),
@@ -100,9 +97,9 @@ class TestWhatIsWritten:
 
     def test_with_changes_of_an_encoder_decoder(self):
         changed = (
-            Scaled("encoder.blocks.0.attn.hook_z", 0, 3),
-            Weighed("decoder.blocks.0.cross_attn.hook_pattern", 0, 17, 2, 0.8),
-            Weighed("decoder.blocks.1.attn.hook_pattern", 1, 17, 10, 0.5),
+            Scale("encoder.blocks.0.attn.hook_z", 0, 3),
+            SetAttention("decoder.blocks.0.cross_attn.hook_pattern", 0, 17, 2, 0.8),
+            SetAttention("decoder.blocks.1.attn.hook_pattern", 1, 17, 10, 0.5),
         )
         check(tiny_model(tiny_config(architecture="encoder-decoder", context_length=CONTEXT)), changed)
 

@@ -6,8 +6,7 @@ from hypothesis import given, strategies
 
 from tests.browser.servers import ROOT
 from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model, unpadded
-from transformer import Scaled, hook_points, load_checkpoint, silencing
-from transformer.inference import effects
+from transformer import Scale, ablation, hook_points, load_checkpoint
 from transformer.inference.interventions import hooks_of
 
 
@@ -25,9 +24,9 @@ def run(model, tokens, source=(), *interventions):
 @given(any_configs(), strategies.booleans())
 def test_each_row_is_the_model_without_that_part_beside_what_is_changed_already(config, is_changed):
     model, (tokens, source) = tiny_model(config), texts(config)
-    some = silencing(model, tokens, source).parts[:2] if is_changed else ()
-    changed = tuple(Scaled(part.point, part.head, factor=2.0) for part in some)
-    found = silencing(model, tokens, source, changed)
+    some = ablation(model, tokens, source).parts[:2] if is_changed else ()
+    changed = tuple(Scale(part.point, part.head, factor=2.0) for part in some)
+    found = ablation(model, tokens, source, changed)
     close(found.plain, run(model, tokens, source, *changed))
     expected = sum(
         config.n_heads if name.endswith("hook_z") else name.endswith("hook_mlp_out") for name in hook_points(config)
@@ -39,14 +38,14 @@ def test_each_row_is_the_model_without_that_part_beside_what_is_changed_already(
 
 def test_a_small_batch_says_the_same(monkeypatch):
     model, (tokens, source) = tiny_model(), texts(tiny_config())
-    whole = silencing(model, tokens, source)
-    monkeypatch.setattr(effects, "AT_ONCE", 1)
-    close(silencing(model, tokens, source).logits, whole.logits)
+    whole = ablation(model, tokens, source)
+    monkeypatch.setattr("transformer.inference.ablation.AT_ONCE", 1)
+    close(ablation(model, tokens, source).logits, whole.logits)
 
 
 def test_loss_and_logit_are_those_of_the_changed_model():
     model, (tokens, _) = tiny_model(), texts(tiny_config())
-    found = silencing(model, tokens)
+    found = ablation(model, tokens)
     right = torch.tensor(tokens[1:])
 
     def loss(logits):
@@ -57,14 +56,14 @@ def test_loss_and_logit_are_those_of_the_changed_model():
         torch.testing.assert_close(found.loss(tokens)[row], loss(changed) - loss(found.plain))
         torch.testing.assert_close(found.logit(3, 5)[row], changed[3, 5] - found.plain[3, 5])
     with pytest.raises(ValueError, match="one token has no loss"):
-        silencing(model, tokens[:1]).loss(tokens[:1])
+        ablation(model, tokens[:1]).loss(tokens[:1])
 
 
 def test_induction_needs_the_heads_that_make_it_up():
     """Of the eight heads of `induction`, one of each layer carries what repeats, and to silence it costs most."""
     checkpoint = load_checkpoint(ROOT / "checkpoints" / "induction")
     tokens = checkpoint.tokenizer.encode("kR7wZq3xB kR7wZ")
-    found = silencing(checkpoint.model, tokens)
+    found = ablation(checkpoint.model, tokens)
     (q,) = checkpoint.tokenizer.encode("q")
     lost = found.logit(len(tokens) - 1, q)
     needed = sorted(range(len(lost)), key=lambda row: float(lost[row]))[:2]

@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from tests.plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
-from transformer import Card, TrainingConfig, build_model, evaluate_loss, train
-from transformer.training import runner as training_runner
+from transformer import ModelCard, TrainingConfig, build_model, evaluate_loss, train
+from transformer.training import trainer as training_runner
 from transformer.training.cards import card_of, machine_in_words
 from transformer.training.evaluation import Measures
-from transformer.training.plan import Plan
-from transformer.training.runner import Clock, Runner
+from transformer.training.plan import TrainingPlan
+from transformer.training.trainer import Clock, Trainer
 
 
-def thorough(steps: int = 12, **fields) -> Plan:
+def thorough(steps: int = 12, **fields) -> TrainingPlan:
     """A plan as the command line has it, with dropout and averaged weights."""
     plan = text_plan(steps, snapshots=0, is_thorough=True, **{"evaluate_every": 4, **fields})
     return dataclasses.replace(
@@ -32,21 +32,21 @@ def thorough(steps: int = 12, **fields) -> Plan:
 class TestThorough:
     def test_it_validates_on_all_that_is_held_out_and_says_when(self):
         plan, told = thorough(10), []
-        runner = Runner(plan)
-        runner.go(on_step=lambda report, loss: told.append((report.step, loss)))
+        trainer = Trainer(plan)
+        trainer.go(on_step=lambda report, loss: told.append((report.step, loss)))
         assert [step for step, _ in told] == list(range(1, 11))
         assert [step for step, loss in told if loss is not None] == [4, 8, 10]
-        assert runner.progress.validation_losses == [(step, loss) for step, loss in told if loss is not None]
-        assert told[-1][1] == evaluate_loss(runner.run.best_model, plan.objective.validation)
-        assert runner.progress.snapshots == []
+        assert trainer.progress.validation_losses == [(step, loss) for step, loss in told if loss is not None]
+        assert told[-1][1] == evaluate_loss(trainer.run.best_model, plan.objective.validation)
+        assert trainer.progress.snapshots == []
 
     def test_the_best_state_is_kept_and_measured(self, monkeypatch):
         plan, states = thorough(), {}
-        runner = Runner(plan)
+        trainer = Trainer(plan)
         losses = iter([2.0, 1.0, 3.0])
-        monkeypatch.setattr(runner._evaluator, "validation_loss", lambda model: next(losses))
-        runner.go(on_step=lambda report, _: states.update({report.step: copied(runner.run.best_model)}))
-        checkpoint = runner.checkpoint()
+        monkeypatch.setattr(trainer._evaluator, "validation_loss", lambda model: next(losses))
+        trainer.go(on_step=lambda report, _: states.update({report.step: copied(trainer.run.best_model)}))
+        checkpoint = trainer.checkpoint()
         assert same_weights(checkpoint.model, states[8])
         assert not same_weights(checkpoint.model, states[12])
         card = checkpoint.card
@@ -58,17 +58,17 @@ class TestThorough:
         ("losses", "best"), [([math.nan, 2.0, 3.0], 8), ([2.0, math.nan, 3.0], 4), ([math.inf, math.nan, math.nan], 4)]
     )
     def test_a_loss_that_is_no_number_is_never_better(self, monkeypatch, losses, best):
-        runner = Runner(thorough())
+        trainer = Trainer(thorough())
         sequence = iter(losses)
-        monkeypatch.setattr(runner._evaluator, "validation_loss", lambda model: next(sequence))
-        runner.go()
-        assert runner.checkpoint().card.training["best_step"] == best
+        monkeypatch.setattr(trainer._evaluator, "validation_loss", lambda model: next(sequence))
+        trainer.go()
+        assert trainer.checkpoint().card.training["best_step"] == best
 
     def test_others_keep_the_last_state(self):
         plan = text_plan(9)
-        runner = Runner(plan)
-        runner.go()
-        checkpoint = runner.checkpoint()
+        trainer = Trainer(plan)
+        trainer.go()
+        checkpoint = trainer.checkpoint()
         assert same_weights(checkpoint.model, trained_alone(plan))
         assert checkpoint.card.training["best_step"] == 9
 
@@ -79,20 +79,20 @@ class TestThorough:
 )
 def test_how_long_the_last_measurement_may_take(monkeypatch, is_thorough, ending, seconds):
     """Whoever stops a training on a page waits for no more than a moment."""
-    runner, given = Runner(text_plan(1, is_thorough=is_thorough)), []
-    measure = runner._evaluator.measure
+    trainer, given = Trainer(text_plan(1, is_thorough=is_thorough)), []
+    measure = trainer._evaluator.measure
     monkeypatch.setattr(
-        runner._evaluator, "measure", lambda model, seconds, check: given.append(seconds) or measure(model, 0.0, check)
+        trainer._evaluator, "measure", lambda model, seconds, check: given.append(seconds) or measure(model, 0.0, check)
     )
-    runner.go()
-    runner.checkpoint(ending)
+    trainer.go()
+    trainer.checkpoint(ending)
     assert given == [seconds]
 
 
 class TestResuming:
     def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(self, tmp_path, monkeypatch):
         """Weights, dropout, best state, and all that its card says but the seconds."""
-        whole = Runner(thorough(), state=tmp_path / "whole")
+        whole = Trainer(thorough(), state=tmp_path / "whole")
         whole.go()
         expected = whole.checkpoint()
 
@@ -101,9 +101,9 @@ class TestResuming:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Runner(thorough(), state=tmp_path / "state").go(on_step=interrupt)
+            Trainer(thorough(), state=tmp_path / "state").go(on_step=interrupt)
         torch.rand(5)  # whatever else draws random numbers meanwhile
-        resumed, steps = Runner(thorough(), state=tmp_path / "state"), []
+        resumed, steps = Trainer(thorough(), state=tmp_path / "state"), []
         resumed.resume()
         assert resumed.progress.step == 4
         resumed.go(on_step=lambda report, _: steps.append(report.step))
@@ -129,10 +129,10 @@ class TestResuming:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Runner(thorough(), state=tmp_path / "state").go(on_step=interrupt)
+            Trainer(thorough(), state=tmp_path / "state").go(on_step=interrupt)
         now[0] += 1000
         del losses[8:]  # the state is that of step 8
-        resumed = Runner(thorough(), state=tmp_path / "state")
+        resumed = Trainer(thorough(), state=tmp_path / "state")
         resumed.resume()
         resumed.go(on_step=note)
         training = resumed.checkpoint().card.training
@@ -141,13 +141,13 @@ class TestResuming:
         assert len(losses) == 12
 
     def test_the_best_of_an_earlier_part_is_not_forgotten(self, tmp_path, monkeypatch):
-        def runner(*losses: float) -> Runner:
-            made, following = Runner(thorough(), state=tmp_path / "state"), iter(losses)
+        def trainer(*losses: float) -> Trainer:
+            made, following = Trainer(thorough(), state=tmp_path / "state"), iter(losses)
             monkeypatch.setattr(made._evaluator, "validation_loss", lambda model: next(following))
             return made
 
-        runner(1.0).go(may_go_on=iter([True, True, True, True, False]).__next__)
-        resumed = runner(2.0, 3.0)
+        trainer(1.0).go(may_go_on=iter([True, True, True, True, False]).__next__)
+        resumed = trainer(2.0, 3.0)
         resumed.resume()
         resumed.go()
         assert resumed.checkpoint().card.training["best_step"] == 4
@@ -156,15 +156,15 @@ class TestResuming:
         plan = thorough()
         model = build_model(plan.config, seed=plan.training.seed)
         train(model, plan.objective.batches, plan.training, lambda report: report.step < 4).save(tmp_path / "state")
-        runner = Runner(plan, state=tmp_path / "state")
-        runner.resume()
-        runner.go()
-        assert runner.checkpoint().card.training["best_step"] in (8, 12)
+        trainer = Trainer(plan, state=tmp_path / "state")
+        trainer.resume()
+        trainer.go()
+        assert trainer.checkpoint().card.training["best_step"] in (8, 12)
 
     def test_what_had_ended_is_not_trained_again(self, tmp_path):
-        first = Runner(thorough(), state=tmp_path / "state")
+        first = Trainer(thorough(), state=tmp_path / "state")
         first.go()
-        again = Runner(thorough(), state=tmp_path / "state")
+        again = Trainer(thorough(), state=tmp_path / "state")
         again.resume()
         again.go(on_step=lambda *_: pytest.fail("there is no step to take"))
         assert same_weights(again.checkpoint().model, first.checkpoint().model)
@@ -180,9 +180,9 @@ class TestSideBySide:
         barrier, results = threading.Barrier(2), {}
 
         def work(number: int) -> None:
-            runner = Runner(plans[number])
-            runner.go(on_step=lambda *_: barrier.wait(60))
-            results[number] = runner.run.model
+            trainer = Trainer(plans[number])
+            trainer.go(on_step=lambda *_: barrier.wait(60))
+            results[number] = trainer.run.model
 
         threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
         for thread in threads:
@@ -198,7 +198,7 @@ class TestSideBySide:
 class TestCards:
     MEASURES = Measures(1.23456789, 2.0, 0.5, "all of it")
 
-    def card(self, measures: Measures = MEASURES, plan: Plan | None = None, **fields):
+    def card(self, measures: Measures = MEASURES, plan: TrainingPlan | None = None, **fields):
         facts = {
             "parameters": 7,
             "best_step": 3,
@@ -243,9 +243,9 @@ class TestCards:
         assert self.card(plan=plan, best_step=taken).title == title
 
     def test_a_training_that_is_stopped_is_titled_with_its_steps(self):
-        runner = Runner(text_plan(9, title="Mine, 9 steps"))
-        runner.go(may_go_on=iter([True, True, False]).__next__)
-        assert runner.checkpoint("Stopped early.").card.title == "Mine, 3 steps"
+        trainer = Trainer(text_plan(9, title="Mine, 9 steps"))
+        trainer.go(may_go_on=iter([True, True, False]).__next__)
+        assert trainer.checkpoint("Stopped early.").card.title == "Mine, 3 steps"
 
     def test_no_command_trains_a_visitor_s_model_again(self):
         assert "command" not in self.card().training
@@ -255,23 +255,23 @@ class TestCards:
         card = self.card(Measures(wrong, wrong, wrong, ""), last_losses=[1.0, wrong])
         assert (card.train_loss, card.validation_loss, card.accuracy) == (None, None, None)
         assert card.training["last_batches_loss"] is None
-        assert Card.from_dict(json.loads(json.dumps(dataclasses.asdict(card), allow_nan=False))) == card
+        assert ModelCard.from_dict(json.loads(json.dumps(dataclasses.asdict(card), allow_nan=False))) == card
 
     def test_a_model_that_computes_nothing_finite_is_not_kept(self):
-        runner = Runner(dataclasses.replace(text_plan(5), training=TrainingConfig(steps=5)))
-        runner.go()
+        trainer = Trainer(dataclasses.replace(text_plan(5), training=TrainingConfig(steps=5)))
+        trainer.go()
         with torch.no_grad():
-            for weight in runner.run.model.parameters():
+            for weight in trainer.run.model.parameters():
                 weight.mul_(1e30)  # finite, but the loss is not
         with pytest.raises(ValueError, match="computes nothing finite"):
-            runner.checkpoint()
+            trainer.checkpoint()
 
     def test_weights_that_are_none_are_not_kept(self):
-        runner = Runner(text_plan(2))
-        runner.go()
-        next(iter(runner.run.model.parameters())).data[0, 0] = math.nan
+        trainer = Trainer(text_plan(2))
+        trainer.go()
+        next(iter(trainer.run.model.parameters())).data[0, 0] = math.nan
         with pytest.raises(ValueError, match="no longer finite"):
-            runner.checkpoint()
+            trainer.checkpoint()
 
     @pytest.mark.parametrize(("threads", "words"), [(1, "one CPU core"), (4, "4 CPU cores")])
     def test_the_machine(self, monkeypatch, threads, words):
@@ -336,24 +336,24 @@ class TestClock:
         assert clock.seconds == pytest.approx(1)
 
     def test_a_runner_tells_the_time_as_it_goes(self, now):
-        runner, told = Runner(text_plan(4, snapshots=0)), []
+        trainer, told = Trainer(text_plan(4, snapshots=0)), []
 
         def on_step(report, _):
             now[0] += 2.0
-            told.append((runner.progress.seconds, runner.progress.seconds_left))
+            told.append((trainer.progress.seconds, trainer.progress.seconds_left))
 
-        runner.go(on_step=on_step)
+        trainer.go(on_step=on_step)
         assert told == [(0.0, None), (2.0, 6.0), (4.0, 4.0), (6.0, 2.0)]
-        assert (runner.progress.seconds, runner.progress.seconds_left) == (8.0, 0.0)
+        assert (trainer.progress.seconds, trainer.progress.seconds_left) == (8.0, 0.0)
 
     def test_measuring_at_the_end_is_no_training(self, now, monkeypatch):
-        runner = Runner(task_plan("next-vowel"))
-        runner.go(on_step=lambda *_: now.__setitem__(0, now[0] + 1.0))
-        measure = runner._evaluator.measure
+        trainer = Trainer(task_plan("next-vowel"))
+        trainer.go(on_step=lambda *_: now.__setitem__(0, now[0] + 1.0))
+        measure = trainer._evaluator.measure
         monkeypatch.setattr(
-            runner._evaluator, "measure", lambda *args: now.__setitem__(0, now[0] + 99) or measure(*args)
+            trainer._evaluator, "measure", lambda *args: now.__setitem__(0, now[0] + 99) or measure(*args)
         )
-        assert runner.checkpoint().card.training["seconds"] == 6.0
+        assert trainer.checkpoint().card.training["seconds"] == 6.0
 
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
@@ -366,8 +366,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
 def test_training_by_hand_is_what_a_plan_does():
     """Nothing of the driver shows in the weights."""
     plan = thorough()
-    runner = Runner(plan)
-    runner.go()
+    trainer = Trainer(plan)
+    trainer.go()
     alone = build_model(plan.config, seed=plan.training.seed)
     run = train(alone, plan.objective.batches, plan.training)
-    assert same_weights(runner.run.best_model, run.best_model)
+    assert same_weights(trainer.run.best_model, run.best_model)

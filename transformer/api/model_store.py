@@ -1,4 +1,4 @@
-"""Own models, trained or uploaded: each under a token that can't be guessed, for a limited time, within a limited size.
+"""Stores visitors' models, trained or uploaded: each under a secret token, for a limited time, within a size limit.
 
 They lie in memory, or in a folder, where they outlive a restart and every replica of the server sees them. Whoever has
 a model's token has the model, so tokens are never listed and never logged.

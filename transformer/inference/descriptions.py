@@ -1,4 +1,4 @@
-"""Places in a model in plain words: a block, an attention, a head at a position."""
+"""Describes hook points and interventions in plain words: a block, an attention, a head at a position."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Part(Protocol):
     def position(self) -> int | None: ...
 
 
-def place_in_words(name: str) -> str:
+def describe_module(name: str) -> str:
     """A block, an attention or a norm in plain words: "decoder layer 1"."""
     found = re.search(r"(?:(encoder|decoder)\.)?blocks\.(\d+)\.?(\w*)", name)
     if not found:
@@ -57,9 +57,9 @@ def place_in_words(name: str) -> str:
     return words + _OF_A_BLOCK.get(part, "")
 
 
-def part_in_words(change: Part) -> str:
+def describe_part(change: Part) -> str:
     """What is changed, in plain words: "layer 0, head 0", "feed-forward of layer 2 at position 3"."""
-    where = place_in_words(change.point)
+    where = describe_module(change.point)
     last = change.point.rpartition(".")[2].removeprefix("hook_")
     whole = f"{_WHOLE[last]} {where}" if last in _WHOLE else f"{where}, {_NAMED.get(last, last)}"
     if last in ("embed", "pos_embed"):

@@ -1,4 +1,4 @@
-"""Which numbers of a pass its interventions have set, so that a check by hand can say where arithmetic ends."""
+"""Lists the activations that interventions overwrite: there a tensor needn't follow from its equation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..config import ModelConfig
-from .interventions import Intervention, Weighed, Without
-from .windows import Within
+from .context_windows import WindowedIntervention
+from .interventions import HookPointIntervention, Intervention, SetAttention, Without
 
 
 @dataclass(frozen=True)
-class PlaceSet:
+class OverwrittenValues:
     """Numbers of one hook point that don't follow from what comes before them."""
 
     point: str
@@ -27,7 +27,7 @@ class PlaceSet:
     """Of a weight set by hand: its key, the weight, and whether the rest of the row was renormalised."""
 
 
-def places_set(interventions: Sequence[Intervention], config: ModelConfig) -> list[PlaceSet]:
+def overwritten_values(interventions: Sequence[Intervention], config: ModelConfig) -> list[OverwrittenValues]:
     """What the interventions of a pass set in a model of this configuration, in the order in which they do.
 
     Of an intervention that is none of this package's nothing is known.
@@ -35,26 +35,28 @@ def places_set(interventions: Sequence[Intervention], config: ModelConfig) -> li
     found = []
     for intervention in interventions:
         begin = 0
-        while isinstance(intervention, Within):
+        while isinstance(intervention, WindowedIntervention):
             begin, intervention = begin + intervention.begin, intervention.intervention
         words = str(intervention)
         if isinstance(intervention, Without):
-            found += [PlaceSet(point, None, None, words, intervention.rule) for point in intervention.sets(config)]
+            found += [
+                OverwrittenValues(point, None, None, words, intervention.rule) for point in intervention.sets(config)
+            ]
             continue
-        if not hasattr(intervention, "point"):  # somebody else's kind, which only says what it does
+        if not isinstance(intervention, SetAttention | HookPointIntervention):
             continue
         of_source = intervention.point.startswith("encoder.")
         start = 0 if of_source else begin  # an encoder reads the source as a whole
-        if isinstance(intervention, Weighed):
+        if isinstance(intervention, SetAttention):
             key = intervention.key if of_source or ".cross_attn." in intervention.point else intervention.key - begin
             weighed = key, intervention.weight, intervention.renormalised
-            place = intervention.query - start
-            found.append(PlaceSet(intervention.point, intervention.head, place, words, weighed=weighed))
+            position = intervention.query - start
+            found.append(OverwrittenValues(intervention.point, intervention.head, position, words, weighed=weighed))
         else:
-            place = None if intervention.position is None else intervention.position - start
-            found.append(PlaceSet(intervention.point, intervention.head, place, words))
+            position = None if intervention.position is None else intervention.position - start
+            found.append(OverwrittenValues(intervention.point, intervention.head, position, words))
             module, _, last = intervention.point.rpartition(".")
             if last == "hook_result":  # its heads' sum is what attention gives, not what z · W_O would
                 block, _, name = module.rpartition(".")
-                found.append(PlaceSet(f"{block}.hook_{name}_out", None, place, words))
+                found.append(OverwrittenValues(f"{block}.hook_{name}_out", None, position, words))
     return found

@@ -1,4 +1,4 @@
-"""Ablation and activation patching, as the API and the pages ask for them: bounded, with progress, cancellable.
+"""Ablation and activation patching for the API and the pages: limited in size, with progress, cancellable.
 
 Shapes: part, site, layer, pos, vocab; token, those of the vocabulary that are kept.
 """
@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..inference.effects import parts_of, silenced_in_batches
-from ..inference.interventions import Intervention, Scaled, hooks_of
+from ..inference.ablation import ablated_in_batches, parts_of
+from ..inference.context_windows import in_window, looks_ahead
+from ..inference.interventions import Intervention, Scale, hooks_of
 from ..inference.logits import losses_in_pieces, stream_of
 from ..inference.patching import Patching
-from ..inference.windows import in_window, looks_ahead
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules
 from .errors import ApiError
@@ -33,9 +33,9 @@ ROWS = 16
 
 @dataclass(frozen=True)
 class Ablation:
-    """What silencing one part at a time does to a text, beside whatever else is changed."""
+    """What ablating one part at a time does to a text, beside whatever else is changed."""
 
-    parts: tuple[Scaled, ...]
+    parts: tuple[Scale, ...]
     """Every head and every feed-forward layer, in the order of the pass."""
     loss: np.ndarray | None
     """(part,): how much the text's mean loss rises without it, in nats; None if nothing of the text is predicted."""
@@ -51,7 +51,7 @@ class Ablation:
     """(part,): KL(with it ‖ without it) in nats, over the whole vocabulary."""
 
     @property
-    def odds(self) -> np.ndarray:
+    def log_probabilities(self) -> np.ndarray:
         """(2, part, token): log-probabilities with each part, and without."""
         return np.stack([self.kept, self.logits]).astype(np.float64) - self.totals[..., None]
 
@@ -66,33 +66,33 @@ def ablation(
     interventions: Sequence[Intervention] = (),
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Ablation:
-    """Silence one part at a time, with all other changes in force, and compare the text without it to the text with it.
+    """Ablate one part at a time, with all other changes in force, and compare the text without it to the text with it.
 
-    tokens: no more than the context holds. position: after which logits are compared. begin: the first token's place in
-    the whole text, from whose start the interventions count. on_progress: as in `patching`.
+    tokens: no more than the context holds. position: after which logits are compared. begin: the first token's
+    position in the whole text, from whose start the interventions count. on_progress: as in `patching`.
     Raises: ValueError for a model without layers.
     """
     if not parts_of(model):
-        raise ValueError("This model has no layers, so there is nothing to silence.")
+        raise ValueError("This model has no layers, so there is nothing to ablate.")
     force = in_window(interventions, begin)
     right = torch.tensor(tokens[1:], dtype=torch.long)
 
-    def said(streams: Tensor) -> tuple[Tensor, Tensor]:
+    def outputs(streams: Tensor) -> tuple[Tensor, Tensor]:
         """The logits after the position, (row, vocab), and the mean loss, (row,), of streams (row, pos, d_model)."""
         before = streams[:, :-1].flatten(0, 1)
         losses = losses_in_pieces(model, before, right.repeat(len(streams)))
         return model.unembed(streams[:, position]), losses.view(len(streams), -1).mean(1)
 
     found: list[tuple[Tensor, ...]] = []
-    plain, loss = said(stream_of(model, tokens, source, hooks_of(force, model))[None])
+    plain, loss = outputs(stream_of(model, tokens, source, hooks_of(force, model))[None])
     shown = _shown(plain[0])
-    parts: list[Scaled] = []
-    for batch, streams in silenced_in_batches(model, tokens, source, force):
-        (without, after), (with_it, before) = said(streams), (plain.repeat(len(batch), 1), loss.repeat(len(batch)))
+    parts: list[Scale] = []
+    for batch, streams in ablated_in_batches(model, tokens, source, force):
+        (without, after), (with_it, before) = (outputs(streams), (plain.repeat(len(batch), 1), loss.repeat(len(batch))))
         for row, part in enumerate(batch):
-            if part in interventions:  # it is silenced already: compared with the model that has it back
+            if part in interventions:  # it is ablated already: compared with the model that has it back
                 others = in_window(tuple(each for each in interventions if each != part), begin)
-                with_it[row], before[row] = said(stream_of(model, tokens, source, hooks_of(others, model))[None])
+                with_it[row], before[row] = outputs(stream_of(model, tokens, source, hooks_of(others, model))[None])
         parts += batch
         found.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
         on_progress(len(parts) / len(parts_of(model)))
@@ -149,7 +149,7 @@ def work_of_patching(
     kinds, length = attention_modules(config), len(clean)
     layers = max((len(kinds.get(kind, ())) for kind in ("self", "encoder", "decoder")), default=0)
     if config.architecture == "decoder-only" and not any(map(looks_ahead, interventions)):
-        differ = (place for place, pair in enumerate(zip(clean, corrupted, strict=False)) if pair[0] != pair[1])
+        differ = (position for position, pair in enumerate(zip(clean, corrupted, strict=False)) if pair[0] != pair[1])
         patched = length - next(differ, length)
         read = patched * patched / 2
     else:

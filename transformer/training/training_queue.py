@@ -1,4 +1,4 @@
-"""The queue of trainings: at most `limit` at once, the others wait for their turn."""
+"""The training queue: at most `limit` trainings run at once, and the others wait."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import threading
 import time
 import weakref
 
-from .plan import Plan
-from .worker import Job
+from .plan import TrainingPlan
+from .training_job import TrainingJob
 
 LIMIT_VARIABLE, HIGHEST_LIMIT = "HEADSUP_TRAININGS", 64
 """The environment variable that says how many trainings run at once, and the most it may say."""
 PATIENCE = 120.0
-"""Seconds after which a paused training's place is given to one that waits."""
+"""Seconds after which a paused training's slot is given to one that waits."""
 
 
-class Queue:
+class TrainingQueue:
     """All trainings of a server: the first `limit` of them run, the others wait for their turn.
 
-    A paused one keeps its place for `patience` seconds; after that it gives it up as soon as another waits.
+    A paused one keeps its slot for `patience` seconds; after that it gives it up as soon as another waits.
     """
 
     def __init__(self, limit: int | None = None, patience: float = PATIENCE) -> None:
@@ -29,21 +29,21 @@ class Queue:
         self.changed = threading.Condition()
         """The lock of all state, and how threads learn that it changed."""
         self._patience = patience
-        self._placed: list[Job] = []
-        self._waiting: list[Job] = []
-        self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
+        self._active: list[TrainingJob] = []
+        self._waiting: list[TrainingJob] = []
+        self._jobs: weakref.WeakSet[TrainingJob] = weakref.WeakSet()
         atexit.register(_close, weakref.ref(self))
 
-    def submit(self, plan: Plan) -> Job:
+    def submit(self, plan: TrainingPlan) -> TrainingJob:
         """A new training, at the end of the queue; it starts by itself."""
-        job = Job(plan, self)
+        job = TrainingJob(plan, self)
         self._jobs.add(job)
         self.enter(job)
         job.start()
         return job
 
-    def place(self, job: Job) -> int | None:
-        """Its place among those that wait, from 1; None if it doesn't."""
+    def position(self, job: TrainingJob) -> int | None:
+        """Its position among those that wait, from 1; None if it doesn't."""
         waiting = list(self._waiting)
         return waiting.index(job) + 1 if job in waiting else None
 
@@ -56,10 +56,10 @@ class Queue:
         for job in jobs:
             job.join(max(deadline - time.monotonic(), 0))
 
-    def enter(self, job: Job) -> None:
-        """Let a job run: at once if it still has a place, else in its turn. For jobs."""
+    def enter(self, job: TrainingJob) -> None:
+        """Let a job run: at once if it still has a slot, else in its turn. For jobs."""
         with self.changed:
-            if job in self._placed:
+            if job in self._active:
                 job.state = "running"
             else:
                 job.state = "waiting"
@@ -67,47 +67,47 @@ class Queue:
                 self._hand_out()
             self.changed.notify_all()
 
-    def step_back(self, job: Job) -> None:
-        """Give a running job's place to one that waits, if any does; it goes on in its turn, from the queue's end."""
+    def step_back(self, job: TrainingJob) -> None:
+        """Give a running job's slot to one that waits, if any does; it goes on in its turn, from the queue's end."""
         with self.changed:
-            if self._waiting and job in self._placed and job.state == "running" and not job.finishing:
-                self._placed.remove(job)
+            if self._waiting and job in self._active and job.state == "running" and not job.finishing:
+                self._active.remove(job)
                 self.enter(job)
 
-    def leave(self, job: Job) -> None:
-        """Take a job out of the queue, and give its place to the next. For jobs."""
+    def leave(self, job: TrainingJob) -> None:
+        """Take a job out of the queue, and give its slot to the next. For jobs."""
         with self.changed:
-            for jobs in (self._placed, self._waiting):
+            for jobs in (self._active, self._waiting):
                 if job in jobs:
                     jobs.remove(job)
             self._hand_out()
             self.changed.notify_all()
 
-    def wait_for_turn(self, job: Job) -> None:
+    def wait_for_turn(self, job: TrainingJob) -> None:
         """Return once a job runs, or is to end. For a job's own thread."""
         with self.changed:
             while job.state in ("waiting", "paused") and not job.is_ending:
                 keeps = self._patience - (time.monotonic() - job.paused_at)
-                self.changed.wait(keeps if job in self._placed and keeps > 0 else None)
+                self.changed.wait(keeps if job in self._active and keeps > 0 else None)
                 if self._hand_out():
                     self.changed.notify_all()
 
     def _hand_out(self) -> bool:
-        """Give free places, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
+        """Give free slots, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
         if self._waiting:
             now = time.monotonic()
-            self._placed = [
-                job for job in self._placed if not (job.state == "paused" and now - job.paused_at >= self._patience)
+            self._active = [
+                job for job in self._active if not (job.state == "paused" and now - job.paused_at >= self._patience)
             ]
-        given = self._waiting[: max(self.limit - len(self._placed), 0)]
+        given = self._waiting[: max(self.limit - len(self._active), 0)]
         for job in given:
             self._waiting.remove(job)
-            self._placed.append(job)
+            self._active.append(job)
             job.state = "running"
         return bool(given)
 
 
-def _close(queue: weakref.ref[Queue]) -> None:
+def _close(queue: weakref.ref[TrainingQueue]) -> None:
     """At the interpreter's end: a thread that is then inside PyTorch would end the process with an error."""
     if found := queue():
         found.close()

@@ -1,4 +1,4 @@
-"""How much memory a model can take while it is looked into, told from its configuration alone.
+"""Estimates from its configuration alone how much memory a model can need.
 
 Everything that a forward pass records is in the register of hook points, so the bound is a sum over that register
 and forgets no tensor. What pages make of the numbers besides (logits, tables) is counted by what was measured.

@@ -1,4 +1,4 @@
-"""Tensors in a few numbers: their mean and spread, and rows of them in a few cells.
+"""Summarises tensors: mean, spread and extremes, and rows averaged into a few cells.
 
 Shapes: pos, d_model.
 """
@@ -46,7 +46,7 @@ class Summary:
     def found(self) -> Statistics:
         """The statistics of all that was taken in."""
         if not self._count:
-            return (np.nan,) * 4
+            return np.nan, np.nan, np.nan, np.nan
         return self._mean, (self._squares / self._count) ** 0.5, self._smallest, self._largest
 
 

@@ -1,4 +1,4 @@
-"""Computations under way: each once for all who ask at the same moment, on a few threads, ended when nobody waits."""
+"""Runs computations on a few threads. Identical requests share one, and it is cancelled when all of them leave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AbandonedError(Exception):
     """Nobody waits for this computation any more."""
 
 
-class Flight:
+class Computation:
     """A computation under way, and how many wait for it."""
 
     def __init__(self) -> None:
@@ -36,44 +36,44 @@ class Flight:
             raise AbandonedError
 
 
-class Flights:
+class Computations:
     """Computations by key. threads: how many are computed at the same moment. waiting: how many may be under way."""
 
     def __init__(self, threads: int, waiting: int) -> None:
         self._threads = ThreadPoolExecutor(threads, "api")
         self._waiting = waiting
         self._lock = threading.Lock()
-        self._flights: dict[Hashable, Flight] = {}
+        self._computations: dict[Hashable, Computation] = {}
 
     @contextmanager
-    def joined(self, key: Hashable, compute: Callable[[Progress], Any]) -> Iterator[Flight]:
+    def join(self, key: Hashable, compute: Callable[[Progress], Any]) -> Iterator[Computation]:
         """Wait, within, for the computation of a key: one that is under way, or else a new one.
 
         Raises: ApiError 503 where too many are under way already.
         """
         with self._lock:
-            flight = self._flights.get(key)
-            if flight is None:
-                if len(self._flights) >= self._waiting:
+            computation = self._computations.get(key)
+            if computation is None:
+                if len(self._computations) >= self._waiting:
                     raise ApiError(
                         503, "The server has too much to compute just now; ask again in a second.", retry_after=1
                     )
-                flight = self._flights[key] = Flight()
-            flight.readers += 1
-            if flight.readers == 1:  # before it begins, so that it finds itself waited for
-                flight.future = self._threads.submit(compute, flight.progress)
+                computation = self._computations[key] = Computation()
+            computation.readers += 1
+            if computation.readers == 1:  # before it begins, so that it finds itself waited for
+                computation.future = self._threads.submit(compute, computation.progress)
         try:
-            yield flight
+            yield computation
         finally:
             with self._lock:
-                flight.readers -= 1
-                if not flight.readers:
-                    del self._flights[key]
-                    flight.future.cancel()  # if it hasn't begun
+                computation.readers -= 1
+                if not computation.readers:
+                    del self._computations[key]
+                    computation.future.cancel()  # if it hasn't begun
 
     def close(self) -> None:
         """Begin nothing any more, and end what says how far it is."""
         with self._lock:
-            for flight in self._flights.values():
-                flight.is_wanted = False
+            for computation in self._computations.values():
+                computation.is_wanted = False
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What each part is needed for: the effect of taking it away.
+"""Ablation: zeroes one head or feed-forward layer at a time, and measures the effect on the output.
 
 All parts of a layer are changed in one batched pass, a row of the batch each. What is below them stays as it was, so
 such a pass begins at their layer.
@@ -19,17 +19,17 @@ from ..hooks import ForwardHook
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
 from .inputs import inputs_of
-from .interventions import Intervention, Scaled, hooks_of
+from .interventions import Intervention, Scale, hooks_of
 
 AT_ONCE = 4_000_000
 """Numbers of the widest tensor that one batch may have."""
 
 
 @dataclass(frozen=True)
-class Effects:
-    """What silencing one part at a time does to a text."""
+class AblationEffects:
+    """What ablating one part at a time does to a text."""
 
-    parts: tuple[Scaled, ...]
+    parts: tuple[Scale, ...]
     """Every head of every attention, and every feed-forward layer, in the order of the pass."""
     plain: Tensor
     """(pos, vocab): the logits with every part in its place."""
@@ -56,30 +56,30 @@ class Effects:
 
 
 @torch.no_grad()
-def silencing(
+def ablation(
     model: DecoderOnly | EncoderDecoder,
     tokens: Sequence[int],
     source: Sequence[int] = (),
     interventions: Sequence[Intervention] = (),
-) -> Effects:
-    """Silence each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
+) -> AblationEffects:
+    """Ablate each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
 
-    All logits are kept, which for a large vocabulary don't fit into memory: `silenced_in_batches` leaves them out.
+    All logits are kept, which for a large vocabulary don't fit into memory: `ablated_in_batches` leaves them out.
     interventions: what is changed in every pass, the one that the others are compared with included.
     """
     plain = model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
     found = [plain[None][:0]]
-    for _, streams in silenced_in_batches(model, tokens, source, interventions):
+    for _, streams in ablated_in_batches(model, tokens, source, interventions):
         found.append(model.unembed(streams))
-    return Effects(tuple(parts_of(model)), plain, torch.cat(found))
+    return AblationEffects(tuple(parts_of(model)), plain, torch.cat(found))
 
 
-def silenced_in_batches(
+def ablated_in_batches(
     model: DecoderOnly | EncoderDecoder,
     tokens: Sequence[int],
     source: Sequence[int] = (),
     interventions: Sequence[Intervention] = (),
-) -> Iterator[tuple[list[Scaled], Tensor]]:
+) -> Iterator[tuple[list[Scale], Tensor]]:
     """What the unembedding reads without each part, (part, pos, d_model): some of `parts_of` at a time, in its order.
 
     Who asks for one batch after another can say how far it is, and stop.
@@ -88,20 +88,20 @@ def silenced_in_batches(
     widest = length * max(model.config.d_ff, model.config.d_model, model.config.n_heads * length)
     run = _Passes(model, tokens, source, interventions)
     for batch in _batches(parts_of(model), AT_ONCE // widest):
-        yield batch, run.silenced(batch)
+        yield batch, run.ablated(batch)
 
 
-def parts_of(model: DecoderOnly | EncoderDecoder) -> list[Scaled]:
-    """Every head of every attention, and every feed-forward layer, silenced, in the order of the pass."""
+def parts_of(model: DecoderOnly | EncoderDecoder) -> list[Scale]:
+    """Every head of every attention, and every feed-forward layer, ablated, in the order of the pass."""
     points = hook_points(model.config)
-    parts = [Scaled(name, head) for name in points if name.endswith("hook_z") for head in range(model.config.n_heads)]
-    parts += [Scaled(name) for name in points if name.endswith("hook_mlp_out")]
+    parts = [Scale(name, head) for name in points if name.endswith("hook_z") for head in range(model.config.n_heads)]
+    parts += [Scale(name) for name in points if name.endswith("hook_mlp_out")]
     order = list(points)
     return sorted(parts, key=lambda part: order.index(part.point))
 
 
 class _Passes:
-    """Passes over one text in which parts are silenced; of a stack of blocks each begins where the first of them is."""
+    """Passes over one text in which parts are ablated; of a stack of blocks each begins where the first of them is."""
 
     def __init__(
         self,
@@ -123,10 +123,10 @@ class _Passes:
                     x = block(x, self.padding)
 
     @torch.no_grad()
-    def silenced(self, parts: Sequence[Scaled]) -> Tensor:
+    def ablated(self, parts: Sequence[Scale]) -> Tensor:
         """(part, pos, d_model)."""
-        silence: list[ForwardHook] = [(part.point, _silence(row, part.head)) for row, part in enumerate(parts)]
-        with self.model.hooked([*self.changed, *silence]):
+        zeroing: list[ForwardHook] = [(part.point, _zero_row(row, part.head)) for row, part in enumerate(parts)]
+        with self.model.hooked([*self.changed, *zeroing]):
             if not isinstance(self.model, DecoderOnly):
                 return self.model.stream(*(each.expand(len(parts), -1) for each in self.inputs))
             first = _block_of(parts[0])
@@ -136,12 +136,12 @@ class _Passes:
             return self.model.ln_final(x)
 
 
-def _block_of(part: Scaled) -> int:
+def _block_of(part: Scale) -> int:
     """The number of a part's block, in its stack."""
     return int(part.point.partition("blocks.")[2].partition(".")[0])
 
 
-def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
+def _batches(parts: list[Scale], size: int) -> list[list[Scale]]:
     """Parts of one block each, at most `size` of them."""
     size = max(size, 1)
     blocks = [
@@ -151,8 +151,8 @@ def _batches(parts: list[Scaled], size: int) -> list[list[Scaled]]:
     return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
 
 
-def _silence(row: int, head: int | None) -> Callable[[Tensor, object], None]:
-    def change(tensor: Tensor, hook: object) -> None:
+def _zero_row(row: int, head: int | None) -> Callable[[Tensor, object], None]:
+    def zero(tensor: Tensor, hook: object) -> None:
         (tensor if head is None else tensor[:, :, head])[row] = 0.0
 
-    return change
+    return zero
