@@ -20,6 +20,7 @@ from .data.tasks import TASKS as TASKS
 from .data.tokenizers import Tokenizer as Tokenizer
 from .data.tokenizers import UnknownPiece as UnknownPiece
 from .data.tokenizers import UnknownTokenError as UnknownTokenError
+from .frontend.saved_page import SavedPage as SavedPage
 from .frontend.saved_page import show as show
 from .hooks import ActivationCache as ActivationCache
 from .hooks import HookPoint as HookPoint
@@ -54,6 +55,7 @@ from .inference.pass_recording import record_pass as record_pass
 from .inference.patching import Patching as Patching
 from .inference.patching import patching as patching
 from .inference.recompute import Deviation as Deviation
+from .inference.recompute import Trace as Trace
 from .inference.recompute import deviations as deviations
 from .inference.recompute import trace_pass as trace_pass
 from .inference.recording import Recording as Recording
