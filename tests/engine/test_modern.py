@@ -204,7 +204,7 @@ def test_circuits_read_the_group_s_keys_and_values():
 def test_an_old_configuration_means_what_it_meant():
     old = {"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8}
     config = ModelConfig.from_dict(old)
-    assert (config.d_head, config.kv_heads, config.turned_dims, config.has_out_bias) == (4, 2, 4, True)
+    assert (config.d_head, config.kv_heads, config.rotated_dims, config.has_out_bias) == (4, 2, 4, True)
     assert config.window(1) == 0 and math.isclose(config.rotary_base, 1e4)
 
 

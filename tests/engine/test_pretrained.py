@@ -160,7 +160,7 @@ DEEP = {
 )
 def test_configurations_of_several_years_are_read(family, fields):
     config = config_of(FAMILIES[family], {**DEEP, "max_position_embeddings": 2048, **fields})
-    assert config.turned_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
+    assert config.rotated_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
 
 
 def test_a_text_ends_after_any_of_its_end_tokens(folder, tmp_path):

@@ -236,7 +236,7 @@ class TestErrors:
             raise MemoryError
 
         scheduler = schedulers.of(model)
-        monkeypatch.setattr(Scheduler, "_of_this_round", fail)
+        monkeypatch.setattr(Scheduler, "_next_batch", fail)
         with pytest.raises(MemoryError):
             list(scheduler.submit(DecodeState(model, [1])))
         monkeypatch.undo()
@@ -270,18 +270,18 @@ class TestBackpressure:
         request._scheduler.close()
 
 
-def rounds_of(scheduler, monkeypatch):
-    """The texts of each round, as they come."""
-    rounds, original = [], Scheduler._of_this_round
+def batches_of(scheduler, monkeypatch):
+    """The texts of each batch, as they come."""
+    batches, original = [], Scheduler._next_batch
 
-    def of_this_round(self, active):
+    def next_batch(self, active):
         found = original(self, active)
         if self is scheduler:
-            rounds.append([request.state for request in found])
+            batches.append([request.state for request in found])
         return found
 
-    monkeypatch.setattr(Scheduler, "_of_this_round", of_this_round)
-    return rounds
+    monkeypatch.setattr(Scheduler, "_next_batch", next_batch)
+    return batches
 
 
 class TestFairness:
@@ -296,7 +296,7 @@ class TestFairness:
             return original(scheduler)
 
         monkeypatch.setattr(Scheduler, "_active", active)
-        return rounds_of(schedulers.of(model), monkeypatch)
+        return batches_of(schedulers.of(model), monkeypatch)
 
     def test_prompts_are_spread_and_whoever_is_written_gets_a_token_each_round(self, model, rounds):
         scheduler, written = schedulers.of(model), DecodeState(model, [1])

@@ -101,7 +101,7 @@ def _ways_to_say(model: DecoderOnly | EncoderDecoder) -> Iterator[tuple[ModelCon
 
 def _in_halves(config: ModelConfig, state: State) -> tuple[ModelConfig, State]:
     """Rows of W_Q and W_K change places, which no product of a query and a key can tell."""
-    turned, rest = torch.arange(config.turned_dims), torch.arange(config.turned_dims, config.d_head)
+    turned, rest = torch.arange(config.rotated_dims), torch.arange(config.rotated_dims, config.d_head)
     order = torch.cat((turned[0::2], turned[1::2], rest))
     moved = dict(state)
     for name in [name for name in state if ".attn.qkv." in name]:
@@ -121,7 +121,7 @@ def _resolved(config: ModelConfig) -> ModelConfig:
         head_width=config.d_head,
         attention_out_bias=config.has_out_bias,
         attention_windows=near if any(near) else (),
-        rotary_dims=config.turned_dims if is_rotary else None,
+        rotary_dims=config.rotated_dims if is_rotary else None,
         rotary_base=config.rotary_base if is_rotary else 10000.0,
         dropout=0.0,
         n_encoder_layers=0,

@@ -106,7 +106,7 @@ def patching(
         for site, layers in enumerate(sites.values()):
             for layer, name in enumerate(layers):
                 put_in = name, _put_in(cache[name][0], rows, begin)
-                patched = run.again(layer, len(rows), begin, [*changes, put_in])
+                patched = run.rerun(layer, len(rows), begin, [*changes, put_in])
                 shares = (difference(patched) - bottom) / (top - bottom)
                 restored[site, layer, rows.start : rows.stop] = shares
                 done = (start - first) * len(names) + len(rows) * (site * len(layers) + layer + 1)
@@ -136,7 +136,7 @@ class _Corrupted:
                 self.entering.append(x)
                 x = self._block(layer, x, past, 0)
 
-    def again(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
+    def rerun(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
         """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with hooks in force."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):

@@ -223,7 +223,7 @@ class _Walk:
 
     def rotation(self, name: str, of: str, head: str) -> Equation:
         """Queries or keys turned: pair by pair, or the whole vector at once where not all of it is turned."""
-        if self.config.turned_dims < self.config.d_head:
+        if self.config.rotated_dims < self.config.d_head:
             dims = ("pos", head, "d_head")
             return Equation(name, "rotate", dims, {"x": (Operand(of, dims, ("pos", head, ALL)),)})
         is_halves = self.config.rotary_pairs == "halves"

@@ -96,11 +96,11 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
         indices = list(indices)
         read = torch.tensor([tokenizer.encode(examples[index].source) for index in indices], device=device)
         if task.architecture == "encoder-decoder":
-            begun, source, room = torch.full((len(indices), 1), start, device=device), read, task.longest
+            begun, source, most = torch.full((len(indices), 1), start, device=device), read, task.longest
         else:
-            begun, source, room = read, None, task.longest - length
+            begun, source, most = read, None, task.longest - length
         with evaluating(model):
-            written = write_greedily(model, begun, room, source=source, end_token=end).tolist()
+            written = write_greedily(model, begun, most, source=source, end_token=end).tolist()
         for index, ids in zip(indices, written, strict=True):
             if end in ids:
                 found[index] = tokenizer.decode(ids[: ids.index(end)])

@@ -79,12 +79,12 @@ def sample_text(model: Model, plan: TrainingPlan, seconds: float) -> str:
     if not plan.sample_prompt:
         return ""
     end = plan.objective.end_token_id
-    room = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
+    most = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
     sampling = Sampling(temperature=0) if plan.is_task else Sampling(temperature=0.8, seed=plan.training.seed)
     steps = generate(
         model,
         plan.sample_prompt,
-        max_new_tokens=max(min(room, plan.sample_tokens), 0),
+        max_new_tokens=max(min(most, plan.sample_tokens), 0),
         sampling=sampling,
         stop_tokens=() if end is None else (end,),
         names_filter=(),

@@ -182,7 +182,7 @@ def of_the_model(session: Session) -> None:
     """What the selected model itself uses; if that is a table, the same heatmap of it."""
     config = session.config
     is_blind = config.positions == "none" and not attention_modules(config)
-    dims = config.turned_dims
+    dims = config.rotated_dims
     size = {"context": counted(config.context_length, "position"), "width": counted(config.d_model, "dimension")}
     st.markdown(
         _BLIND
@@ -225,7 +225,7 @@ _BLIND = "It has no positions, and no use for them: without attention it reads o
 
 def _rotary(session: Session) -> None:
     config = session.config
-    table = sinusoidal_encoding(config.context_length, config.turned_dims, config.rotary_base).numpy()
+    table = sinusoidal_encoding(config.context_length, config.rotated_dims, config.rotary_base).numpy()
     matrix(
         table,
         key="positions_model",
