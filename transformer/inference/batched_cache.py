@@ -107,7 +107,7 @@ class BatchedCache:
                 each.clear()
 
     def _reserve(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
-        """Reserve memory for more texts than these, and for more columns than the longest has, which begins at the first.
+        """Reserve memory for more texts than these, and more columns than the longest has, which begins at the first.
 
         like: has keys and values of the shape that they have here.
         """
