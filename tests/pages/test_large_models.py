@@ -80,7 +80,7 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
     all_of_it = activations.ablation(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
     assert few.logits.shape == few.kept.shape == (len(few.parts), 40)
-    for name in ("logits", "kept", "odds"):
+    for name in ("logits", "kept", "log_probabilities"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name)[..., few.tokens])
     for name in ("loss", "totals", "moved"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name))

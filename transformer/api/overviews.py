@@ -78,7 +78,7 @@ def whole_overview(
 
 
 def outline(model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Recording:
-    """The picture of a whole pass: what `inference.outline.outline` makes of it.
+    """The picture of a whole pass: what `inference.pass_outline.outline` makes of it.
 
     Its metadata has besides: `labels` of text and source; `vocabulary`, the labels of all tokens, or of those that are
     named by their number where there are many; and `circuits`, the kinds of circuits that the heads of each attention

@@ -52,7 +52,7 @@ class ModelCard:
     end_token_id: int | None = None
     more_end_token_ids: list[int] = field(default_factory=list)
     """Other tokens after which a text ends, too."""
-    chat: dict[str, str | bool] | None = None
+    chat: dict[str, Any] | None = None
     """What stands before and after a person's words, of a model that was tuned to answer: the fields of `Chat`."""
 
     @property

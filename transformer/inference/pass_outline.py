@@ -97,9 +97,8 @@ def outline(found: Trace) -> Recording:
         sketch.see(name, found.tensors[name].detach())
     probabilities = found.tensors[PROBABILITIES]
     order = _likeliest(probabilities)
-    sketch.likeliest, sketch.probability = order, probabilities.gather(-1, order)
-    sketch.lens = logit_lens_summary(found, _following(found.tokens))
-    return sketch.recording(found.interventions)
+    lens = logit_lens_summary(found, _following(found.tokens))
+    return sketch.recording(found.interventions, order, probabilities.gather(-1, order), lens)
 
 
 def outline_of_text(
@@ -130,10 +129,10 @@ def outline_of_text(
 
     with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
         stream = model.stream(*inputs_of(model, tokens, source))[0]
-    sketch.likeliest, sketch.probability = _next_of(model, stream, sketch)
+    likeliest, probability = _next_of(model, stream, sketch)
     found = Trace(model.config, text, origin, {**parameters_of(model), **kept})
-    sketch.lens = logit_lens_summary(found, _following(text), read)
-    return sketch.recording(interventions)
+    lens = logit_lens_summary(found, _following(text), read)
+    return sketch.recording(interventions, likeliest, probability, lens)
 
 
 def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
@@ -174,11 +173,6 @@ class _Sketch:
     statistics: dict[str, Statistics] = field(default_factory=dict)
     strips: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
     arcs: dict[str, np.ndarray] = field(default_factory=dict)
-    likeliest: Tensor | None = None
-    """(pos, LIKELIEST)."""
-    probability: Tensor | None = None
-    """Of the likeliest."""
-    lens: LogitLensSummary | None = None
 
     def __post_init__(self) -> None:
         self.infos = tensors_of(self.config, len(self.tokens), len(self.source))
@@ -197,8 +191,10 @@ class _Sketch:
         elif point == "hook_pattern":
             self.arcs[module] = quantise(*pool(array, self._masks.pop(module) == 0))
 
-    def recording(self, interventions: Sequence[Intervention]) -> Recording:
-        """The outline."""
+    def recording(
+        self, interventions: Sequence[Intervention], likeliest: Tensor, probability: Tensor, lens: LogitLensSummary
+    ) -> Recording:
+        """The outline. likeliest: (pos, LIKELIEST), tokens; probability: theirs."""
         config, infos = self.config, self.infos
         modules = [module for found in attention_modules(config).values() for module in found]
         return Recording(
@@ -206,9 +202,9 @@ class _Sketch:
                 "statistics": np.array([self.statistics[name] for name in infos], dtype=np.float32),
                 **{f"strip.{name}": self.strips[name][0] for name in infos if name in self.strips},
                 **{f"arcs.{module}": self.arcs[module] for module in modules},
-                "next": self.likeliest.int().numpy(),
-                "next.probability": self.probability.float().numpy(),
-                **_lens_arrays(self.lens, is_newest=True),
+                "next": likeliest.int().numpy(),
+                "next.probability": probability.float().numpy(),
+                **_lens_arrays(lens, is_newest=True),
             },
             {
                 "config": config.to_dict(),

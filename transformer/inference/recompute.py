@@ -83,15 +83,15 @@ def trace_pass(
     Raises: ValueError for a text that the model can't read.
     """
     inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
+    results: dict[str, Tensor] = {}
     with torch.no_grad():
         if outputs:
             logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
+            results = {LOGITS: logits[0].cpu(), PROBABILITIES: probabilities_of(logits[0].cpu())}
         else:
             cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
-    tensors = parameters_of(model)
-    tensors |= {name: _of_text(name, tensor) for name, tensor in cache.items()}
-    if outputs:
-        tensors |= {LOGITS: logits[0].cpu(), PROBABILITIES: probabilities_of(logits[0].cpu())}
+    points = {name: _of_text(name, tensor) for name, tensor in cache.items()}
+    tensors = {**parameters_of(model), **points, **results}
     return Trace(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
 
 
