@@ -2,7 +2,7 @@
 
 The model `shakespeare` as it ships (6 layers of 6 heads) reads 64 characters, on one thread, as in the app:
 
-- silencing: all 36 heads and 6 feed-forward layers, one at a time, in batches, as the page What if asks for them.
+- ablation: all 36 heads and 6 feed-forward layers, one at a time, in batches, as the page What if asks for them.
 - one by one: the same, a pass for each part. The benchmark stops if it says anything else.
 - patching: another text's residual stream, attention and feed-forward outputs, put in one place at a time: of each, 6
   layers × 64 positions.
