@@ -25,7 +25,7 @@ MODEL = "shakespeare"
 TEXT = "To be, or not to be, that is the question: whether 'tis nobler in"
 OTHER = "To be, or not to be, that is the question: whether 'tis nobler on"
 LENGTH = 64
-TARGETS = {"silencing_seconds": 2.0}
+TARGETS = {"ablation_seconds": 2.0}
 
 
 def run(quick: bool = False) -> dict:
