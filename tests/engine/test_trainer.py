@@ -1,4 +1,4 @@
-"""The driver of trainings: what it validates, keeps, writes down and goes on from; its clock, and its cards."""
+"""Tests the training trainer: validation, saving, resuming, clock, model cards."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
+from tests.training_plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
 from transformer import ModelCard, TrainingConfig, build_model, evaluate_loss, train
 from transformer.training import trainer as training_runner
 from transformer.training.cards import card_of, machine_in_words

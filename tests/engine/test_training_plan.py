@@ -1,4 +1,4 @@
-"""What a training on a page is to do is checked before it begins; what is looked at on the way is what is there."""
+"""Tests the validation of training plans."""
 
 import dataclasses
 import itertools
@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans import CORPUS, task_plan, text_plan
+from tests.training_plans import CORPUS, task_plan, text_plan
 from transformer import TASKS, Sampling, build_model
 from transformer.training import snapshots as training_snapshots
 from transformer.training import trainer as training_runner

@@ -1,4 +1,4 @@
-"""Trainings side by side: they take turns in the order they came, and never disturb each other."""
+"""Tests the queue of trainings."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
+from tests.training_plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
 from transformer.training.objectives import TextObjective
 from transformer.training.training_queue import TrainingQueue
 

@@ -1,11 +1,11 @@
-"""What the app does otherwise for a large model, on a tiny one that counts as large."""
+"""Tests what the app does differently for large models, with a tiny one that counts as large."""
 
 import re
 
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, jobs, library, tracing
+from pages.ui.models import activation_patching, activations, background_jobs, library
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
@@ -64,7 +64,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
 
 def test_what_takes_long_is_asked_for_and_then_there(folder):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
     assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
@@ -94,7 +94,7 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
     for module in (ablation_and_patching, ablation_map):
         monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60)
     checked(at.run())
     assert "among them" not in said(at)
@@ -106,7 +106,7 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
 
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
-    monkeypatch.setattr(tracing, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    monkeypatch.setattr(activation_patching, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
         at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
@@ -114,7 +114,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
-    pairs = tracing.suggestions("chatty")
+    pairs = activation_patching.suggested_pairs("chatty")
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
@@ -126,8 +126,8 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    monkeypatch.setattr(jobs.Job, "is_over", property(lambda job: False))
-    checked(named(at.button, "Ablate one part after another").click().run())
+    monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
+    checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
     job = at.session_state["job"]

@@ -1,4 +1,4 @@
-"""The models that can be picked: those that ship, opened once for everybody, and the visitor's own.
+"""Opens models: the shipped ones, once for everybody, and the visitor's own.
 
 A checkpoint may be replaced while the server runs. A page must not draw one version's attention over another
 version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.
@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import streamlit as st
 import torch
 
-from pages.ui.models.own_models import is_own, own_models, shared_models
+from pages.ui.models.visitor_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
 from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library

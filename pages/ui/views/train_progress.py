@@ -1,4 +1,4 @@
-"""The second half of the page Train: a training while it runs, and its snapshots from the first step to the last.
+"""Draws the page Train during and after a training: losses, snapshots, samples.
 
 Dimensions: layer, head, query, key.
 """
@@ -11,12 +11,12 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.frame import borrowed, state, widgets
+from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.state import visitor, write_address
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import own_training as training
+from pages.ui.models import visitor_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
@@ -46,14 +46,14 @@ def watch() -> None:
 
 
 def _watch() -> None:
-    own = training.slot()
+    own = training.training_record()
     job = own.job
     if job is None:  # left by a button in here, which runs this part of the page alone
         st.rerun()
     ended = job.state in ENDED
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)
-        training.collect()
+        training.store_result()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
@@ -64,8 +64,8 @@ def _watch() -> None:
         _progress(job)
         _buttons(job)
         if ended:
-            _result(job, own.kept_as)
-        _sample(job, chosen, own.begun)
+            _result(job, own.model_token)
+        _sample(job, chosen, own.sample_prompt)
     with losses:
         st.header("Loss", anchor=False)
         loss_chart(
@@ -91,7 +91,7 @@ def _watch() -> None:
 def _progress(job: TrainingJob) -> None:
     ahead = training.queue().position(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
-    state = "Measuring what came out" if job.finishing else STATES[job.state]
+    state = "Evaluating the model" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
     text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
@@ -113,7 +113,7 @@ def _times(job: TrainingJob) -> str:
 def _buttons(job: TrainingJob) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
-            label = "Discard the model and train another" if training.slot().problem else "Train another"
+            label = "Discard the model and train another" if training.training_record().problem else "Train another"
             st.button(label, icon=":material/restart_alt:", key="train_another", on_click=_leave)
             return
         if job.state == "paused":
@@ -138,24 +138,26 @@ def _buttons(job: TrainingJob) -> None:
 
 def _leave() -> None:
     visitor().snapshot = None
-    training.leave()
+    training.end_training()
 
 
 def _result(job: TrainingJob, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
-        st.info("It was stopped before its first step, so there is no model.")
+        st.info("The training was stopped before its first step, so there is no model.")
     if job.result is None:
         return
     if name is None:
         with st.container(border=True):
-            st.warning(plain(f"{job.result.card.title} isn't among your models yet. {training.slot().problem}"))
+            st.warning(
+                plain(f"{job.result.card.title} isn't among your models yet. {training.training_record().problem}")
+            )
             _offer_download(job.result)
         return
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(
-            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you, and people with your link, can "
+            f"**{plain(card.title, 90)}** is now one of your models.{exact} Only you, and people with your link, can "
             "see it; it is deleted a day after its last use."
         )
         with st.container(horizontal=True, gap="small"):
@@ -185,8 +187,8 @@ def _open(name: str, page: str) -> None:
     from pages.ui.frame.model_picker import choose_model
 
     choose_model(name)
-    borrowed.take_along()
-    state.turn_to(page)
+    saved_view.keep_lesson_view()
+    state.open_page(page)
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
@@ -199,16 +201,16 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
 
 
 def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> None:
-    st.header("Attention, as it forms", anchor=False)
+    st.header("Attention during training", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
         back = chosen.step if visitor().snapshot in steps else NEWEST
         widgets.select_slider(
             "Step",
             [*steps, NEWEST],
-            Tie("snapshot", value=back, take=_go_back),
+            Binding("snapshot", value=back, take=_go_back),
             grows=True,
-            help="Go back through the training. At the right end it follows the newest step.",
+            help="Choose an earlier step. The right end follows the newest.",
         )
     losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:#.3g}"
@@ -233,7 +235,7 @@ def _sample(job: TrainingJob, chosen: Snapshot | None, begun: str) -> None:
     st.header("What it writes", anchor=False)
     if chosen is None:
         ended = job.state in ENDED
-        st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
+        st.caption("No step was taken." if ended else "The first snapshot brings a sample.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
