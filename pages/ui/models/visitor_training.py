@@ -30,7 +30,7 @@ def training_record() -> TrainingRecord:
 
 
 def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
-    """TrainingQueue a training; the result of the one before is kept."""
+    """Queue a training; the result of the one before is kept."""
     end_training()
     record = training_record()
     record.references, record.probe_text, record.sample_prompt, record.settings = (
